@@ -1,0 +1,61 @@
+package sluice
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Skip returns the outcome of a handler that decided to do nothing: the record
+// is settled and counted apart under reason, a short constant phrase.
+func Skip(reason string) error { return &SkipError{Reason: reason} }
+
+// SkipError is what [Skip] returns.
+type SkipError struct{ Reason string }
+
+func (e *SkipError) Error() string { return "skipped: " + e.Reason }
+
+// RetryAfter asks for another call not before d has passed. err says why.
+func RetryAfter(d time.Duration, err error) error { return &RetryError{After: d, Err: err} }
+
+// RetryError is what [RetryAfter] returns.
+type RetryError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *RetryError) Error() string { return fmt.Sprintf("retry after %v: %v", e.After, e.Err) }
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// Permanent says that err will not go away by itself: the record is never
+// tried again, but parked as a dead letter. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &PermanentError{Err: err}
+}
+
+// PermanentError is what [Permanent] returns.
+type PermanentError struct{ Err error }
+
+func (e *PermanentError) Error() string { return e.Err.Error() }
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// IsPermanent reports whether err, or an error that it wraps, is Permanent.
+func IsPermanent(err error) bool {
+	var p *PermanentError
+	return errors.As(err, &p)
+}
+
+// Remaining says that a part of the work is done and durable, and that only
+// Rest is to be called for the record from now on. Err says what failed; After
+// is the least delay, 0 for the route's own backoff.
+type Remaining struct {
+	Rest  Handler
+	After time.Duration
+	Err   error
+}
+
+func (e *Remaining) Error() string { return e.Err.Error() }
+func (e *Remaining) Unwrap() error { return e.Err }

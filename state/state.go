@@ -1,0 +1,114 @@
+// Package state keeps what must survive a restart: where each stream was
+// started, how far each shard is settled, who owns it, and the dead letters.
+package state
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Stream names a stream within an application. Applications share a store
+// without touching each other; a table that was deleted and created again has
+// another ARN, and so another state.
+type Stream struct {
+	Application string
+	ARN         string
+}
+
+// Start says where a stream's first reading began.
+type Start struct {
+	Position string    // "TRIM_HORIZON" or "LATEST"
+	At       time.Time // LATEST: records created before are dropped
+}
+
+// Position is how far a shard is settled. The zero Position is its beginning.
+type Position struct {
+	Sequence string // of the last settled record; empty when none is
+	Finished bool   // the shard is closed and settled to its end
+}
+
+// Shard is what is stored of one shard.
+type Shard struct {
+	ID       string
+	Parent   string // shard id; empty when it had none that was known
+	Position Position
+	Owner    string // empty when released
+	Epoch    uint64 // raised by every claim
+}
+
+// Lease is a claim on a shard, good until somebody claims it after us.
+type Lease struct {
+	Stream  Stream
+	ShardID string
+	Owner   string
+	Epoch   uint64
+}
+
+// Checkpoint is a position to be stored under a lease.
+type Checkpoint struct {
+	Lease    Lease
+	Position Position
+}
+
+var (
+	// ErrNoStart: nothing is stored for the stream and no start was given.
+	ErrNoStart = errors.New("no stored position and no start given")
+	// ErrLeaseLost: another owner or epoch holds the shard; stop its flow.
+	ErrLeaseLost = errors.New("lease lost")
+	// ErrHeld: the shard is owned by a living owner.
+	ErrHeld = errors.New("shard is held by another owner")
+	// ErrRegress: the position is before the stored one.
+	ErrRegress = errors.New("position is before the stored one")
+)
+
+// Store keeps positions and leases. All methods are safe for concurrent use;
+// each has made its effect durable when it returns nil. statetest holds
+// the conformance suite that every implementation must pass.
+type Store interface {
+	// Start returns the stored start of the stream. When there is none it
+	// stores want and returns it; when want is the zero Start, ErrNoStart.
+	Start(ctx context.Context, s Stream, want Start) (Start, error)
+
+	// Shards lists what is stored of the stream's shards.
+	Shards(ctx context.Context, s Stream) ([]Shard, error)
+
+	// Finish stores a shard that nobody read as finished (one that was closed
+	// before a start at LATEST). A shard already stored is left as it is.
+	Finish(ctx context.Context, s Stream, shardIDs ...string) error
+
+	// Claim makes owner the shard's owner under a new epoch, greater than its
+	// last one and than its parent's, and returns what is stored. The position
+	// is untouched. ErrHeld when a living owner has it.
+	Claim(ctx context.Context, s Stream, shardID, parent, owner string) (Shard, error)
+
+	// Checkpoint stores positions, in one transaction where it can, and
+	// returns one error per checkpoint, or nil when all are stored. Each is
+	// conditional on the lease's owner and epoch (ErrLeaseLost) and on not
+	// going back (ErrRegress).
+	Checkpoint(ctx context.Context, cs []Checkpoint) []error
+
+	// Release gives the shard up. ErrLeaseLost when it was not ours any more.
+	Release(ctx context.Context, l Lease) error
+
+	// Heartbeat says that owner lives.
+	Heartbeat(ctx context.Context, owner string) error
+
+	Close() error
+}
+
+// Letters keeps dead letters as opaque bytes under an id, per application.
+// Ids are ordered as strings.
+type Letters interface {
+	PutLetter(ctx context.Context, app, id string, data []byte) error
+	GetLetter(ctx context.Context, app, id string) (data []byte, ok bool, err error)
+	// ListLetters returns up to limit letters whose id is greater than after.
+	ListLetters(ctx context.Context, app, after string, limit int) ([]Letter, error)
+	DeleteLetter(ctx context.Context, app, id string) error
+}
+
+// Letter is one stored dead letter.
+type Letter struct {
+	ID   string
+	Data []byte
+}
