@@ -37,6 +37,10 @@ type Route struct {
 	Rate        float64 // calls started a second over the whole process; 0 is no limit
 	Burst       int     // of Rate (default 1)
 
+	// Needs is what the route's filters and handler read of a record besides
+	// its keys. A source whose stream has less is to be refused at the start.
+	Needs View
+
 	// Redrive lets the route receive records from the dead letters although
 	// later changes of the item may have been handled since.
 	Redrive bool

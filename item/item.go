@@ -85,6 +85,10 @@ func (v Value) Kind() Kind { return v.kind }
 // The string is a copy.
 func (v Value) Str() string { return "" }
 
+// AppendStr appends what Str returns to dst: it is Str for callers that have a
+// buffer and want no copy of their own.
+func (v Value) AppendStr(dst []byte) []byte { return dst }
+
 // Bool returns the value of a BOOL; false else.
 func (v Value) Bool() bool { return false }
 

@@ -1,0 +1,31 @@
+package sluice
+
+import "fmt"
+
+// View says which images of an item a stream's records hold, or a route needs.
+type View uint8
+
+const (
+	KeysOnly   View = 0
+	NewImage   View = 1
+	OldImage   View = 2
+	BothImages View = NewImage | OldImage
+)
+
+var viewNames = [...]string{"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"}
+
+// String returns the name of the StreamViewType.
+func (v View) String() string { return viewNames[v&BothImages] }
+
+// Has reports whether a stream with view v holds all that need asks for.
+func (v View) Has(need View) bool { return v&need == need }
+
+// ParseView reads the name of a StreamViewType.
+func ParseView(s string) (View, error) {
+	for i, name := range viewNames {
+		if s == name {
+			return View(i), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown StreamViewType %q: want KEYS_ONLY, NEW_IMAGE, OLD_IMAGE or NEW_AND_OLD_IMAGES", s)
+}
