@@ -134,5 +134,9 @@ func (f *Flow) Changed() <-chan struct{} { return nil }
 // when that is less than what was submitted, why.
 func (f *Flow) Close(ctx context.Context) (settled uint64, err error) { return 0, nil }
 
+// Idle returns a channel that is closed once the flow has ended and every
+// handler it called has returned, also those that Close did not wait for.
+func (f *Flow) Idle() <-chan struct{} { return nil }
+
 // Held lists the items that wait, the oldest first.
 func (f *Flow) Held() []Held { return nil }
