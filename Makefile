@@ -1,0 +1,60 @@
+# The commands of someone who uses or changes Sluice; `make help` lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test unit build lint fmt bench ratios fuzz clean
+
+tool := go tool -modfile=tools/go.mod
+
+# The race detector needs a C compiler.
+RACE ?= $(shell command -v $$(go env CC) >/dev/null && echo -race)
+# Narrow any of these: make test PKG=./flow/... RUN=TestOrder
+PKG ?= ./...
+RUN ?=
+FUZZTIME ?= 10s
+COUNT ?= 6
+
+help: ## List the commands
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+test: build ## All tests, with servers started and stopped, race detector on; fails when one was skipped
+	@mkdir -p .out
+	@[ -n "$(RACE)" ] || echo "no C compiler found: the race detector is OFF"
+	go build -o bin/withstack ./internal/cmd/withstack
+	bin/withstack $(tool) gotestsum --format pkgname --format-hide-empty-pkg \
+	  --jsonfile .out/test.json --post-run-command 'bash internal/cmd/withstack/summary' \
+	  -- $(RACE) -tags integration -timeout 10m $(if $(RUN),-run '$(RUN)') $(PKG)
+
+unit: ## The tests that need neither Java nor network
+	go test $(if $(RUN),-run '$(RUN)') $(PKG)
+
+build: ## Compile everything, examples and commands too
+	go build ./...
+
+lint: ## golangci-lint with the list in .golangci.yml
+	$(tool) golangci-lint run $(PKG)
+
+fmt: ## Format the code as the lint wants it
+	$(tool) golangci-lint fmt
+
+demo: ## A change in a table becomes a message in a queue, by daemon and by Lambda
+	@go build -o bin/demo ./internal/cmd/demo
+	@bin/demo
+
+ratios: ## Speed beside today's usual ways, one line each, under a minute
+	@go run ./bench/ratios
+
+bench: ## All benchmarks, with a benchstat table
+	@mkdir -p .out
+	go test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG) | tee .out/bench.txt
+	$(tool) benchstat .out/bench.txt
+
+fuzz: ## Each fuzz target for FUZZTIME (10s)
+	@for file in $$(git grep -lE '^func Fuzz' -- '*_test.go'); do \
+	  for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' $$file); do \
+	    echo "== $$target ($$(dirname $$file))"; \
+	    go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME); \
+	  done; done
+
+clean: ## Remove what was built and fetched
+	rm -rf bin .out .cache

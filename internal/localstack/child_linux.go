@@ -1,0 +1,10 @@
+package localstack
+
+import "syscall"
+
+// childAttr puts the server into a process group of its own, so that a Ctrl-C
+// at the terminal reaches only us, who end it in order; and has the kernel end
+// it when we die without having done so.
+func childAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

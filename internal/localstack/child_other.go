@@ -1,0 +1,8 @@
+//go:build !linux
+
+package localstack
+
+import "syscall"
+
+// childAttr asks for nothing: only Linux ends a child with its parent.
+func childAttr() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,81 @@
+package localstack
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// fetch returns the folder that holds srv's lib/, resolving it first if it is
+// not in the cache.
+func fetch(ctx context.Context, o Options, srv server, resolve func(ctx context.Context, dir string) error) (string, error) {
+	home := filepath.Join(o.Dir, fmt.Sprintf("%s-%x", srv.name, sha256.Sum256(srv.pom))[:len(srv.name)+13])
+	if complete(home) {
+		return home, nil
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(o.Dir, "lock"))
+	if err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	defer unlock()
+	if complete(home) { // by whoever held the lock before
+		return home, nil
+	}
+
+	// Under the lock nobody else is fetching, so that what is found here was
+	// left by a fetch that was cut off.
+	tmp := home + ".part"
+	if err := os.RemoveAll(tmp); err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "pom.xml"), srv.pom, 0o600); err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	fmt.Fprintf(o.Log, "fetching %s into %s (once)\n", srv.name, o.Dir)
+	begin := time.Now()
+	if err := resolve(ctx, tmp); err != nil {
+		return "", fmt.Errorf("fetching %s: %w", srv.name, err)
+	}
+	if err := os.Rename(tmp, home); err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	fmt.Fprintf(o.Log, "fetched %s in %v\n", srv.name, time.Since(begin).Round(100*time.Millisecond))
+	return home, nil
+}
+
+func complete(home string) bool {
+	info, err := os.Stat(filepath.Join(home, "lib"))
+	return err == nil && info.IsDir()
+}
+
+// mavenResolve copies the dependencies of dir/pom.xml to dir/lib.
+func mavenResolve(ctx context.Context, dir string) error {
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return &MissingToolError{Tool: "Maven"}
+	}
+	cmd := exec.CommandContext(ctx, mvn, "-B", "-q",
+		"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
+		"-DoutputDirectory=lib", "-DincludeScope=runtime")
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("mvn: %w\n%s", errors.Join(ctx.Err(), err), tail(out.Bytes()))
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package localstack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// process is one running server.
+type process struct {
+	cmd      *exec.Cmd
+	endpoint string
+	logPath  string
+	done     chan struct{} // closed when the process is gone
+}
+
+var errPortTaken = errors.New("port taken by another process")
+
+// launch starts srv on a free loopback port and returns when it answers.
+func launch(ctx context.Context, srv server, java, home, run string, timeout time.Duration) (*process, error) {
+	for attempt := 1; ; attempt++ {
+		p, err := launchOnce(ctx, srv, java, home, run, timeout)
+		if errors.Is(err, errPortTaken) && attempt < 5 {
+			continue
+		}
+		return p, err
+	}
+}
+
+func launchOnce(ctx context.Context, srv server, java, home, run string, timeout time.Duration) (*process, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", srv.name, err)
+	}
+	args, err := srv.args(run, port)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{
+		cmd:      exec.Command(java, args...),
+		endpoint: "http://127.0.0.1:" + strconv.Itoa(port),
+		logPath:  filepath.Join(run, srv.name+".log"),
+		done:     make(chan struct{}),
+	}
+	p.cmd.Dir = home
+	p.cmd.SysProcAttr = childAttr()
+	if err := p.begin(); err != nil {
+		return nil, fmt.Errorf("%s: %w", srv.name, err)
+	}
+	if err := p.awaitReady(ctx, srv, timeout); err != nil {
+		p.terminate()
+		p.wait()
+		return nil, err
+	}
+	return p, nil
+}
+
+// freePort asks the system for a port that nobody listens on. Somebody may
+// take it before the server does: launch tries another then.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// begin starts the process and has a goroutine wait for it.
+func (p *process) begin() error {
+	log, err := os.Create(p.logPath)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	started := make(chan error)
+	go func() {
+		// Pdeathsig is sent when the thread that started the child ends, not
+		// the process: this one must stay until the child is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.cmd.Wait() //nolint:errcheck // how it ended is told by its log
+			close(p.done)
+		}
+	}()
+	return <-started
+}
+
+// awaitReady polls the server until it answers as srv says.
+func (p *process) awaitReady(ctx context.Context, srv server, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout,
+		fmt.Errorf("no answer from %s within %v", p.endpoint, timeout))
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	beat := time.NewTicker(50 * time.Millisecond)
+	defer beat.Stop()
+	for {
+		answers := p.answers(ctx, client, srv)
+		if p.portTaken() { // and what answers is not ours
+			return fmt.Errorf("%s: %w", srv.name, errPortTaken)
+		}
+		if answers {
+			return nil
+		}
+		select {
+		case <-p.done:
+			if p.portTaken() {
+				return fmt.Errorf("%s: %w", srv.name, errPortTaken)
+			}
+			return p.failed(srv, fmt.Errorf("ended at once: %v", p.cmd.ProcessState))
+		case <-ctx.Done():
+			return p.failed(srv, context.Cause(ctx))
+		case <-beat.C:
+		}
+	}
+}
+
+func (p *process) answers(ctx context.Context, client *http.Client, srv server) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.endpoint, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return srv.ready(resp)
+}
+
+// portTaken reports whether the server's log says that it could not listen.
+func (p *process) portTaken() bool {
+	log, err := os.ReadFile(p.logPath)
+	return err == nil && (bytes.Contains(log, []byte("BindException")) || bytes.Contains(log, []byte("Address already in use")))
+}
+
+func (p *process) failed(srv server, err error) error {
+	log, _ := os.ReadFile(p.logPath)
+	return fmt.Errorf("%s did not start: %w\nthe end of %s:\n%s", srv.name, err, p.logPath, tail(log))
+}
+
+// terminate asks the process to end; wait waits until it has, by force if need be.
+func (p *process) terminate() {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+}
+
+const grace = 5 * time.Second
+
+func (p *process) wait() {
+	select {
+	case <-p.done:
+	case <-time.After(grace):
+		p.cmd.Process.Kill()
+		<-p.done
+	}
+}
+
+// tail returns the last lines of a log, indented.
+func tail(log []byte) []byte {
+	const lines = 20
+	log = bytes.TrimRight(log, "\n")
+	if len(log) == 0 {
+		return []byte("  (nothing)")
+	}
+	all := bytes.Split(log, []byte("\n"))
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return append([]byte("  "), bytes.Join(all, []byte("\n  "))...)
+}
