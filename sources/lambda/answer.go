@@ -1,0 +1,123 @@
+package lambda
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+)
+
+// batch is what an answer needs to know of the event. It is taken before the
+// records go to the flow, which owns them from then on.
+type batch struct {
+	pipe   bool
+	window *sluice.Window
+	table  string
+	ids    []sluice.Sequence // of an event source mapping's batch
+	events []string          // of a pipe's
+}
+
+func batchOf(payload []byte, page sluice.Page) batch {
+	b := batch{window: page.Window, pipe: isArray(payload)}
+	if len(page.Records) > 0 {
+		b.table = page.Records[0].Table
+	}
+	if b.pipe {
+		b.events = make([]string, len(page.Records))
+		for i := range page.Records {
+			b.events[i] = page.Records[i].EventID
+		}
+		return b
+	}
+	b.ids = make([]sluice.Sequence, len(page.Records))
+	for i := range page.Records {
+		b.ids[i] = page.Records[i].Sequence
+	}
+	return b
+}
+
+func isArray(payload []byte) bool {
+	payload = bytes.TrimLeft(payload, " \t\r\n")
+	return len(payload) > 0 && payload[0] == '['
+}
+
+// answer returns the answer for a batch of which the first settled records are
+// durable, and the first identifier in it.
+func (b *batch) answer(settled int) (answer []byte, from string, err error) {
+	var failures []string
+	switch {
+	case b.pipe && settled < len(b.events):
+		failures, err = b.events[settled:], checkEvents(b.events, settled, b.table)
+	case !b.pipe && settled < len(b.ids):
+		var id sluice.Sequence
+		id, err = lowest(b.ids, settled, b.table)
+		failures = []string{string(id)}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if len(failures) > 0 {
+		from = failures[0]
+	}
+	return appendAnswer(nil, b.window, failures), from, nil
+}
+
+// lowest returns the identifier from which a batch has to come again when the
+// record at settled is the first that is not durable.
+//
+// In a batch in the order of its numbers, as the service sends it, that is the
+// record's own. In any other, the service may cut at the identifier's place or
+// at its number; the result is then a record from which all unsettled ones are
+// both later and not lower, so that nothing is lost either way.
+func lowest(ids []sluice.Sequence, settled int, table string) (sluice.Sequence, error) {
+	low := ids[settled]
+	for i, id := range ids[settled:] {
+		if !id.Valid() {
+			return "", fmt.Errorf("record %d of %d (table %q) is not settled and has no valid SequenceNumber to report it by (%q): the whole batch fails",
+				settled+i+1, len(ids), table, id)
+		}
+		if id.Compare(low) < 0 {
+			low = id
+		}
+	}
+	for i := settled; i >= 0; i-- {
+		if ids[i].Valid() && ids[i].Compare(low) <= 0 {
+			return ids[i], nil
+		}
+	}
+	return "", fmt.Errorf("record %d of %d (table %q) is not settled and the batch is not in the order of its sequence numbers (%s comes before %s): the whole batch fails",
+		settled+1, len(ids), table, ids[settled], low)
+}
+
+// checkEvents refuses an answer to a pipe that would leave out a record.
+func checkEvents(events []string, settled int, table string) error {
+	for i, id := range events[settled:] {
+		if id == "" {
+			return fmt.Errorf("record %d of %d (table %q) is not settled and has no eventID to report it to the pipe by: the whole batch fails",
+				settled+i+1, len(events), table)
+		}
+	}
+	return nil
+}
+
+func appendAnswer(dst []byte, w *sluice.Window, failures []string) []byte {
+	dst = append(dst, '{')
+	if w != nil {
+		dst = append(dst, `"state":`...)
+		if w.State == nil {
+			dst = append(dst, `{}`...)
+		}
+		dst = append(append(dst, w.State...), ',')
+	}
+	dst = append(dst, `"batchItemFailures":[`...)
+	for i, id := range failures {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"itemIdentifier":`...)
+		quoted, _ := json.Marshal(id) // a string never fails
+		dst = append(append(dst, quoted...), '}')
+	}
+	return append(dst, `]}`...)
+}
