@@ -1,6 +1,12 @@
 package sluice
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sluicehq/sluice/internal/jsonscan"
+)
 
 // Source is what a GetRecords answer does not say about its records.
 type Source struct {
@@ -25,21 +31,289 @@ type Window struct {
 	Final bool   // isFinalInvokeForWindow
 }
 
+// EnvelopeError says why an input could not be split into records.
+type EnvelopeError struct {
+	Offset int // in bytes
+	Msg    string
+}
+
+func (e *EnvelopeError) Error() string {
+	return fmt.Sprintf("not a batch of stream records: %s (offset %d)", e.Msg, e.Offset)
+}
+
 // DecodeEvent decodes what Lambda hands to a function: {"Records":[…]} from an
 // event source mapping or a bare array from EventBridge Pipes. Anything else
-// is refused with an error that says what it is.
+// is refused with an [*EnvelopeError] that says what it is.
 //
 // The page's images alias data. A record that cannot be decoded is in the page
 // with [Record.Err] set; an error is returned only when data cannot be split
-// into records.
-func DecodeEvent(data []byte) (Page, error) { return Page{}, errors.New("not built") }
+// into records. A member that occurs twice is an error where it is one that
+// is read; other members are ignored, but must be valid JSON.
+func DecodeEvent(data []byte) (Page, error) {
+	d := decoder{b: data, lambda: true}
+	i := jsonscan.Space(data, 0)
+	if i < len(data) && data[i] == '[' {
+		i = d.records(i)
+	} else {
+		i = d.envelope(i)
+	}
+	return d.end(i)
+}
 
 // DecodeGetRecords decodes the body of a GetRecords answer, as DecodeEvent does.
-func DecodeGetRecords(data []byte, src Source) (Page, error) { return Page{}, errors.New("not built") }
+func DecodeGetRecords(data []byte, src Source) (Page, error) {
+	d := decoder{b: data, src: src}
+	return d.end(d.envelope(jsonscan.Space(data, 0)))
+}
 
 // DecodeRecord decodes one record: a line of NDJSON, or a dead letter's.
 // The returned record is never nil; its Err says whether it could be decoded.
-func DecodeRecord(data []byte) *Record { return &Record{raw: data, err: errors.New("not built")} }
+// It aliases data. A record of a backfill, with the event name SNAPSHOT, needs
+// no sequence number.
+func DecodeRecord(data []byte) *Record {
+	d := decoder{b: data, single: true}
+	rec := new(Record)
+	i := jsonscan.Space(data, 0)
+	end := d.record(rec, i)
+	if d.failed() {
+		rec.fail(d.takeErr())
+		rec.raw = data
+		return rec
+	}
+	rec.raw = data[i:end:end]
+	if end = jsonscan.Space(data, end); end != len(data) {
+		rec.fail(fmt.Errorf("offset %d: data after the record", end))
+		rec.raw = data
+	}
+	return rec
+}
 
-// Clone returns a copy of r that shares no memory with its page.
-func (r *Record) Clone() *Record { c := *r; return &c }
+// decoder decodes one envelope.
+type decoder struct {
+	b      []byte
+	src    Source
+	lambda bool
+	single bool
+	page   Page
+	parser itemParser
+	off    int // where the failure is
+	err    error
+
+	// Strings of the record before, which records of a page share.
+	arn, table, region, viewType string
+}
+
+func (d *decoder) end(i int) (Page, error) {
+	if d.err == nil {
+		if i = jsonscan.Space(d.b, i); i != len(d.b) {
+			d.fail(i, "data after the batch")
+		}
+	}
+	if d.err != nil {
+		if e, ok := errors.AsType[*EnvelopeError](d.err); ok {
+			return Page{}, e
+		}
+		return Page{}, &EnvelopeError{Offset: d.off, Msg: d.err.Error()}
+	}
+	return d.page, nil
+}
+
+func (d *decoder) failed() bool { return d.err != nil }
+
+func (d *decoder) fail(i int, msg string) int {
+	d.off, d.err = i, errors.New(msg)
+	return i
+}
+
+func (d *decoder) takeErr() error {
+	err := d.err
+	d.err = nil
+	return err
+}
+
+// envelope decodes the object {"Records":[…],…} at i.
+func (d *decoder) envelope(i int) int {
+	b := d.b
+	if i >= len(b) || b[i] != '{' {
+		return d.fail(i, "it is "+looksLike(b, i)+"; "+d.wanted())
+	}
+	start := i
+	var names []string
+	var window Window
+	found, inWindow := false, false
+	seen := map[string]bool{}
+	i = jsonscan.Space(b, i+1)
+	for i >= len(b) || b[i] != '}' {
+		if len(names) > 0 {
+			if i >= len(b) || b[i] != ',' {
+				return d.fail(i, "missing comma")
+			}
+			i = jsonscan.Space(b, i+1)
+		}
+		k := i
+		v, msg := jsonscan.Name(b, i)
+		if msg != "" {
+			return d.fail(v, msg)
+		}
+		name := string(jsonscan.AppendUnquoted(nil, b[k:nameEnd(b, k)]))
+		names = append(names, name)
+		switch name {
+		case "Records", "NextShardIterator", "state", "isFinalInvokeForWindow":
+			if seen[name] {
+				return d.fail(k, "duplicate member "+name)
+			}
+			seen[name] = true
+		}
+		if name == "Records" && v < len(b) && b[v] == '[' {
+			found = true
+			if i = d.records(v); d.failed() {
+				return i
+			}
+		} else {
+			if i, msg = jsonscan.Value(b, v); msg != "" {
+				return d.fail(i, msg)
+			}
+			switch raw := b[v:i:i]; name {
+			case "Records":
+				return d.fail(v, "Records is not an array")
+			case "NextShardIterator":
+				if raw[0] == '"' {
+					d.page.NextShardIterator = string(jsonscan.AppendUnquoted(nil, raw))
+				}
+			case "state":
+				window.State, inWindow = raw, true
+			case "window":
+				inWindow = true
+			case "isFinalInvokeForWindow":
+				window.Final, inWindow = string(raw) == "true", true
+			}
+		}
+		i = jsonscan.Space(b, i)
+	}
+	switch {
+	case !found || d.lambda && seen["NextShardIterator"]:
+		return d.fail(start, "it is "+looksLikeObject(names)+"; "+d.wanted())
+	case d.lambda && inWindow:
+		d.page.Window = &window
+	}
+	return i + 1
+}
+
+func nameEnd(b []byte, i int) int {
+	end, _, _ := jsonscan.String(b, i)
+	return end
+}
+
+func (d *decoder) wanted() string {
+	if d.lambda {
+		return `wanted is {"Records":[…]} from an event source mapping of a DynamoDB stream, or a bare array of its records from EventBridge Pipes`
+	}
+	return `wanted is the body of a GetRecords answer of DynamoDB Streams, {"Records":[…],"NextShardIterator":…}`
+}
+
+// looksLike names the JSON value at b[i] that is not an object.
+func looksLike(b []byte, i int) string {
+	if i >= len(b) {
+		return "empty"
+	}
+	switch b[i] {
+	case '[':
+		return "a bare array"
+	case '"':
+		return "a JSON string"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	}
+	if b[i] == '-' || b[i]-'0' <= 9 {
+		return "a number"
+	}
+	return "no JSON"
+}
+
+// looksLikeObject names an object without records by its members.
+func looksLikeObject(names []string) string {
+	has := func(name string) bool {
+		for _, n := range names {
+			if n == name {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case len(names) == 0:
+		return "an empty object"
+	case has("DDBStreamBatchInfo"):
+		return "an on-failure destination record, which holds the position of the records but not the records: read them again from the stream with GetShardIterator AT_SEQUENCE_NUMBER and GetRecords"
+	case has("KinesisBatchInfo"):
+		return "an on-failure destination record of a Kinesis stream"
+	case has("NextShardIterator"):
+		return "a GetRecords API answer: decode it with DecodeGetRecords"
+	case has("batchItemFailures"):
+		return "the answer of a function, not what it is called with"
+	case has("dynamodb"):
+		return "a single stream record: decode it with DecodeRecord, or wrap it in an array"
+	case has("detail-type"):
+		return "an EventBridge event"
+	}
+	const most = 8
+	if len(names) > most {
+		names = append(names[:most:most], "…")
+	}
+	return "an object with the members " + strings.Join(names, ", ")
+}
+
+// foreign names the records of other event sources.
+func foreign(source string) string {
+	what := "of the event source " + fmt.Sprintf("%.64q", source)
+	switch source {
+	case "aws:kinesis":
+		what = "of a Kinesis stream (aws:kinesis), whose data would have to be unwrapped first"
+	case "aws:sqs":
+		what = "messages of a queue (aws:sqs), whose bodies would have to be unwrapped first"
+	case "aws:sns":
+		what = "notifications of a topic (aws:sns)"
+	case "aws:s3":
+		what = "notifications of a bucket (aws:s3)"
+	}
+	return what
+}
+
+// records decodes the array at i.
+func (d *decoder) records(i int) int {
+	b := d.b
+	d.page.Records = []Record{}
+	i = jsonscan.Space(b, i+1)
+	if i < len(b) && b[i] == ']' {
+		return i + 1
+	}
+	for {
+		start := i
+		d.page.Records = append(d.page.Records, Record{})
+		rec := &d.page.Records[len(d.page.Records)-1]
+		i = d.record(rec, start)
+		if d.failed() {
+			if _, ok := errors.AsType[*EnvelopeError](d.err); ok {
+				return i
+			}
+			rec.fail(d.err)
+			if i = jsonscan.Loose(b, start); i < 0 {
+				return d.off // where the record is broken
+			}
+			d.err = nil
+		}
+		rec.raw = b[start:i:i]
+		i = jsonscan.Space(b, i)
+		switch {
+		case i >= len(b):
+			return d.fail(i, "unexpected end")
+		case b[i] == ']':
+			return i + 1
+		case b[i] != ',':
+			return d.fail(i, "missing comma between records")
+		}
+		i = jsonscan.Space(b, i+1)
+	}
+}

@@ -1,0 +1,19 @@
+package sluice
+
+import "strings"
+
+// Clone returns a copy of r that shares no memory with its page.
+func (r *Record) Clone() *Record {
+	c := *r
+	c.EventID = strings.Clone(r.EventID)
+	c.Sequence = Sequence(strings.Clone(string(r.Sequence)))
+	c.Keys, c.Old, c.New = r.Keys.Clone(), r.Old.Clone(), r.New.Clone()
+	if r.UserIdentity != nil {
+		u := *r.UserIdentity
+		c.UserIdentity = &u
+	}
+	if r.raw != nil {
+		c.raw = append([]byte{}, r.raw...)
+	}
+	return &c
+}

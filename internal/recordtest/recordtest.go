@@ -1,0 +1,127 @@
+// Package recordtest builds stream records for tests.
+package recordtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+)
+
+// ARN is the stream of a Spec that names none; its table is "test".
+const ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/test/stream/2024-01-01T00:00:00.000"
+
+// Spec describes a record. The zero Spec is an INSERT of the item "a".
+type Spec struct {
+	Event    sluice.EventName // default by the images: INSERT, MODIFY or REMOVE
+	Keys     string           // attribute map; default {"pk":{"S":"a"}}
+	Old, New string           // attribute maps; absent when empty
+	Sequence string           // default: one more than that of the last record made without one
+	ID       string           // default "id-" and the sequence number
+	ARN      string           // default ARN
+	Shard    string           // default none, as under Lambda
+	Created  time.Time        // default 2024-01-02T03:04:05Z
+	ViewType string           // default NEW_AND_OLD_IMAGES
+	TTL      bool             // deleted by time to live
+	Size     int              // SizeBytes; default the length of the images
+}
+
+var last atomic.Uint64
+
+// New returns the record that s describes, decoded from JSON as a source would
+// do it; it shares no memory with any other. It panics on a Spec that is no
+// valid record.
+func New(s Spec) sluice.Record {
+	page, err := sluice.DecodeGetRecords(fmt.Appendf(nil, `{"Records":[%s]}`, JSON(s)), sluice.Source{ShardID: s.Shard})
+	if err != nil {
+		panic(err)
+	}
+	rec := page.Records[0]
+	if rec.Err() != nil {
+		panic(rec.Err())
+	}
+	return rec
+}
+
+// JSON returns the record that s describes as a Lambda event holds it. It may
+// be invalid if s is.
+func JSON(s Spec) []byte {
+	if s.Event == "" {
+		s.Event = sluice.Insert
+		if s.Old != "" {
+			s.Event = sluice.Modify
+			if s.New == "" {
+				s.Event = sluice.Remove
+			}
+		}
+	}
+	if s.Keys == "" {
+		s.Keys = `{"pk":{"S":"a"}}`
+	}
+	if s.Sequence == "" {
+		s.Sequence = fmt.Sprint("1000000000", fmt.Sprintf("%012d", last.Add(1)))
+	}
+	if s.ID == "" {
+		s.ID = "id-" + s.Sequence
+	}
+	if s.ARN == "" {
+		s.ARN = ARN
+	}
+	if s.Created.IsZero() {
+		s.Created = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
+	}
+	if s.ViewType == "" {
+		s.ViewType = "NEW_AND_OLD_IMAGES"
+	}
+	if s.Size == 0 {
+		s.Size = len(s.Keys) + len(s.Old) + len(s.New)
+	}
+	var sb strings.Builder
+	fmt.Fprintf(&sb, `{"eventID":%s,"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",`, quote(s.ID), s.Event)
+	if s.TTL {
+		sb.WriteString(`"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`)
+	}
+	fmt.Fprintf(&sb, `"dynamodb":{"ApproximateCreationDateTime":%d.%09d,"Keys":%s,`, s.Created.Unix(), s.Created.Nanosecond(), s.Keys)
+	if s.New != "" {
+		fmt.Fprintf(&sb, `"NewImage":%s,`, s.New)
+	}
+	if s.Old != "" {
+		fmt.Fprintf(&sb, `"OldImage":%s,`, s.Old)
+	}
+	fmt.Fprintf(&sb, `"SequenceNumber":%s,"SizeBytes":%d,"StreamViewType":%q},"eventSourceARN":%s}`,
+		quote(s.Sequence), s.Size, s.ViewType, quote(s.ARN))
+	return []byte(sb.String())
+}
+
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// Event returns a Lambda event that holds the records, as they came.
+func Event(recs ...sluice.Record) []byte {
+	out := []byte(`{"Records":[`)
+	for i := range recs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, recs[i].Raw()...)
+	}
+	return append(out, "]}"...)
+}
+
+// Item parses an attribute map; it panics on an invalid one.
+func Item(attrs string) sluice.Item {
+	it, err := item.Parse([]byte(attrs))
+	if err != nil {
+		panic(err)
+	}
+	return it
+}

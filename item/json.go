@@ -1,0 +1,121 @@
+package item
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/sluicehq/sluice/internal/jsonscan"
+)
+
+// JSONOption changes what AppendJSON writes.
+type JSONOption func(*jsonOptions)
+
+type jsonOptions struct{ sorted bool }
+
+// SortedKeys orders the keys of every map by their bytes instead of as stored.
+func SortedKeys() JSONOption { return func(o *jsonOptions) { o.sorted = true } }
+
+// AppendJSON appends the item as plain JSON: exact numbers, sets as arrays,
+// binary as base64. Strings keep the escapes they came with. An absent item is
+// null.
+func (it Item) AppendJSON(dst []byte, opts ...JSONOption) []byte {
+	return Value{kind: M, raw: it.raw}.AppendJSON(dst, opts...)
+}
+
+// AppendJSON appends the value as plain JSON, as Item.AppendJSON does.
+func (v Value) AppendJSON(dst []byte, opts ...JSONOption) []byte {
+	var o jsonOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return v.appendJSON(dst, o)
+}
+
+func (v Value) appendJSON(dst []byte, o jsonOptions) []byte {
+	switch v.kind {
+	case S, B, BOOL:
+		return append(dst, v.raw...)
+	case N:
+		return appendNumber(dst, textBytes(v.raw))
+	case M:
+		if v.raw == nil {
+			break
+		}
+		dst = append(dst, '{')
+		if o.sorted {
+			dst = v.appendSorted(dst, o)
+		} else {
+			comma := false
+			for c := v.Map().cursor(); c.next(); comma = true {
+				if comma {
+					dst = append(dst, ',')
+				}
+				dst = append(append(dst, c.name...), ':')
+				dst = c.value.appendJSON(dst, o)
+			}
+		}
+		return append(dst, '}')
+	case L, SS, NS, BS:
+		dst = append(dst, '[')
+		comma := false
+		for c := (elements{b: v.raw}); c.next(); comma = true {
+			if comma {
+				dst = append(dst, ',')
+			}
+			e := Value{kind: member(v.kind), raw: c.b[c.start:c.end]}
+			if v.kind == L {
+				e, _ = typed(c.b, c.start)
+			}
+			dst = e.appendJSON(dst, o)
+		}
+		return append(dst, ']')
+	}
+	return append(dst, "null"...)
+}
+
+func (v Value) appendSorted(dst []byte, o jsonOptions) []byte {
+	type attr struct {
+		name, text []byte
+		value      Value
+	}
+	var attrs []attr
+	for c := v.Map().cursor(); c.next(); {
+		attrs = append(attrs, attr{c.name, textBytes(c.name), c.value})
+	}
+	slices.SortFunc(attrs, func(a, b attr) int { return bytes.Compare(a.text, b.text) })
+	for i, a := range attrs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, a.name...), ':')
+		dst = a.value.appendJSON(dst, o)
+	}
+	return dst
+}
+
+// appendNumber appends a checked number in JSON's grammar, which knows no
+// plus sign, no leading zeros and no bare point.
+func appendNumber(dst, t []byte) []byte {
+	if end, msg := jsonscan.Number(t, 0); msg == "" && end == len(t) {
+		return append(dst, t...)
+	}
+	if t[0] == '-' {
+		dst = append(dst, '-')
+	}
+	if t[0] == '-' || t[0] == '+' {
+		t = t[1:]
+	}
+	for len(t) > 1 && t[0] == '0' && t[1]-'0' <= 9 {
+		t = t[1:]
+	}
+	if t[0] == '.' {
+		dst = append(dst, '0')
+	}
+	for i, c := range t {
+		if c == '.' && (i+1 == len(t) || t[i+1]-'0' > 9) {
+			continue
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}

@@ -1,0 +1,253 @@
+package item
+
+import (
+	"bytes"
+	"encoding/base64"
+	"iter"
+	"strconv"
+
+	"github.com/sluicehq/sluice/internal/jsonscan"
+)
+
+// Kind is the type of a Value, named by its DynamoDB tag.
+type Kind uint8
+
+const (
+	Invalid Kind = iota
+	S
+	N
+	B
+	BOOL
+	NULL
+	M
+	L
+	SS
+	NS
+	BS
+)
+
+var kindNames = [...]string{"invalid", "S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"}
+
+// String returns the DynamoDB tag.
+func (k Kind) String() string {
+	if int(k) >= len(kindNames) {
+		return kindNames[Invalid]
+	}
+	return kindNames[k]
+}
+
+func kindOf(tag []byte) Kind {
+	switch string(tag) {
+	case "S":
+		return S
+	case "N":
+		return N
+	case "B":
+		return B
+	case "BOOL":
+		return BOOL
+	case "NULL":
+		return NULL
+	case "M":
+		return M
+	case "L":
+		return L
+	case "SS":
+		return SS
+	case "NS":
+		return NS
+	case "BS":
+		return BS
+	}
+	return Invalid
+}
+
+// Value is one typed attribute value; it aliases its item.
+type Value struct {
+	kind Kind
+	raw  []byte // the JSON value inside the type tag
+}
+
+// Kind returns the value's type; Invalid for the zero Value.
+func (v Value) Kind() Kind { return v.kind }
+
+// Raw returns the JSON value inside the type tag. It must not be changed.
+func (v Value) Raw() []byte { return v.raw }
+
+// Str returns the text of an S, or the digits of an N as they stand; "" else.
+// The string is a copy.
+func (v Value) Str() string {
+	if v.kind != S && v.kind != N {
+		return ""
+	}
+	return text(v.raw)
+}
+
+// Text is Str without the copy: it aliases the item unless the text had to be
+// unescaped.
+func (v Value) Text() []byte {
+	if v.kind != S && v.kind != N {
+		return nil
+	}
+	return textBytes(v.raw)
+}
+
+// AppendStr appends what Str returns to dst: it is Str for callers that have a
+// buffer and want no copy of their own.
+func (v Value) AppendStr(dst []byte) []byte { return append(dst, v.Text()...) }
+
+// Is reports whether v is the S text.
+func (v Value) Is(text string) bool { return v.kind == S && textIs(v.raw, text) }
+
+// Bool returns the value of a BOOL; false else.
+func (v Value) Bool() bool { return v.kind == BOOL && v.raw[0] == 't' }
+
+// Int64 returns an N as an integer; false when v is none, not whole or out of range.
+func (v Value) Int64() (int64, bool) {
+	if v.kind != N {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(textBytes(v.raw)), 10, 64)
+	return n, err == nil
+}
+
+// Float64 returns an N as the nearest float64; false when v is none.
+func (v Value) Float64() (float64, bool) {
+	if v.kind != N {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(textBytes(v.raw)), 64)
+	return f, err == nil
+}
+
+// Bytes returns the bytes of a B, decoded from base64; nil else. The slice is
+// a copy and not nil when v is a B.
+func (v Value) Bytes() []byte {
+	if v.kind != B {
+		return nil
+	}
+	return unbase64(v.raw)
+}
+
+// Map returns the attributes of an M; the absent Item else.
+func (v Value) Map() Item {
+	if v.kind != M {
+		return Item{}
+	}
+	return Item{raw: v.raw}
+}
+
+// List iterates over the elements of an L.
+func (v Value) List() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if v.kind != L {
+			return
+		}
+		for c := (elements{b: v.raw}); c.next(); {
+			if e, _ := typed(v.raw, c.start); !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Set iterates over the members of an SS, NS or BS as Values of kind S, N or B.
+func (v Value) Set() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		k := member(v.kind)
+		if k == Invalid {
+			return
+		}
+		for c := (elements{b: v.raw}); c.next(); {
+			if !yield(Value{kind: k, raw: c.b[c.start:c.end]}) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns the number of elements of an M, L or set, the bytes of an S, N
+// or B, and 0 else.
+func (v Value) Len() int {
+	switch v.kind {
+	case S, N:
+		return len(textBytes(v.raw))
+	case B:
+		return len(unbase64(v.raw))
+	case M:
+		return v.Map().Len()
+	case L, SS, NS, BS:
+		n := 0
+		for c := (elements{b: v.raw}); c.next(); {
+			n++
+		}
+		return n
+	}
+	return 0
+}
+
+// Lookup finds an element of an M or L by a dotted path, as Item.Lookup does.
+func (v Value) Lookup(path string) (Value, bool) {
+	switch v.kind {
+	case M:
+		return v.Map().Lookup(path)
+	case L:
+		index, rest, more := path, "", false
+		for i := range len(path) {
+			if path[i] == '.' {
+				index, rest, more = path[:i], path[i+1:], true
+				break
+			}
+		}
+		n, err := strconv.ParseUint(index, 10, 31)
+		if err != nil || strconv.FormatUint(n, 10) != index {
+			return Value{}, false
+		}
+		for e := range v.List() {
+			if n == 0 {
+				if more {
+					return e.Lookup(rest)
+				}
+				return e, true
+			}
+			n--
+		}
+	}
+	return Value{}, false
+}
+
+func member(k Kind) Kind {
+	switch k {
+	case SS:
+		return S
+	case NS:
+		return N
+	case BS:
+		return B
+	}
+	return Invalid
+}
+
+// text returns the text of a checked string.
+func text(quoted []byte) string { return string(textBytes(quoted)) }
+
+func textBytes(quoted []byte) []byte {
+	if body := quoted[1 : len(quoted)-1]; bytes.IndexByte(body, '\\') < 0 {
+		return body
+	}
+	return jsonscan.AppendUnquoted(nil, quoted)
+}
+
+func textIs(quoted []byte, s string) bool {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:len(quoted)-1]) == s
+	}
+	return string(jsonscan.AppendUnquoted(nil, quoted)) == s
+}
+
+func unbase64(quoted []byte) []byte {
+	t := textBytes(quoted)
+	dst := make([]byte, base64.StdEncoding.DecodedLen(len(t)))
+	n, _ := base64.StdEncoding.Decode(dst, t) // checked when the item was made
+	return dst[:n:n]
+}
