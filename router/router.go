@@ -1,34 +1,143 @@
-// Package router decides which handlers a record goes to: by its entity type
-// and what happened to it, `search#INSERT`.
 package router
 
 import (
-	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/sluicehq/sluice"
 )
 
-// Router is a table of routes. Register first, then use: Handle must not be
-// called once Match or Dispatch has been. It implements sluice.Matcher.
-type Router struct{}
+// Router is a table of routes; [New] makes one. Register first, then use:
+// once Match, Routes or Dispatch has been called the table is fixed, and
+// Handle panics. From then on it is safe for concurrent use.
+type Router struct {
+	resolver   Resolver
+	middleware []sluice.Middleware
+	hooks      Hooks
 
-// New returns an empty router that takes the entity type from the attribute
-// `entityType` unless an option says otherwise.
-func New(opts ...RouterOption) *Router { return &Router{} }
+	mu     sync.Mutex // guards routes until table is set
+	routes []*route
+	table  atomic.Pointer[table]
+}
 
+// route is one registration.
+type route struct {
+	sluice.Route
+	patterns []pattern
+	filters  []func(*sluice.Record) bool
+	site     string // file:line of the registration
+}
+
+// Hooks tell what the router saw; nil ones are passed over. They are called
+// from Match, must be fast and safe for concurrent use.
+type Hooks struct {
+	// Unrouted is called for each record that takes no route.
+	Unrouted func(rec *sluice.Record, why Reason)
+}
+
+// Reason is why a record takes no route.
+type Reason uint8
+
+const (
+	NoRoute  Reason = iota // no route is registered for its type and event
+	Untyped                // the same, and the record has no type
+	Filtered               // the filters of all its routes refused it
+)
+
+// String returns "no route", "untyped" or "filtered".
+func (r Reason) String() string { return [...]string{"no route", "untyped", "filtered"}[r] }
+
+// RouterOption configures a whole router.
 type RouterOption func(*Router)
 
-// Option configures one route.
-type Option func(*sluice.Route)
+// TypeFrom sets where the type of a record comes from (default
+// [Attribute]("entityType")).
+func TypeFrom(rs Resolver) RouterOption { return func(r *Router) { r.resolver = rs } }
 
-// Handle registers h under one or several space-separated patterns.
-func (r *Router) Handle(patterns string, h sluice.Handler, opts ...Option) {}
-
-func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
-	return dst, nil
+// UseAll wraps the handlers of all routes, outside the routes' own middleware.
+// The first of mw is the outermost.
+func UseAll(mw ...sluice.Middleware) RouterOption {
+	return func(r *Router) { r.middleware = append(r.middleware, mw...) }
 }
-func (r *Router) Routes() []*sluice.Route { return nil }
 
-// Dispatch runs every route that rec takes, in order of registration, and
-// returns nil, the outcome of the only route, or a *sluice.Remaining.
-func (r *Router) Dispatch(ctx context.Context, rec *sluice.Record) error { return nil }
+// Observe sets the router's hooks.
+func Observe(h Hooks) RouterOption { return func(r *Router) { r.hooks = h } }
+
+// New returns an empty router.
+func New(opts ...RouterOption) *Router {
+	r := &Router{resolver: Attribute("entityType")}
+	for _, o := range opts {
+		o(r)
+	}
+	if r.resolver.kind == noResolver {
+		panic("router: New: TypeFrom was given the zero Resolver; make one with Attribute, KeyPattern, Table, Func, ByTable or Chain")
+	}
+	return r
+}
+
+// Handle registers h under one or several space-separated patterns. It panics
+// when the registration is faulty; see [Router.Add].
+func (r *Router) Handle(patterns string, h sluice.Handler, opts ...Option) {
+	site := "unknown location"
+	if _, file, line, ok := runtime.Caller(1); ok {
+		site = fmt.Sprintf("%s:%d", file, line)
+	}
+	if err := r.Add(site, patterns, h, opts...); err != nil {
+		panic("router: " + err.Error())
+	}
+}
+
+// Add is Handle for registrations that come from a configuration: it returns
+// an error where Handle panics. site says where the route was written,
+// "file:line"; it stands in the error, and in that of a later route that takes
+// the same name.
+func (r *Router) Add(site, patterns string, h sluice.Handler, opts ...Option) error {
+	rt, err := r.newRoute(site, patterns, h, opts)
+	if err != nil {
+		return fmt.Errorf("%s: %w", site, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.table.Load() != nil {
+		return fmt.Errorf("%s: route %q is registered after the router has been used", site, rt.Name)
+	}
+	if i := slices.IndexFunc(r.routes, func(o *route) bool { return o.Name == rt.Name }); i >= 0 {
+		return fmt.Errorf("%s: route %q is already registered at %s; give one of them another Name", site, rt.Name, r.routes[i].site)
+	}
+	rt.Index = len(r.routes)
+	r.routes = append(r.routes, rt)
+	return nil
+}
+
+func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option) (*route, error) {
+	ps, err := parsePatterns(patterns)
+	if err != nil {
+		return nil, err
+	}
+	if h == nil {
+		return nil, fmt.Errorf("pattern %q: nil handler", patterns)
+	}
+	c := config{route: &route{patterns: ps, site: site}}
+	c.route.Name = strings.Join(strings.Fields(patterns), ",")
+	for _, o := range opts {
+		o(&c)
+	}
+	if err := errors.Join(c.errs...); err != nil {
+		return nil, fmt.Errorf("route %q: %w", c.route.Name, err)
+	}
+	for _, mw := range slices.Backward(slices.Concat(r.middleware, c.middleware)) {
+		h = mw(h)
+	}
+	c.route.Handler = h
+	return c.route, nil
+}
+
+// Routes lists all routes in order of registration, each at its Index.
+func (r *Router) Routes() []*sluice.Route {
+	return slices.Clone(r.fixed().all)
+}

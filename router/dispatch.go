@@ -1,0 +1,124 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Dispatch runs every route that rec takes, one after another in order of
+// registration, and returns nil when all are done, the outcome of the route
+// if there is only one, or a [*sluice.Remaining] whose Rest repeats only those
+// that failed. Routes that failed permanently are not repeated; when nothing
+// else is left their errors are the outcome. It is a [sluice.Handler].
+//
+// A panic is the error of its route, a [*PanicError]. Dispatch neither waits
+// nor counts: attempts, backoff, timeout and limits are a flow's to apply.
+func (r *Router) Dispatch(ctx context.Context, rec *sluice.Record) error {
+	var buf [8]*sluice.Route
+	routes, err := r.Match(buf[:0], rec)
+	switch {
+	case err != nil:
+		return err
+	case len(routes) == 0:
+		return nil
+	case len(routes) == 1:
+		return call(ctx, routes[0].Handler, rec)
+	}
+	todo := make([]step, len(routes))
+	for i, rt := range routes {
+		todo[i] = step{rt.Name, rt.Handler}
+	}
+	return round(ctx, rec, todo, outcome{})
+}
+
+// step is what is still to be called of one route.
+type step struct {
+	route string
+	h     sluice.Handler
+}
+
+// outcome is what the steps that will not be called again came to.
+type outcome struct {
+	done    bool  // at least one returned nil
+	skipped error // the first Skip
+	failed  error // all permanent failures
+}
+
+func (o outcome) err() error {
+	switch {
+	case o.failed != nil:
+		return o.failed
+	case o.done:
+		return nil
+	}
+	return o.skipped
+}
+
+// round calls each step once. o is a value, so that a Rest can be called any
+// number of times.
+func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) error {
+	var (
+		rest  []step
+		errs  []error
+		after time.Duration
+	)
+	for _, s := range todo {
+		err := call(ctx, s.h, rec)
+		var (
+			skip  *sluice.SkipError
+			part  *sluice.Remaining
+			retry *sluice.RetryError
+		)
+		switch {
+		case err == nil:
+			o.done = true
+			continue
+		case sluice.IsPermanent(err):
+			o.failed = errors.Join(o.failed, fmt.Errorf("route %q: %w", s.route, err))
+			continue
+		case errors.As(err, &skip):
+			if o.skipped == nil {
+				o.skipped = err
+			}
+			continue
+		case errors.As(err, &part):
+			s.h = part.Rest
+			after = max(after, part.After)
+		case errors.As(err, &retry):
+			after = max(after, retry.After)
+		}
+		rest = append(rest, s)
+		errs = append(errs, fmt.Errorf("route %q: %w", s.route, err))
+	}
+	if rest == nil {
+		return o.err()
+	}
+	return &sluice.Remaining{
+		Rest:  func(ctx context.Context, rec *sluice.Record) error { return round(ctx, rec, rest, o) },
+		After: after,
+		Err:   errors.Join(errs...),
+	}
+}
+
+// PanicError is a handler's panic. It unwraps to nothing: what was thrown is
+// never taken for an outcome.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+
+func call(ctx context.Context, h sluice.Handler, rec *sluice.Record) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return h(ctx, rec)
+}

@@ -1,0 +1,168 @@
+package router
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+)
+
+// When lets only records pass for which f reports true. f must be safe for
+// concurrent use, fast, and must not depend on anything but the record. If it
+// reads images say so with [NeedsNew], [NeedsOld] or [NeedsBoth].
+func When(f func(*sluice.Record) bool) Option {
+	return func(c *config) {
+		if f == nil {
+			c.fail("When(nil): want a function")
+			return
+		}
+		c.filters = append(c.filters, f)
+	}
+}
+
+// Changed lets only records pass in which at least one of the attributes, or
+// dotted paths into maps and lists, is not what it was: set, removed, or of
+// another value. An attribute that an INSERT or a SNAPSHOT brings counts as
+// changed; on a REMOVE nothing does.
+func Changed(paths ...string) Option {
+	return compare("Changed", paths, func(old, new sluice.Value, hadOld, hasNew bool) bool {
+		return hadOld != hasNew || hasNew && !old.Equal(new)
+	})
+}
+
+// Set lets only records pass in which at least one of the attributes, or dotted
+// paths, is there now and was not before.
+func Set(paths ...string) Option {
+	return compare("Set", paths, func(_, _ sluice.Value, hadOld, hasNew bool) bool {
+		return hasNew && !hadOld
+	})
+}
+
+func compare(option string, paths []string, differ func(old, new sluice.Value, hadOld, hasNew bool) bool) Option {
+	return func(c *config) {
+		if len(paths) == 0 || slices.Contains(paths, "") {
+			c.fail("%s(%q): want at least one attribute, none empty", option, paths)
+			return
+		}
+		paths := slices.Clone(paths)
+		c.Needs |= sluice.BothImages
+		c.filters = append(c.filters, func(rec *sluice.Record) bool {
+			if rec.EventName == sluice.Remove {
+				return false
+			}
+			for _, path := range paths {
+				old, hadOld := rec.Old.Lookup(path)
+				new, hasNew := rec.New.Lookup(path)
+				if differ(old, new, hadOld, hasNew) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+}
+
+// replication is the prefix of the attributes that a global table (version
+// 2017.11.29) adds to items by a MODIFY of its own.
+const replication = "aws:rep:"
+
+// ChangedIgnoring drops a MODIFY whose images differ in nothing but the given
+// attributes, such as a time stamp, and those that a global table adds
+// (aws:rep:…). Without arguments it drops what only replication wrote. Records
+// of other events pass.
+func ChangedIgnoring(attributes ...string) Option {
+	return func(c *config) {
+		if slices.Contains(attributes, "") {
+			c.fail("ChangedIgnoring(%q): want attributes that are not empty", attributes)
+			return
+		}
+		ignored := make(map[string]bool, len(attributes))
+		for _, a := range attributes {
+			ignored[a] = true
+		}
+		c.Needs |= sluice.BothImages
+		c.filters = append(c.filters, func(rec *sluice.Record) bool {
+			return rec.EventName != sluice.Modify || differBut(rec.Old, rec.New, ignored)
+		})
+	}
+}
+
+func differBut(old, new sluice.Item, ignored map[string]bool) bool {
+	if bytes.Equal(old.Raw(), new.Raw()) {
+		return false
+	}
+	skip := func(name string) bool { return ignored[name] || strings.HasPrefix(name, replication) }
+	extra := 0 // attributes of new without a partner in old
+	for name, v := range new.All() {
+		if skip(name) {
+			continue
+		}
+		was, ok := attribute(old, name)
+		if !ok || !was.Equal(v) {
+			return true
+		}
+		extra++
+	}
+	for name := range old.All() {
+		if !skip(name) {
+			extra--
+		}
+	}
+	return extra != 0
+}
+
+// attribute finds a top-level attribute; Lookup would take a name that holds a
+// dot for a path where there is no such attribute.
+func attribute(it sluice.Item, name string) (sluice.Value, bool) {
+	if !strings.Contains(name, ".") {
+		return it.Lookup(name)
+	}
+	for n, v := range it.All() {
+		if n == name {
+			return v, true
+		}
+	}
+	return sluice.Value{}, false
+}
+
+// ExcludeTTL drops deletions by TTL; see [sluice.Record.IsTTL] for those that a
+// global table replicated.
+func ExcludeTTL() Option { return onTTL("ExcludeTTL", false) }
+
+// OnlyTTL lets only deletions by TTL pass; see [sluice.Record.IsTTL] for those
+// that a global table replicated.
+func OnlyTTL() Option { return onTTL("OnlyTTL", true) }
+
+func onTTL(option string, want bool) Option {
+	return func(c *config) {
+		if c.onTTL != "" && c.onTTL != option {
+			c.fail("%s and %s: no record passes both", c.onTTL, option)
+			return
+		}
+		c.onTTL = option
+		c.filters = append(c.filters, func(rec *sluice.Record) bool { return rec.IsTTL() == want })
+	}
+}
+
+// Regions lets only changes pass that were made in one of the given Regions.
+// Where a change was made stands in the attribute aws:rep:updateregion, which
+// global tables of version 2017.11.29 keep; a record without it counts for the
+// Region of its stream. Global tables of version 2019.11.21 do not tell: there
+// write the Region into an attribute of your own and use [When].
+func Regions(regions ...string) Option {
+	return func(c *config) {
+		if len(regions) == 0 || slices.Contains(regions, "") {
+			c.fail("Regions(%q): want at least one Region, none empty", regions)
+			return
+		}
+		regions := slices.Clone(regions)
+		c.filters = append(c.filters, func(rec *sluice.Record) bool {
+			region := rec.Region
+			if v, ok := image(rec).Lookup(replication + "updateregion"); ok {
+				region = v.Str()
+			}
+			return slices.Contains(regions, region)
+		})
+	}
+}

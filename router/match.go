@@ -1,0 +1,120 @@
+package router
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Match appends the routes that rec takes to dst, in order of registration.
+// It allocates nothing but what dst and the user's own functions need, and is
+// safe for concurrent use.
+//
+// Its errors are permanent: rec could not be decoded, its type attribute is no
+// string, an image is missing that a route needs, or rec is redriven and a
+// route refuses that, which is a [*RedriveError] beside the routes that do not.
+func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
+	t := r.fixed()
+	if err := rec.Err(); err != nil {
+		return dst, err
+	}
+	event := eventIndex(rec.EventName)
+	if event < 0 {
+		return dst, sluice.Permanent(fmt.Errorf("%s: unknown event name %q", where(rec), rec.EventName))
+	}
+	if rec.Origin == sluice.Backfilled {
+		event = snapshot
+	}
+	var buf [128]byte
+	typ, err := r.resolver.appendType(buf[:0], rec)
+	if err != nil {
+		return dst, sluice.Permanent(fmt.Errorf("%s: type of the record: %w", where(rec), err))
+	}
+	routes := t.lookup(typ, event)
+	n := len(dst)
+	var refused []string
+	for _, rt := range routes {
+		if rt.Needs != sluice.KeysOnly {
+			if err := checkImages(rt, rec, event); err != nil {
+				return dst[:n], err
+			}
+		}
+		if !rt.takes(rec) {
+			continue
+		}
+		if rec.Origin == sluice.Redriven && !rt.Redrive {
+			refused = append(refused, rt.Name)
+			continue
+		}
+		dst = append(dst, &rt.Route)
+	}
+	if refused != nil {
+		return dst, sluice.Permanent(&RedriveError{Routes: refused})
+	}
+	if len(dst) == n && r.hooks.Unrouted != nil {
+		why := NoRoute
+		switch {
+		case len(routes) > 0:
+			why = Filtered
+		case len(typ) == 0:
+			why = Untyped
+		}
+		r.hooks.Unrouted(rec, why)
+	}
+	return dst, nil
+}
+
+func (rt *route) takes(rec *sluice.Record) bool {
+	for _, f := range rt.filters {
+		if !f(rec) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkImages looks at the images themselves: the view type that a record
+// states is not reliable in every source, and a filter that compares with an
+// image that is missing would drop changes silently.
+func checkImages(rt *route, rec *sluice.Record, event int) error {
+	var have sluice.View
+	if event == remove || rec.New.Exists() { // a removed item has no new image
+		have |= sluice.NewImage
+	}
+	if event == insert || event == snapshot || rec.Old.Exists() { // a new item has no old one
+		have |= sluice.OldImage
+	}
+	if have.Has(rt.Needs) {
+		return nil
+	}
+	return sluice.Permanent(fmt.Errorf(
+		"%s: route %q (%s) needs %s, but the %s record came without it; set the table's StreamViewType to %s (the record says %q)",
+		where(rec), rt.Name, rt.site, imageNames(rt.Needs&^have), rec.EventName, rt.Needs, rec.ViewType))
+}
+
+func imageNames(v sluice.View) string {
+	switch v {
+	case sluice.NewImage:
+		return "the new image"
+	case sluice.OldImage:
+		return "the old image"
+	}
+	return "both images"
+}
+
+// RedriveError says which routes refuse a redriven record. The routes that
+// Match returned beside it take it.
+type RedriveError struct{ Routes []string }
+
+func (e *RedriveError) Error() string {
+	return fmt.Sprintf("redriven record refused by %q: later changes of the item may have been handled since; register the route with router.Redrive() if its handler does no harm then", e.Routes)
+}
+
+// where names a record for an error's reader; its payload is nobody's business.
+func where(rec *sluice.Record) string {
+	s := "table " + rec.Table
+	if rec.ShardID != "" {
+		s += ", shard " + rec.ShardID
+	}
+	return s + ", sequence number " + string(rec.Sequence)
+}

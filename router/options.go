@@ -1,0 +1,126 @@
+package router
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Option configures one route.
+type Option func(*config)
+
+// config is a route in the making.
+type config struct {
+	*route
+	middleware []sluice.Middleware
+	onTTL      string // the TTL filter already given
+	errs       []error
+}
+
+func (c *config) fail(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+// Name sets the route's name (default: its patterns, joined with commas).
+// Names are unique in a router and stand in metrics, dead letters and logs.
+func Name(name string) Option {
+	return func(c *config) {
+		if name == "" || len(name) > 200 || !utf8.ValidString(name) ||
+			strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			c.fail("Name(%q): want 1 to 200 bytes of UTF-8 without control characters", name)
+			return
+		}
+		c.Name = name
+	}
+}
+
+// Attempts sets how many failures make a record poison (default 8); see
+// [sluice.Route].
+func Attempts(n int) Option {
+	return func(c *config) {
+		if n < 1 {
+			c.fail("Attempts(%d): want at least 1", n)
+		}
+		c.route.Attempts = n
+	}
+}
+
+// Backoff sets the delay before the first retry, which doubles up to max, with
+// full jitter (default 100 ms and 30 s).
+func Backoff(first, max time.Duration) Option {
+	return func(c *config) {
+		if first <= 0 || max < first {
+			c.fail("Backoff(%v, %v): want 0 < first ≤ max", first, max)
+		}
+		c.route.Backoff, c.MaxBackoff = first, max
+	}
+}
+
+// Timeout bounds one call of the handler (default: none).
+func Timeout(d time.Duration) Option {
+	return func(c *config) {
+		if d <= 0 {
+			c.fail("Timeout(%v): want more than 0", d)
+		}
+		c.route.Timeout = d
+	}
+}
+
+// Concurrency bounds the calls of the handler at a time, over the whole
+// process (default: only the flow's own limit).
+func Concurrency(n int) Option {
+	return func(c *config) {
+		if n < 1 {
+			c.fail("Concurrency(%d): want at least 1", n)
+		}
+		c.route.Concurrency = n
+	}
+}
+
+// Rate bounds the calls of the handler that are started in a second, over the
+// whole process; burst of them may start at once (default: no limit).
+func Rate(perSecond float64, burst int) Option {
+	return func(c *config) {
+		if !(perSecond > 0) || burst < 1 {
+			c.fail("Rate(%v, %d): want more than 0 a second and a burst of at least 1", perSecond, burst)
+		}
+		c.route.Rate, c.Burst = perSecond, burst
+	}
+}
+
+// MaxAge parks a failing record once it is older than d (default: the flow's).
+func MaxAge(d time.Duration) Option {
+	return func(c *config) {
+		if d <= 0 {
+			c.fail("MaxAge(%v): want more than 0", d)
+		}
+		c.route.MaxAge = d
+	}
+}
+
+// Use wraps the route's handler, inside the router's own middleware. The first
+// of mw is the outermost.
+func Use(mw ...sluice.Middleware) Option {
+	return func(c *config) { c.middleware = append(c.middleware, mw...) }
+}
+
+// Redrive lets the route receive records from the dead letters although later
+// changes of the item may have been handled since. Without it they are
+// refused; see [RedriveError].
+func Redrive() Option { return func(c *config) { c.route.Redrive = true } }
+
+// NeedsNew says that the handler reads the new image of inserted and modified
+// items.
+func NeedsNew() Option { return needs(sluice.NewImage) }
+
+// NeedsOld says that the handler reads the old image of modified and removed
+// items.
+func NeedsOld() Option { return needs(sluice.OldImage) }
+
+// NeedsBoth is NeedsNew and NeedsOld.
+func NeedsBoth() Option { return needs(sluice.BothImages) }
+
+func needs(v sluice.View) Option { return func(c *config) { c.Needs |= v } }

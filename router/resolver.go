@@ -1,0 +1,175 @@
+package router
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+)
+
+// Resolver says of what type a record is, or that it does not know.
+//
+// It asks the item as it is after the change; of a removed item its old image,
+// or its keys where the stream has no old images. [Table] at the end of a
+// [Chain] answers when neither knows.
+type Resolver struct {
+	kind  resolverKind
+	name  string // of the attribute
+	key   keyPattern
+	types map[string]string
+	f     func(*sluice.Record) (string, error)
+	by    map[string]Resolver
+	chain []Resolver
+}
+
+type resolverKind uint8
+
+const (
+	noResolver resolverKind = iota
+	byAttribute
+	byKeyPattern
+	byTableName
+	byTableType
+	byFunc
+	byTable
+	byChain
+)
+
+// Attribute takes the type from a string attribute. A record without it has
+// none; one in which it is no string fails permanently.
+func Attribute(name string) Resolver { return Resolver{kind: byAttribute, name: name} }
+
+// KeyPattern takes the type from a key attribute, which every record has. It
+// panics when the pattern is malformed; see [ParseKeyPattern].
+func KeyPattern(attribute, pattern string) Resolver {
+	r, err := ParseKeyPattern(attribute, pattern)
+	if err != nil {
+		panic("router: KeyPattern: " + err.Error())
+	}
+	return r
+}
+
+// ParseKeyPattern takes the type from the key attribute of that name. pattern
+// describes its whole value, segment by segment, which '#' separates:
+//
+//	TYPE#*#*#{type}   TYPE#Ed-Fi#3.3.1-b#School is a School
+//	{type}#**         user#17 is a user, as is user#17#2024
+//	{type}-*          order-5 is an order, order-5#1 does not match
+//
+// Within a segment, `*` stands for any text, also none, and {type} for the
+// type, which is never empty; each takes as little as it can. `**` as the last
+// segment stands for one or more segments of any text. All else stands for
+// itself. A value that does not match, and a key that is no string, leave the
+// type unknown.
+func ParseKeyPattern(attribute, pattern string) (Resolver, error) {
+	if attribute == "" {
+		return Resolver{}, fmt.Errorf("key pattern %q: no attribute is named", pattern)
+	}
+	p, err := parseKeyPattern(pattern)
+	if err != nil {
+		return Resolver{}, err
+	}
+	return Resolver{kind: byKeyPattern, name: attribute, key: p}, nil
+}
+
+// Table takes the type from the name of the record's table: the name itself
+// when types is nil, else the type that stands beside it there, if any.
+func Table(types map[string]string) Resolver {
+	if types == nil {
+		return Resolver{kind: byTableName}
+	}
+	return Resolver{kind: byTableType, types: maps.Clone(types)}
+}
+
+// Func takes the type from f; "" is unknown. f must be safe for concurrent
+// use, and must not depend on anything but the record. Its error fails the
+// record permanently.
+func Func(f func(*sluice.Record) (string, error)) Resolver {
+	if f == nil {
+		panic("router: Func: nil function")
+	}
+	return Resolver{kind: byFunc, f: f}
+}
+
+// ByTable asks the resolver that stands beside the name of the record's table;
+// the type of other tables' records is unknown.
+func ByTable(resolvers map[string]Resolver) Resolver {
+	for table, r := range resolvers {
+		if r.kind == noResolver {
+			panic(fmt.Sprintf("router: ByTable: the zero Resolver for table %q", table))
+		}
+	}
+	return Resolver{kind: byTable, by: maps.Clone(resolvers)}
+}
+
+// Chain asks one resolver after another and takes the first type that is
+// known.
+func Chain(resolvers ...Resolver) Resolver {
+	if i := slices.IndexFunc(resolvers, func(r Resolver) bool { return r.kind == noResolver }); i >= 0 {
+		panic(fmt.Sprintf("router: Chain: resolver %d is the zero Resolver", i))
+	}
+	return Resolver{kind: byChain, chain: slices.Clone(resolvers)}
+}
+
+// Type returns the record's type, or "" when it is unknown.
+func (r Resolver) Type(rec *sluice.Record) (string, error) {
+	typ, err := r.appendType(nil, rec)
+	return string(typ), err
+}
+
+// appendType appends the type to dst, which must be empty, and nothing when it
+// is unknown. It is a switch and not a function value, so that the caller's
+// buffer can stay on its stack.
+func (r *Resolver) appendType(dst []byte, rec *sluice.Record) ([]byte, error) {
+	switch r.kind {
+	case byAttribute:
+		v, ok := image(rec).Lookup(r.name)
+		if !ok {
+			return dst, nil
+		}
+		if v.Kind() != item.S {
+			return dst, fmt.Errorf("attribute %q is of type %v, want S", r.name, v.Kind())
+		}
+		return v.AppendStr(dst), nil
+	case byKeyPattern:
+		v, ok := rec.Keys.Lookup(r.name)
+		if !ok || v.Kind() != item.S {
+			return dst, nil
+		}
+		dst = v.AppendStr(dst)
+		from, to := r.key.find(dst)
+		return append(dst[:0], dst[from:to]...), nil
+	case byTableName:
+		return append(dst, rec.Table...), nil
+	case byTableType:
+		return append(dst, r.types[rec.Table]...), nil
+	case byFunc:
+		typ, err := r.f(rec)
+		return append(dst, typ...), err
+	case byTable:
+		if next, ok := r.by[rec.Table]; ok {
+			return next.appendType(dst, rec)
+		}
+	case byChain:
+		for i := range r.chain {
+			typ, err := r.chain[i].appendType(dst, rec)
+			if err != nil || len(typ) > 0 {
+				return typ, err
+			}
+		}
+	}
+	return dst, nil
+}
+
+// image is the state of the item that tells a record's type.
+func image(rec *sluice.Record) sluice.Item {
+	if rec.EventName != sluice.Remove && rec.New.Exists() {
+		return rec.New
+	}
+	if rec.Old.Exists() {
+		return rec.Old
+	}
+	return rec.Keys
+}
