@@ -110,15 +110,15 @@ func (p *process) awaitReady(ctx context.Context, srv server, timeout time.Durat
 	defer beat.Stop()
 	for {
 		answers := p.answers(ctx, client, srv)
-		if p.portTaken() { // and what answers is not ours
+		if p.logged("address already in use") { // and what answers is not ours
 			return fmt.Errorf("%s: %w", srv.name, errPortTaken)
 		}
-		if answers {
+		if answers && p.logged(srv.started) {
 			return nil
 		}
 		select {
 		case <-p.done:
-			if p.portTaken() {
+			if p.logged("address already in use") {
 				return fmt.Errorf("%s: %w", srv.name, errPortTaken)
 			}
 			return p.failed(srv, fmt.Errorf("ended at once: %v", p.cmd.ProcessState))
@@ -142,10 +142,10 @@ func (p *process) answers(ctx context.Context, client *http.Client, srv server) 
 	return srv.ready(resp)
 }
 
-// portTaken reports whether the server's log says that it could not listen.
-func (p *process) portTaken() bool {
+// logged reports whether the server's log holds text, case apart.
+func (p *process) logged(text string) bool {
 	log, err := os.ReadFile(p.logPath)
-	return err == nil && (bytes.Contains(log, []byte("BindException")) || bytes.Contains(log, []byte("Address already in use")))
+	return err == nil && bytes.Contains(bytes.ToLower(log), []byte(text))
 }
 
 func (p *process) failed(srv server, err error) error {

@@ -22,6 +22,10 @@ type server struct {
 
 	// ready judges the answer to GET / on the server's port.
 	ready func(*http.Response) bool
+
+	// started is in the log of a server that listens; empty when it says
+	// nothing. It tells our server from another's on the same port.
+	started string
 }
 
 var dynamoDB = server{
@@ -49,5 +53,6 @@ var elasticMQ = server{
 		}
 		return []string{"-Xmx256m", "-Dconfig.file=" + conf, "-cp", "lib/*", "org.elasticmq.server.Main"}, nil
 	},
-	ready: func(*http.Response) bool { return true },
+	ready:   func(*http.Response) bool { return true },
+	started: ") started in ",
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/internal/localstack"
+)
+
+func TestRun(t *testing.T) {
+	t.Setenv(localstack.EnvDynamoDB, "http://127.0.0.1:8000")
+	t.Setenv(localstack.EnvSQS, "http://127.0.0.1:9324")
+	t.Setenv("AWS_REGION", "eu-west-1")
+
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		err  string
+	}{
+		{"passes on success", []string{"true"}, 0, ""},
+		{"passes on the code", []string{"sh", "-c", "exit 3"}, 3, ""},
+		{"sets the variables", []string{"sh", "-c",
+			`test "$SLUICE_TEST_DYNAMODB $SLUICE_TEST_SQS $AWS_REGION" = "http://127.0.0.1:8000 http://127.0.0.1:9324 us-east-1"`}, 0, ""},
+		{"unknown command", []string{"no-such-command"}, 1, "no-such-command"},
+		{"no command", nil, 2, "usage"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, err := run(tt.args)
+			if code != tt.code {
+				t.Errorf("code %d, want %d", code, tt.code)
+			}
+			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("error %v, want %q", err, tt.err)
+			}
+		})
+	}
+}
+
+// A signal to withstack alone reaches the command, which may end in its own way.
+func TestRunPassesOnTermination(t *testing.T) {
+	t.Setenv(localstack.EnvDynamoDB, "http://127.0.0.1:8000")
+	t.Setenv(localstack.EnvSQS, "http://127.0.0.1:9324")
+	mark := filepath.Join(t.TempDir(), "ended")
+	code, err := run([]string{"sh", "-c", `trap 'echo yes >"$1"; exit 0' TERM; kill -TERM $PPID; while :; do :; done`, "sh", mark})
+	if code != 130 || err == nil {
+		t.Errorf("code %d, error %v; want 130 and that it was interrupted", code, err)
+	}
+	if _, err := os.Stat(mark); err != nil {
+		t.Errorf("the command was not told to end: %v", err)
+	}
+}
+
+func TestSummaryFailsWhenOneWasSkipped(t *testing.T) {
+	for _, tt := range []struct {
+		skipped, out string
+		fails        bool
+	}{
+		{"0", "12 tests ran, 0 skipped, 1 failed, 0 errors\n", false},
+		{"2", "10 tests ran, 2 skipped, 1 failed, 0 errors\n", true},
+	} {
+		cmd := exec.Command("bash", "summary")
+		cmd.Env = append(os.Environ(), "TESTS_TOTAL=12", "TESTS_FAILED=1", "TESTS_ERRORS=0", "TESTS_SKIPPED="+tt.skipped)
+		out, err := cmd.Output()
+		if string(out) != tt.out || (err != nil) != tt.fails {
+			t.Errorf("%s skipped: %q, %v", tt.skipped, out, err)
+		}
+	}
+}

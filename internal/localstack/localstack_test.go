@@ -1,0 +1,241 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// The test binary plays the servers: roleEnv says how it is to behave when it
+// is started as "java".
+const roleEnv = "LOCALSTACK_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleEnv) {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "serve":
+		fmt.Println("serving on", os.Args[len(os.Args)-1])
+		err := http.ListenAndServe("127.0.0.1:"+os.Args[len(os.Args)-1], http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+		fmt.Println(err)
+		os.Exit(1)
+	case "crash":
+		fmt.Println("first line")
+		fmt.Println("no license to run")
+		os.Exit(7)
+	case "hang":
+		fmt.Println("thinking about it")
+		select {}
+	case "parent": // starts a server, says where it is, and never stops it
+		os.Setenv(roleEnv, "serve")
+		p, err := launch(context.Background(), testServer(nil), os.Args[0], ".", os.Args[1], time.Minute)
+		if err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+		fmt.Println(p.endpoint)
+		select {}
+	}
+}
+
+// testServer returns a server whose ports are the given ones first.
+func testServer(ports []int) server {
+	return server{
+		name: "test",
+		pom:  []byte("<project/>"),
+		args: func(_ string, port int) ([]string, error) {
+			if len(ports) > 0 {
+				port, ports = ports[0], ports[1:]
+			}
+			return []string{strconv.Itoa(port)}, nil
+		},
+		ready: func(r *http.Response) bool { return r.StatusCode == http.StatusBadRequest },
+	}
+}
+
+func TestLaunch(t *testing.T) {
+	t.Setenv(roleEnv, "serve")
+	p, err := launch(t.Context(), testServer(nil), os.Args[0], ".", t.TempDir(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get(p.endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+
+	s := &Stack{processes: []*process{p}}
+	s.Stop()
+	if c, err := net.Dial("tcp", strings.TrimPrefix(p.endpoint, "http://")); err == nil {
+		c.Close()
+		t.Error("the server still listens after Stop")
+	}
+	s.Stop() // a second one finds nothing to do
+}
+
+func TestLaunchTakesAnotherPortWhenOneWasTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+
+	t.Setenv(roleEnv, "serve")
+	starts := 0
+	srv := testServer([]int{port})
+	args := srv.args
+	srv.args = func(run string, port int) ([]string, error) { starts++; return args(run, port) }
+	p, err := launch(t.Context(), srv, os.Args[0], ".", t.TempDir(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer (&Stack{processes: []*process{p}}).Stop()
+	if starts != 2 {
+		t.Errorf("%d starts, want 2", starts)
+	}
+}
+
+func TestLaunchFails(t *testing.T) {
+	for _, tt := range []struct {
+		role    string
+		timeout time.Duration
+		want    []string
+	}{
+		{"crash", time.Minute, []string{"test did not start", "exit status 7", "  first line\n  no license to run"}},
+		{"hang", 500 * time.Millisecond, []string{"no answer from http://127.0.0.1:", "within 500ms", "test.log"}},
+	} {
+		t.Run(tt.role, func(t *testing.T) {
+			t.Setenv(roleEnv, tt.role)
+			_, err := launch(t.Context(), testServer(nil), os.Args[0], ".", t.TempDir(), tt.timeout)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error lacks %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestLaunchEndsWithContext(t *testing.T) {
+	t.Setenv(roleEnv, "hang")
+	ctx, cancel := context.WithCancel(t.Context())
+	srv := testServer(nil)
+	srv.args = func(string, int) ([]string, error) { cancel(); return nil, nil }
+	if _, err := launch(ctx, srv, os.Args[0], ".", t.TempDir(), time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+}
+
+func TestStartUsesEndpointsOfTheEnvironment(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // neither java nor mvn
+	t.Setenv("JAVA_HOME", "")
+	t.Setenv(EnvDynamoDB, "http://127.0.0.1:8000")
+	t.Setenv(EnvSQS, "http://127.0.0.1:9324")
+	s, err := Start(t.Context(), Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	env := strings.Join(s.Environ(), "\n")
+	for _, want := range []string{EnvDynamoDB + "=http://127.0.0.1:8000", EnvSQS + "=http://127.0.0.1:9324", "AWS_REGION=us-east-1"} {
+		if !strings.Contains(env, want) {
+			t.Errorf("Environ lacks %s", want)
+		}
+	}
+
+	t.Setenv(EnvSQS, "")
+	var missing *MissingToolError
+	if _, err := Start(t.Context(), Options{Dir: t.TempDir()}); !errors.As(err, &missing) {
+		t.Errorf("error %v, want a MissingToolError", err)
+	}
+}
+
+func TestFindJava(t *testing.T) {
+	for _, tt := range []struct {
+		name, script string
+		home         bool // found by JAVA_HOME
+		want         string
+	}{
+		{"17", `echo 'openjdk version "17.0.15" 2025-04-15' >&2`, false, ""},
+		{"21", `echo 'openjdk version "21" 2023-09-19' >&2`, true, ""},
+		{"8", `echo 'java version "1.8.0_292"' >&2`, false, "which is version 1"},
+		{"11", `echo 'openjdk version "11.0.2" 2019-01-15' >&2`, true, "which is version 11"},
+		{"stub", `echo 'Unable to locate a Java Runtime.' >&2; exit 1`, false, "Unable to locate"},
+		{"none", "", false, "none was found"},
+		{"none at home", "", true, "JAVA_HOME"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			bin := filepath.Join(dir, "bin")
+			if err := os.Mkdir(bin, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if tt.script != "" {
+				if err := os.WriteFile(filepath.Join(bin, "java"), []byte("#!/bin/sh\n"+tt.script+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Setenv("PATH", bin)
+			t.Setenv("JAVA_HOME", "")
+			if tt.home {
+				t.Setenv("PATH", t.TempDir())
+				t.Setenv("JAVA_HOME", dir)
+			}
+			got, err := findJava(t.Context())
+			if tt.want == "" {
+				if err != nil || got != filepath.Join(bin, "java") {
+					t.Errorf("findJava = %q, %v", got, err)
+				}
+				return
+			}
+			var missing *MissingToolError
+			if !errors.As(err, &missing) {
+				t.Fatalf("error %v, want a MissingToolError", err)
+			}
+			for _, want := range []string{tt.want, "Java 17 or newer", "apt-get install openjdk-17", "brew install openjdk@17", "docker compose -f deploy/local/compose.yaml"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error lacks %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestMissingMaven(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var missing *MissingToolError
+	if err := mavenResolve(t.Context(), t.TempDir()); !errors.As(err, &missing) || missing.Tool != "Maven" {
+		t.Errorf("error %v, want that Maven is missing", err)
+	}
+}
+
+func TestMavenFailureShowsItsOutput(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "mvn"), []byte("#!/bin/sh\necho '[ERROR] no such artifact'; exit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	err := mavenResolve(t.Context(), t.TempDir())
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || !strings.Contains(err.Error(), "no such artifact") {
+		t.Errorf("error %v, want mvn's output and its code", err)
+	}
+}
