@@ -1,0 +1,135 @@
+package prom
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+// flowMetrics are the series of the flows of a process.
+type flowMetrics struct {
+	records *prometheus.CounterVec
+	skips   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	breaker *prometheus.GaugeVec
+	stuck   *prometheus.GaugeVec
+}
+
+func newFlowMetrics(reg prometheus.Registerer) flowMetrics {
+	m := flowMetrics{
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_records_total",
+			Help: "Outcomes of records by route: done, skipped, retried, parked, stopped, unrouted. The route is empty for records that are unrouted or could not be decoded.",
+		}, []string{"route", "outcome"}),
+		skips: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_skips_total",
+			Help: "Records that a handler decided to skip, by its reason.",
+		}, []string{"route", "reason"}),
+		seconds: prometheus.NewHistogramVec(histogram("sluice_handler_seconds",
+			"Duration of the calls of a route's handler, waiting in sinks included.",
+			.001, .005, .02, .1, .5, 2, 10, 60), []string{"route"}),
+		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_breaker_open",
+			Help: "1 while a route fails for every record, so that only probes go through.",
+		}, []string{"route"}),
+		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_stuck_handlers",
+			Help: "Calls of a route's handler that have been running for too long.",
+		}, []string{"route"}),
+	}
+	reg.MustRegister(m.records, m.skips, m.seconds, m.breaker, m.stuck)
+	return m
+}
+
+const results = int(flow.Unrouted) + 1
+
+var outcomes = [results]string{
+	flow.Done: "done", flow.Skipped: "skipped", flow.Retried: "retried",
+	flow.Parked: "parked", flow.Stopped: "stopped", flow.Unrouted: "unrouted",
+}
+
+// routeSeries are the series of one route, looked up once because the hooks
+// run for every record.
+type routeSeries struct {
+	name    string
+	records [results]prometheus.Counter
+	seconds prometheus.Observer // nil for no route
+
+	reasons sync.Map // reason → prometheus.Counter
+	known   atomic.Int32
+}
+
+// maxReasons of one route have a series of their own: a handler that puts an
+// id into its reason must not fill the memory.
+const maxReasons = 50
+
+func (m *flowMetrics) series(route string) *routeSeries {
+	s := &routeSeries{name: route}
+	for r, name := range outcomes {
+		s.records[r] = m.records.WithLabelValues(route, name)
+	}
+	return s
+}
+
+// Flow returns hooks for flows that run the routes of matcher.
+func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
+	byIndex := make([]*routeSeries, len(matcher.Routes()))
+	for i, r := range matcher.Routes() {
+		s := m.flow.series(r.Name)
+		s.seconds = m.flow.seconds.WithLabelValues(r.Name)
+		byIndex[i] = s
+		m.flow.breaker.WithLabelValues(r.Name)
+		m.flow.stuck.WithLabelValues(r.Name)
+	}
+	none := m.flow.series("")
+
+	return flow.Hooks{
+		Handled: func(_ *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+			if route == nil {
+				none.records[r].Inc()
+				return
+			}
+			s := byIndex[route.Index]
+			s.records[r].Inc()
+			s.seconds.Observe(took.Seconds())
+			if r == flow.Skipped {
+				m.flow.skipped(s, err)
+			}
+		},
+		Breaker: func(route *sluice.Route, open bool, _ error) {
+			m.flow.breaker.WithLabelValues(route.Name).Set(oneIf(open))
+		},
+		Stuck: func(_ *sluice.Record, route *sluice.Route, _ time.Duration, returned bool) {
+			g := m.flow.stuck.WithLabelValues(route.Name)
+			if returned {
+				g.Dec()
+			} else {
+				g.Inc()
+			}
+		},
+	}
+}
+
+func (m *flowMetrics) skipped(s *routeSeries, err error) {
+	var skip *sluice.SkipError
+	if !errors.As(err, &skip) {
+		return
+	}
+	if c, ok := s.reasons.Load(skip.Reason); ok {
+		c.(prometheus.Counter).Inc()
+		return
+	}
+	if s.known.Add(1) > maxReasons {
+		m.skips.WithLabelValues(s.name, "other").Inc()
+		return
+	}
+	c := m.skips.WithLabelValues(s.name, skip.Reason)
+	s.reasons.Store(skip.Reason, c)
+	c.Inc()
+}

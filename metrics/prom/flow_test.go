@@ -1,0 +1,116 @@
+package prom
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+type routes []*sluice.Route
+
+func (r routes) Routes() []*sluice.Route { return r }
+func (r routes) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Route, error) {
+	return append(dst, r...), nil
+}
+
+func two() routes {
+	return routes{{Name: "first", Index: 0}, {Name: "second", Index: 1}}
+}
+
+func TestOutcomesByRoute(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	rs := two()
+	h := New(reg).Flow(rs)
+	h.Handled(nil, rs[0], flow.Done, time.Millisecond, nil)
+	h.Handled(nil, rs[0], flow.Done, time.Millisecond, nil)
+	h.Handled(nil, rs[1], flow.Retried, 3*time.Second, errors.New("down"))
+	h.Handled(nil, rs[1], flow.Skipped, 0, fmt.Errorf("wrapped: %w", sluice.Skip("not active")))
+	h.Handled(nil, nil, flow.Unrouted, 0, nil)
+	h.Handled(nil, nil, flow.Parked, 0, errors.New("not a record"))
+	h.Breaker(rs[1], true, errors.New("down"))
+	h.Stuck(nil, rs[0], time.Minute, false)
+
+	var want strings.Builder
+	want.WriteString("# HELP sluice_records_total Outcomes of records by route: done, skipped, retried, parked, stopped, unrouted. The route is empty for records that are unrouted or could not be decoded.\n# TYPE sluice_records_total counter\n")
+	counts := map[string]int{"first/done": 2, "second/retried": 1, "second/skipped": 1, "/unrouted": 1, "/parked": 1}
+	for _, route := range []string{"", "first", "second"} {
+		for _, outcome := range outcomes {
+			fmt.Fprintf(&want, "sluice_records_total{outcome=%q,route=%q} %d\n", outcome, route, counts[route+"/"+outcome])
+		}
+	}
+	want.WriteString(`# HELP sluice_skips_total Records that a handler decided to skip, by its reason.
+# TYPE sluice_skips_total counter
+sluice_skips_total{reason="not active",route="second"} 1
+# HELP sluice_breaker_open 1 while a route fails for every record, so that only probes go through.
+# TYPE sluice_breaker_open gauge
+sluice_breaker_open{route="first"} 0
+sluice_breaker_open{route="second"} 1
+# HELP sluice_stuck_handlers Calls of a route's handler that have been running for too long.
+# TYPE sluice_stuck_handlers gauge
+sluice_stuck_handlers{route="first"} 1
+sluice_stuck_handlers{route="second"} 0
+`)
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want.String()),
+		"sluice_records_total", "sluice_skips_total", "sluice_breaker_open", "sluice_stuck_handlers"); err != nil {
+		t.Error(err)
+	}
+
+	h.Breaker(rs[1], false, nil)
+	h.Stuck(nil, rs[0], time.Minute, true)
+	n := 0
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, s := range f.Metric {
+			switch f.GetName() {
+			case "sluice_breaker_open", "sluice_stuck_handlers":
+				n++
+				if v := s.GetGauge().GetValue(); v != 0 {
+					t.Errorf("%s %v is %v after it ended", f.GetName(), s.Label, v)
+				}
+			case "sluice_handler_seconds":
+				n++
+				if got := s.GetHistogram().GetSampleCount(); got != 2 {
+					t.Errorf("handler_seconds %v has %d samples, want 2", s.Label, got)
+				}
+			}
+		}
+	}
+	if n != 6 {
+		t.Errorf("looked at %d series, want 6", n)
+	}
+}
+
+func TestReasonsAreBounded(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	rs := two()
+	h := New(reg).Flow(rs)
+	for i := range 10 * maxReasons {
+		for range 2 {
+			h.Handled(nil, rs[0], flow.Skipped, 0, sluice.Skip(fmt.Sprint("reason ", i)))
+		}
+	}
+	n, err := testutil.GatherAndCount(reg, "sluice_skips_total")
+	if err != nil || n != maxReasons+1 {
+		t.Errorf("%d series, %v; want %d", n, err, maxReasons+1)
+	}
+}
+
+func BenchmarkHandled(b *testing.B) {
+	rs := two()
+	h := New(prometheus.NewRegistry()).Flow(rs)
+	b.ReportAllocs()
+	for i := range b.N {
+		h.Handled(nil, rs[i&1], flow.Done, time.Duration(i&1023)*time.Microsecond, nil)
+	}
+}

@@ -1,0 +1,37 @@
+package prom
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are the series of one process. All methods are safe for concurrent
+// use.
+type Metrics struct {
+	flow flowMetrics
+}
+
+// New registers the series with reg; it panics when they are registered there
+// already.
+func New(reg prometheus.Registerer) *Metrics {
+	return &Metrics{flow: newFlowMetrics(reg)}
+}
+
+// histogram has classic buckets for those who scrape the text format, and a
+// native one, 10 % wide, for those who scrape protobuf.
+func histogram(name, help string, buckets ...float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
+	}
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
