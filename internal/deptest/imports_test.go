@@ -1,0 +1,218 @@
+package deptest
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sluicehq/sluice"
+
+// rule says what a package may import in files that are not tests. Paths are
+// relative to the module; the root is "."; "x/..." is x and what is below it.
+// A package may always import from its own subtree, and item wherever it may
+// import the root, whose Item is an alias.
+type rule struct {
+	pkgs    string
+	ours    []string
+	stdOnly bool // no other module either
+}
+
+// The first rule that matches a package holds. A package without one fails the
+// test: whoever adds it says here where it stands.
+var rules = []rule{
+	// The core. It stands on the standard library, and nothing of it imports
+	// metrics, which hang on its Hooks.
+	{pkgs: ".", ours: []string{"item", "internal/jsonscan"}, stdOnly: true},
+	{pkgs: "item", ours: []string{"internal/jsonscan"}, stdOnly: true},
+	{pkgs: "internal/jsonscan", stdOnly: true},
+	{pkgs: "internal/quorum", stdOnly: true},
+	{pkgs: "router", ours: []string{"."}, stdOnly: true},
+	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
+	{pkgs: "batch", ours: []string{"internal/quorum"}, stdOnly: true},
+
+	// What hangs on it. Router, sources, sinks and handlers never import each
+	// other; an application brings them together.
+	{pkgs: "sdkitem", ours: []string{"item", "internal/jsonscan"}},
+	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
+	{pkgs: "state/...", ours: nil},
+	{pkgs: "sinks/...", ours: []string{".", "batch"}},
+	{pkgs: "deadletter/...", ours: []string{".", "state"}},
+	{pkgs: "handlers/...", ours: []string{"."}},
+	{pkgs: "metrics/...", ours: []string{".", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
+
+	// What brings them together.
+	{pkgs: "run/...", ours: []string{".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "config/...", ours: []string{"run"}},
+	{pkgs: "streamtest/...", ours: []string{".", "flow", "router"}},
+	{pkgs: "cmd/...", ours: []string{"config", "run", "sources/lambda", "examples/..."}},
+
+	// Examples are a user's code: all that is public, nothing internal.
+	{pkgs: "examples/...", ours: []string{
+		".", "item", "sdkitem", "router", "flow", "batch", "sources/...", "state/...", "sinks/...",
+		"deadletter/...", "handlers/...", "metrics/...", "run", "config", "streamtest",
+	}},
+
+	// Of the project itself; rules above never name them, so that no product
+	// code imports them.
+	{pkgs: "deploy/..."},
+	{pkgs: "internal/localstack", ours: []string{"deploy/local"}},
+	{pkgs: "internal/runtimeapi"},
+	{pkgs: "internal/recordtest", ours: []string{"."}},
+	{pkgs: "internal/deptest/..."},
+	{pkgs: "internal/cmd/...", ours: []string{"..."}},
+	{pkgs: "bench/...", ours: []string{"..."}},
+}
+
+func TestImports(t *testing.T) {
+	files := goFiles(t)
+	if len(files) < 50 {
+		t.Fatalf("only %d Go files found: is the walk broken?", len(files))
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.path, "_test.go") {
+			continue
+		}
+		for _, breach := range check(f.pkg, f.imports) {
+			t.Errorf("%s: %s", f.path, breach)
+		}
+	}
+}
+
+// check returns what is wrong with a package's imports.
+func check(pkg string, imports []string) []string {
+	i := slices.IndexFunc(rules, func(r rule) bool { return within(r.pkgs, pkg) })
+	if i < 0 {
+		return []string{fmt.Sprintf("package %s has no rule: add one to %s", pkg, "internal/deptest/imports_test.go")}
+	}
+	var breaches []string
+	for _, imp := range imports {
+		target, isOurs := relative(imp)
+		switch {
+		case !isOurs:
+			// Import paths of the standard library have no dot in their first element.
+			first, _, _ := strings.Cut(imp, "/")
+			if rules[i].stdOnly && strings.Contains(first, ".") {
+				breaches = append(breaches, fmt.Sprintf("package %s may import the standard library only, not %s", pkg, imp))
+			}
+		case pkg != "." && strings.HasPrefix(target, pkg+"/"): // its own subtree
+		case pkg != "." && strings.HasPrefix(pkg, target+"/"): // its own parents
+		case target == "item" && slices.Contains(rules[i].ours, "."):
+		case !slices.ContainsFunc(rules[i].ours, func(p string) bool { return within(p, target) }):
+			breaches = append(breaches, fmt.Sprintf("package %s must not import %s; allowed: %s", pkg, target, strings.Join(rules[i].ours, " ")))
+		}
+	}
+	return breaches
+}
+
+// The table is trusted only as far as it refuses what it should.
+func TestCheckRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		pkg, imp string
+		ok       bool
+	}{
+		{"router", module, true},
+		{"router", "strings", true},
+		{"router", module + "/item", true},
+		{"batch", module + "/item", false},
+		{"router", module + "/flow", false},
+		{"router", module + "/sources/lambda", false},
+		{"sources/lambda", module + "/router", false},
+		{"sources/lambda", module + "/sources/poller", false},
+		{"sources/poller", module + "/sources/poller/lineage", true},
+		{"sources/poller/lineage", module + "/sources/poller", true},
+		{"sources/poller", module + "/state/bolt", false},
+		{"sinks/sqs", module + "/handlers/escalation", false},
+		{"handlers/escalation", module + "/sinks/sqs", false},
+		{"flow", module + "/metrics/prom", false},
+		{"item", module, false},
+		{"item", "github.com/aws/aws-sdk-go-v2/aws", false},
+		{"sinks/sqs", "github.com/aws/aws-sdk-go-v2/aws", true},
+		{"run", module + "/internal/localstack", false},
+		{"examples/manhunt", module + "/internal/quorum", false},
+		{"sinks/sqs", module + "x/y", true}, // another module
+		{"nowhere", "fmt", false},
+	} {
+		if breaches := check(tt.pkg, []string{tt.imp}); (len(breaches) == 0) != tt.ok {
+			t.Errorf("%s imports %s: %q, want ok %v", tt.pkg, tt.imp, breaches, tt.ok)
+		}
+	}
+}
+
+// within reports whether pkg is what pattern names.
+func within(pattern, pkg string) bool {
+	base, tree := strings.CutSuffix(pattern, "...")
+	if !tree {
+		return pkg == pattern
+	}
+	return base == "" || strings.HasPrefix(pkg+"/", base)
+}
+
+// relative returns an import path of this module relative to it.
+func relative(imp string) (string, bool) {
+	if imp == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imp, module+"/")
+}
+
+type goFile struct {
+	path    string // relative to the module
+	pkg     string
+	imports []string
+}
+
+// goFiles parses every Go file of the module. Reading them here, and not
+// through the go command, also makes them inputs of this test's cached result.
+func goFiles(t *testing.T) []goFile {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var files []goFile
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			_, err := os.Stat(filepath.Join(name, "go.mod"))
+			other := rel != "." && err == nil // another module
+			if other || rel != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		f := goFile{path: rel, pkg: path.Dir(rel)}
+		for _, spec := range syntax.Imports {
+			imp, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			f.imports = append(f.imports, imp)
+		}
+		files = append(files, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
