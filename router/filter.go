@@ -93,37 +93,22 @@ func differBut(old, new sluice.Item, ignored map[string]bool) bool {
 		return false
 	}
 	skip := func(name string) bool { return ignored[name] || strings.HasPrefix(name, replication) }
-	extra := 0 // attributes of new without a partner in old
+	was := make(map[string]sluice.Value, 32)
+	for name, v := range old.All() {
+		if !skip(name) {
+			was[name] = v
+		}
+	}
 	for name, v := range new.All() {
 		if skip(name) {
 			continue
 		}
-		was, ok := attribute(old, name)
-		if !ok || !was.Equal(v) {
+		if o, ok := was[name]; !ok || !o.Equal(v) {
 			return true
 		}
-		extra++
+		delete(was, name)
 	}
-	for name := range old.All() {
-		if !skip(name) {
-			extra--
-		}
-	}
-	return extra != 0
-}
-
-// attribute finds a top-level attribute; Lookup would take a name that holds a
-// dot for a path where there is no such attribute.
-func attribute(it sluice.Item, name string) (sluice.Value, bool) {
-	if !strings.Contains(name, ".") {
-		return it.Lookup(name)
-	}
-	for n, v := range it.All() {
-		if n == name {
-			return v, true
-		}
-	}
-	return sluice.Value{}, false
+	return len(was) > 0
 }
 
 // ExcludeTTL drops deletions by TTL; see [sluice.Record.IsTTL] for those that a

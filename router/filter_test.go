@@ -200,16 +200,20 @@ func TestMissingImages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := New()
+			r.Handle("*#*", nothing, Name("before"))
 			r.Handle("*#*", nothing, tt.option)
 			rec := recordtest.New(tt.spec)
-			_, err := r.Match(nil, &rec)
+			routes, err := r.Match(nil, &rec)
+			if len(routes) > 0 && err != nil {
+				t.Errorf("%q beside the error", names(routes))
+			}
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			needs := "set the table's StreamViewType to " + r.Routes()[0].Needs.String()
+			needs := "set the table's StreamViewType to " + r.Routes()[1].Needs.String()
 			if !sluice.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), "needs "+tt.want) ||
 				!strings.Contains(fmt.Sprint(err), needs) || !strings.Contains(fmt.Sprint(err), "filter_test.go:") {
 				t.Errorf("error %v", err)
