@@ -79,13 +79,16 @@ type Store interface {
 
 	// Claim makes owner the shard's owner under a new epoch, greater than its
 	// last one and than its parent's, and returns what is stored. The position
-	// is untouched. ErrHeld when a living owner has it.
+	// is untouched. ErrHeld when another, living owner has it; an owner lives
+	// for some time after each claim and heartbeat, and no longer than its
+	// process where the store belongs to one process.
 	Claim(ctx context.Context, s Stream, shardID, parent, owner string) (Shard, error)
 
 	// Checkpoint stores positions, in one transaction where it can, and
 	// returns one error per checkpoint, or nil when all are stored. Each is
 	// conditional on the lease's owner and epoch (ErrLeaseLost) and on not
-	// going back (ErrRegress).
+	// going back (ErrRegress); one that fails does not hinder the others. A
+	// finishing position without a sequence number keeps the stored one.
 	Checkpoint(ctx context.Context, cs []Checkpoint) []error
 
 	// Release gives the shard up. ErrLeaseLost when it was not ours any more.
@@ -97,13 +100,18 @@ type Store interface {
 	Close() error
 }
 
-// Letters keeps dead letters as opaque bytes under an id, per application.
-// Ids are ordered as strings.
+// Letters keeps dead letters as opaque bytes under an id, per application. Ids
+// are ordered as strings. All methods are safe for concurrent use; each has
+// made its effect durable when it returns nil, and none keeps data or shares
+// what it returns.
 type Letters interface {
+	// PutLetter stores one, in the place of another of the same id.
 	PutLetter(ctx context.Context, app, id string, data []byte) error
 	GetLetter(ctx context.Context, app, id string) (data []byte, ok bool, err error)
-	// ListLetters returns up to limit letters whose id is greater than after.
+	// ListLetters returns up to limit letters whose id is greater than after,
+	// in the order of their ids.
 	ListLetters(ctx context.Context, app, after string, limit int) ([]Letter, error)
+	// DeleteLetter deletes one, if it is there.
 	DeleteLetter(ctx context.Context, app, id string) error
 }
 

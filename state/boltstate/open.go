@@ -1,0 +1,225 @@
+// Package boltstate keeps positions, leases and dead letters in one file: the
+// store of a single daemon, which needs no set-up.
+//
+// One process at a time has the file. A lock of the operating system enforces
+// that and ends with the process, however it ends; so whatever another process
+// owned when the file was opened is free to be claimed. The file does not
+// belong on a network file system, where neither the lock nor the memory map
+// can be trusted, and Open refuses one.
+//
+// Beside the file stands a small one with the ending ".holder" that names the
+// process which has it. It is information only.
+package boltstate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// Options of a file; the zero value is ready to use.
+type Options struct {
+	// LockTimeout is how long Open waits for another process to give the file
+	// up (default 5 s).
+	LockTimeout time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.LockTimeout == 0 {
+		o.LockTimeout = 5 * time.Second
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	if o.LockTimeout < 0 {
+		return fmt.Errorf("boltstate: LockTimeout is %v: it must be positive, or 0 for 5 s", o.LockTimeout)
+	}
+	return nil
+}
+
+// Store is a state.Store and state.Letters in a file.
+type Store struct {
+	path   string
+	db     *bbolt.DB
+	owners state.Presence
+}
+
+var (
+	_ state.Store   = (*Store)(nil)
+	_ state.Letters = (*Store)(nil)
+)
+
+// ErrLocked is wrapped by Open's error when another process has the file.
+var ErrLocked = errors.New("the state file is in use")
+
+// format is the version of what is in the file. A program reads files of its
+// own and older formats.
+const format = 1
+
+var (
+	metaBucket = []byte("sluice")
+	formatKey  = []byte("format")
+	appsBucket = []byte("applications")
+)
+
+// Open opens the state file at path, or creates it and the directories above
+// it, readable by this user only. The error of a file that another process has
+// wraps [ErrLocked] and names the process.
+func Open(path string, o Options) (*Store, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("state file %q: %w", path, err)
+	}
+	s := &Store{path: path}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, s.explain("create its directory", err)
+	}
+	if err := refuseNetwork(dir, fileSystem); err != nil {
+		return nil, fmt.Errorf("state file %s: %w", path, err)
+	}
+	_, err = os.Stat(path)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	s.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: o.LockTimeout})
+	if err != nil {
+		return nil, s.explainOpen(o, err)
+	}
+	// Commits that can wait for company do so for this long.
+	s.db.MaxBatchDelay = 2 * time.Millisecond
+	if err := s.adopt(); err != nil {
+		return nil, errors.Join(err, s.db.Close())
+	}
+	if fresh {
+		if err := syncDir(dir); err != nil {
+			return nil, errors.Join(s.explain("create", err), s.db.Close())
+		}
+	}
+	if err := os.WriteFile(s.holderPath(), []byte(holder()), 0o600); err != nil {
+		return nil, errors.Join(s.explain("say who holds it", err), s.db.Close())
+	}
+	return s, nil
+}
+
+// adopt marks an empty file as ours, or checks that a file is one that this
+// program can read.
+func (s *Store) adopt() error {
+	var found string
+	var ours, empty bool
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		name, _ := tx.Cursor().First()
+		empty = name == nil
+		if b := tx.Bucket(metaBucket); b != nil {
+			ours, found = true, string(b.Get(formatKey))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return s.explain("read", err)
+	case ours:
+		v, err := strconv.Atoi(found)
+		if err != nil || v < 1 {
+			return fmt.Errorf("state file %s says that it is of format %q, which never was: it is damaged; %s", s.path, found, moveAway)
+		}
+		if v > format {
+			return fmt.Errorf("state file %s is of format %d, written by a newer program; this one reads formats up to %d: run the newer program, or name another file", s.path, v, format)
+		}
+		return nil
+	case !empty:
+		return fmt.Errorf("file %s is a bbolt file of another program: name another state file", s.path)
+	}
+	err = s.db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket(metaBucket)
+		if err != nil {
+			return err
+		}
+		_, err = tx.CreateBucket(appsBucket)
+		return errors.Join(err, b.Put(formatKey, []byte(strconv.Itoa(format))))
+	})
+	if err != nil {
+		return s.explain("create", err)
+	}
+	return nil
+}
+
+// Path returns the absolute path of the file.
+func (s *Store) Path() string { return s.path }
+
+// Close gives the file up. Methods called afterwards fail.
+func (s *Store) Close() error {
+	// Before the lock is gone, lest another's name is removed.
+	_ = os.Remove(s.holderPath())
+	if err := s.db.Close(); err != nil {
+		return s.explain("close", err)
+	}
+	return nil
+}
+
+func (s *Store) holderPath() string { return s.path + ".holder" }
+
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+}
+
+const moveAway = "move it away, which forgets the positions, so that the next start needs a start position"
+
+func (s *Store) explainOpen(o Options, err error) error {
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		who := "another process"
+		if text, err := os.ReadFile(s.holderPath()); err == nil && len(text) > 0 {
+			who = strings.TrimSpace(string(text))
+		}
+		return fmt.Errorf("%w: %s is held by %s, waited %v: stop that process, or name another file", ErrLocked, s.path, who, o.LockTimeout)
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch),
+		strings.Contains(err.Error(), "file size too small"):
+		return fmt.Errorf("file %s is no state file, or is damaged (%w): name another file, or %s", s.path, err, moveAway)
+	}
+	return s.explain("open", err)
+}
+
+// explain says what failed with the file, and what to do where that is known.
+func (s *Store) explain(doing string, err error) error {
+	advice := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		advice = ": make room on its disk; nothing was stored"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		advice = fmt.Sprintf(": let user %d write it and its directory, or name another file", os.Getuid())
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
+		advice = ": name a file in a directory"
+	case errors.Is(err, berrors.ErrDatabaseNotOpen):
+		advice = ": the store was closed before"
+	}
+	return fmt.Errorf("state file %s: cannot %s: %w%s", s.path, doing, err, advice)
+}
+
+// syncDir makes a new file's name durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,317 @@
+package boltstate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// The file holds applications → name → streams → ARN → {start, shards → id},
+// nested, so that no two names can run into one another.
+var (
+	streamsBucket = []byte("streams")
+	shardsBucket  = []byte("shards")
+	lettersBucket = []byte("letters")
+	startKey      = []byte("start")
+)
+
+type storedStart struct {
+	Position string    `json:"position"`
+	At       time.Time `json:"at,omitzero"`
+}
+
+type storedShard struct {
+	Parent   string `json:"parent,omitempty"`
+	Sequence string `json:"sequence,omitempty"`
+	Finished bool   `json:"finished,omitempty"`
+	Owner    string `json:"owner,omitempty"`
+	Epoch    uint64 `json:"epoch"`
+}
+
+// find descends to a bucket; nil when it is not there.
+func find(tx *bbolt.Tx, path ...[]byte) *bbolt.Bucket {
+	b := tx.Bucket(appsBucket)
+	for _, name := range path {
+		if b == nil {
+			return nil
+		}
+		b = b.Bucket(name)
+	}
+	return b
+}
+
+// grow descends to a bucket and creates what is not there.
+func grow(tx *bbolt.Tx, path ...[]byte) (*bbolt.Bucket, error) {
+	b, err := tx.CreateBucketIfNotExists(appsBucket)
+	for _, name := range path {
+		if err != nil {
+			return nil, err
+		}
+		b, err = b.CreateBucketIfNotExists(name)
+	}
+	return b, err
+}
+
+func streamPath(s state.Stream, more ...[]byte) [][]byte {
+	return append([][]byte{[]byte(s.Application), streamsBucket, []byte(s.ARN)}, more...)
+}
+
+func getShard(b *bbolt.Bucket, id string) (sh state.Shard, ok bool, err error) {
+	if b == nil {
+		return state.Shard{}, false, nil
+	}
+	data := b.Get([]byte(id))
+	if data == nil {
+		return state.Shard{}, false, nil
+	}
+	var v storedShard
+	if err := json.Unmarshal(data, &v); err != nil {
+		return state.Shard{}, false, fmt.Errorf("shard %s: %w", id, err)
+	}
+	return state.Shard{
+		ID: id, Parent: v.Parent, Owner: v.Owner, Epoch: v.Epoch,
+		Position: state.Position{Sequence: v.Sequence, Finished: v.Finished},
+	}, true, nil
+}
+
+func putShard(b *bbolt.Bucket, sh state.Shard) error {
+	data, err := json.Marshal(storedShard{
+		Parent: sh.Parent, Owner: sh.Owner, Epoch: sh.Epoch,
+		Sequence: sh.Position.Sequence, Finished: sh.Position.Finished,
+	})
+	if err != nil {
+		return err
+	}
+	return b.Put([]byte(sh.ID), data)
+}
+
+// Start implements state.Store.
+func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (state.Start, error) {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return state.Start{}, err
+	}
+	var have storedStart
+	var refused error
+	read := func(b *bbolt.Bucket) (found bool, err error) {
+		if b == nil {
+			return false, nil
+		}
+		data := b.Get(startKey)
+		if data == nil {
+			return false, nil
+		}
+		return true, json.Unmarshal(data, &have)
+	}
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		found, err := read(find(tx, streamPath(st)...))
+		if found || err != nil {
+			return err
+		}
+		if want == (state.Start{}) {
+			refused = state.ErrNoStart
+			return nil
+		}
+		if refused = want.Validate(); refused != nil {
+			return nil
+		}
+		have = storedStart{Position: want.Position, At: want.At}
+		data, err := json.Marshal(have)
+		if err != nil {
+			return err
+		}
+		b, err := grow(tx, streamPath(st)...)
+		if err != nil {
+			return err
+		}
+		return b.Put(startKey, data)
+	})
+	if err != nil {
+		return state.Start{}, s.explain("store the start of "+st.ARN, err)
+	}
+	if refused != nil {
+		return state.Start{}, refused
+	}
+	return state.Start{Position: have.Position, At: have.At}, nil
+}
+
+// Shards implements state.Store; they are ordered by id.
+func (s *Store) Shards(ctx context.Context, st state.Stream) ([]state.Shard, error) {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return nil, err
+	}
+	var shards []state.Shard
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		b := find(tx, streamPath(st, shardsBucket)...)
+		if b == nil {
+			return nil
+		}
+		return b.ForEach(func(id, _ []byte) error {
+			sh, _, err := getShard(b, string(id))
+			shards = append(shards, sh)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, s.explain("list the shards of "+st.ARN, err)
+	}
+	return shards, nil
+}
+
+// Finish implements state.Store.
+func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string) error {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return err
+	}
+	if slices.Contains(shardIDs, "") {
+		return errors.New("a shard id is empty")
+	}
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		b, err := grow(tx, streamPath(st, shardsBucket)...)
+		if err != nil {
+			return err
+		}
+		for _, id := range shardIDs {
+			if b.Get([]byte(id)) != nil {
+				continue
+			}
+			if err := putShard(b, state.Shard{ID: id, Position: state.Position{Finished: true}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return s.explain("store finished shards of "+st.ARN, err)
+	}
+	return nil
+}
+
+// Claim implements state.Store. Claims made at the same time share a commit.
+func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, owner string) (state.Shard, error) {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return state.Shard{}, err
+	}
+	if shardID == "" || owner == "" {
+		return state.Shard{}, fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
+	}
+	var claimed state.Shard
+	var held error
+	err := s.db.Batch(func(tx *bbolt.Tx) error {
+		held = nil
+		b, err := grow(tx, streamPath(st, shardsBucket)...)
+		if err != nil {
+			return err
+		}
+		sh, _, err := getShard(b, shardID)
+		if err != nil {
+			return err
+		}
+		if sh.Owner != "" && sh.Owner != owner && s.owners.Living(sh.Owner) {
+			held = fmt.Errorf("%w: shard %s by %s", state.ErrHeld, shardID, sh.Owner)
+			return nil
+		}
+		above := state.Shard{}
+		if parent != "" {
+			if above, _, err = getShard(b, parent); err != nil {
+				return err
+			}
+			above.ID = parent
+		}
+		sh.ID = shardID
+		claimed = sh.Claimed(above, owner)
+		s.owners.Seen(owner)
+		return putShard(b, claimed)
+	})
+	if err != nil {
+		return state.Shard{}, s.explain("claim shard "+shardID, err)
+	}
+	if held != nil {
+		return state.Shard{}, held
+	}
+	return claimed, nil
+}
+
+// Checkpoint implements state.Store: all that can be stored is stored in one
+// transaction.
+func (s *Store) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
+	if len(cs) == 0 {
+		return nil
+	}
+	errs := make([]error, len(cs))
+	failed := false
+	all := func(err error) []error {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	if err := ctx.Err(); err != nil {
+		return all(err)
+	}
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		for i, c := range cs {
+			b := find(tx, streamPath(c.Lease.Stream, shardsBucket)...)
+			sh, _, err := getShard(b, c.Lease.ShardID)
+			if err != nil {
+				return err
+			}
+			if sh, err = sh.Advanced(c); err != nil {
+				errs[i], failed = err, true
+				continue
+			}
+			if err := putShard(b, sh); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return all(s.explain("store positions", err))
+	case failed:
+		return errs
+	}
+	return nil
+}
+
+// Release implements state.Store. Releases made at the same time share a
+// commit.
+func (s *Store) Release(ctx context.Context, l state.Lease) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var lost error
+	err := s.db.Batch(func(tx *bbolt.Tx) error {
+		b := find(tx, streamPath(l.Stream, shardsBucket)...)
+		sh, _, err := getShard(b, l.ShardID)
+		if err != nil {
+			return err
+		}
+		if lost = sh.Check(l); lost != nil {
+			return nil
+		}
+		sh.Owner = ""
+		return putShard(b, sh)
+	})
+	if err != nil {
+		return s.explain("release shard "+l.ShardID, err)
+	}
+	return lost
+}
+
+// Heartbeat implements state.Store. It says so to this process only: whoever
+// opens the file later does so after its end.
+func (s *Store) Heartbeat(ctx context.Context, owner string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.owners.Seen(owner)
+	return nil
+}

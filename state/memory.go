@@ -1,0 +1,232 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Memory is a Store and Letters that lasts as long as the process: for tests,
+// and for programs that begin anew every time.
+type Memory struct {
+	owners Presence
+
+	mu      sync.Mutex
+	streams map[Stream]*memoryStream
+	letters map[string]map[string][]byte // application, id
+}
+
+type memoryStream struct {
+	start  *Start
+	shards map[string]Shard
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(map[string]map[string][]byte)}
+}
+
+// stream returns what is kept of s; the lock is held.
+func (m *Memory) stream(s Stream) *memoryStream {
+	st := m.streams[s]
+	if st == nil {
+		st = &memoryStream{shards: make(map[string]Shard)}
+		m.streams[s] = st
+	}
+	return st
+}
+
+// Start implements [Store].
+func (m *Memory) Start(ctx context.Context, s Stream, want Start) (Start, error) {
+	if err := errors.Join(ctx.Err(), s.Validate()); err != nil {
+		return Start{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := m.stream(s)
+	if st.start == nil {
+		if want == (Start{}) {
+			return Start{}, ErrNoStart
+		}
+		if err := want.Validate(); err != nil {
+			return Start{}, err
+		}
+		st.start = &want
+	}
+	return *st.start, nil
+}
+
+// Shards implements [Store]; they are ordered by id.
+func (m *Memory) Shards(ctx context.Context, s Stream) ([]Shard, error) {
+	if err := errors.Join(ctx.Err(), s.Validate()); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var shards []Shard
+	for _, sh := range m.stream(s).shards {
+		shards = append(shards, sh)
+	}
+	slices.SortFunc(shards, func(a, b Shard) int { return strings.Compare(a.ID, b.ID) })
+	return shards, nil
+}
+
+// Finish implements [Store].
+func (m *Memory) Finish(ctx context.Context, s Stream, shardIDs ...string) error {
+	if err := errors.Join(ctx.Err(), s.Validate()); err != nil {
+		return err
+	}
+	if slices.Contains(shardIDs, "") {
+		return errNoShard
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := m.stream(s)
+	for _, id := range shardIDs {
+		if _, ok := st.shards[id]; !ok {
+			st.shards[id] = Shard{ID: id, Position: Position{Finished: true}}
+		}
+	}
+	return nil
+}
+
+var errNoShard = errors.New("a shard id is empty")
+
+// Claim implements [Store].
+func (m *Memory) Claim(ctx context.Context, s Stream, shardID, parent, owner string) (Shard, error) {
+	if err := errors.Join(ctx.Err(), s.Validate()); err != nil {
+		return Shard{}, err
+	}
+	if shardID == "" || owner == "" {
+		return Shard{}, fmt.Errorf("claim of shard %q by owner %q: neither may be empty", shardID, owner)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := m.stream(s)
+	sh := st.shards[shardID]
+	if sh.Owner != "" && sh.Owner != owner && m.owners.Living(sh.Owner) {
+		return Shard{}, fmt.Errorf("%w: shard %s by %s", ErrHeld, shardID, sh.Owner)
+	}
+	sh.ID = shardID
+	sh = sh.Claimed(Shard{ID: parent, Epoch: st.shards[parent].Epoch}, owner)
+	st.shards[shardID] = sh
+	m.owners.Seen(owner)
+	return sh, nil
+}
+
+// Checkpoint implements [Store].
+func (m *Memory) Checkpoint(ctx context.Context, cs []Checkpoint) []error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	errs := make([]error, len(cs))
+	failed := false
+	for i, c := range cs {
+		err := ctx.Err()
+		if err == nil {
+			shards := m.stream(c.Lease.Stream).shards
+			var sh Shard
+			if sh, err = shards[c.Lease.ShardID].Advanced(c); err == nil {
+				shards[c.Lease.ShardID] = sh
+			}
+		}
+		errs[i] = err
+		failed = failed || err != nil
+	}
+	if !failed {
+		return nil
+	}
+	return errs
+}
+
+// Release implements [Store].
+func (m *Memory) Release(ctx context.Context, l Lease) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	shards := m.stream(l.Stream).shards
+	sh := shards[l.ShardID]
+	if err := sh.Check(l); err != nil {
+		return err
+	}
+	sh.Owner = ""
+	shards[l.ShardID] = sh
+	return nil
+}
+
+// Heartbeat implements [Store].
+func (m *Memory) Heartbeat(ctx context.Context, owner string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.owners.Seen(owner)
+	return nil
+}
+
+// Close forgets which owners live and keeps all else, as if a process had
+// ended whose store is durable: the Memory may be used again.
+func (m *Memory) Close() error {
+	m.owners.Forget()
+	return nil
+}
+
+// PutLetter implements [Letters].
+func (m *Memory) PutLetter(ctx context.Context, app, id string, data []byte) error {
+	if err := errors.Join(ctx.Err(), ValidateLetter(app, id)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.letters[app] == nil {
+		m.letters[app] = make(map[string][]byte)
+	}
+	m.letters[app][id] = slices.Clone(data)
+	return nil
+}
+
+// GetLetter implements [Letters].
+func (m *Memory) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
+	if err := errors.Join(ctx.Err(), ValidateLetter(app, id)); err != nil {
+		return nil, false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	data, ok := m.letters[app][id]
+	return slices.Clone(data), ok, nil
+}
+
+// ListLetters implements [Letters].
+func (m *Memory) ListLetters(ctx context.Context, app, after string, limit int) ([]Letter, error) {
+	if err := errors.Join(ctx.Err(), ValidateLetter(app, "any")); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var ids []string
+	for id := range m.letters[app] {
+		if id > after {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	var letters []Letter
+	for _, id := range ids[:min(len(ids), max(limit, 0))] {
+		letters = append(letters, Letter{ID: id, Data: slices.Clone(m.letters[app][id])})
+	}
+	return letters, nil
+}
+
+// DeleteLetter implements [Letters].
+func (m *Memory) DeleteLetter(ctx context.Context, app, id string) error {
+	if err := errors.Join(ctx.Err(), ValidateLetter(app, id)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.letters[app], id)
+	return nil
+}

@@ -1,0 +1,436 @@
+package statetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+func testStart(t *testing.T, s state.Store) {
+	if _, err := s.Start(t.Context(), streamA, state.Start{}); !errors.Is(err, state.ErrNoStart) {
+		t.Fatalf("Start without a position of an unknown stream: %v, want ErrNoStart", err)
+	}
+	got, err := s.Start(t.Context(), streamA, latest())
+	if err != nil || !sameStart(got, latest()) {
+		t.Fatalf("first Start = %v, %v; want %v", got, err, latest())
+	}
+	for _, want := range []state.Start{{}, horizon} {
+		got, err := s.Start(t.Context(), streamA, want)
+		if err != nil || !sameStart(got, latest()) {
+			t.Fatalf("Start(%v) = %v, %v; want the stored %v", want, got, err, latest())
+		}
+	}
+}
+
+func testStartRefused(t *testing.T, s state.Store) {
+	for _, want := range []state.Start{{Position: "EARLIEST"}, {Position: "LATEST"}, {At: latest().At}} {
+		if got, err := s.Start(t.Context(), streamA, want); err == nil {
+			t.Errorf("Start(%v) = %v, want an error", want, got)
+		}
+	}
+	if _, err := s.Start(t.Context(), streamA, state.Start{}); !errors.Is(err, state.ErrNoStart) {
+		t.Errorf("a refused start was stored: %v", err)
+	}
+}
+
+func testStartRace(t *testing.T, s state.Store) {
+	var wg sync.WaitGroup
+	got := make([]state.Start, 8)
+	for i := range got {
+		wg.Go(func() {
+			want := latest()
+			want.At = want.At.AddDate(0, 0, i)
+			var err error
+			if got[i], err = s.Start(t.Context(), streamA, want); err != nil {
+				t.Errorf("Start: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, g := range got {
+		if !sameStart(g, got[0]) {
+			t.Fatalf("two starts won: %v and %v", g, got[0])
+		}
+	}
+}
+
+func testNames(t *testing.T, s state.Store) {
+	for _, st := range []state.Stream{{Application: "", ARN: "arn"}, {Application: "app", ARN: ""}} {
+		if _, err := s.Start(t.Context(), st, horizon); err == nil {
+			t.Errorf("Start(%+v) succeeded", st)
+		}
+		if _, err := s.Shards(t.Context(), st); err == nil {
+			t.Errorf("Shards(%+v) succeeded", st)
+		}
+		if _, err := s.Claim(t.Context(), st, shard1, "", "me"); err == nil {
+			t.Errorf("Claim(%+v) succeeded", st)
+		}
+		if err := s.Finish(t.Context(), st, shard1); err == nil {
+			t.Errorf("Finish(%+v) succeeded", st)
+		}
+	}
+	if _, err := s.Claim(t.Context(), streamA, "", "", "me"); err == nil {
+		t.Error("Claim of no shard succeeded")
+	}
+	if _, err := s.Claim(t.Context(), streamA, shard1, "", ""); err == nil {
+		t.Error("Claim by no owner succeeded")
+	}
+	if err := s.Finish(t.Context(), streamA, shard1, ""); err == nil {
+		t.Error("Finish of no shard succeeded")
+	}
+}
+
+func testClaim(t *testing.T, s state.Store) {
+	first, _ := claim(t, s, streamA, shard2, shard1, "me")
+	if want := (state.Shard{ID: shard2, Parent: shard1, Owner: "me", Epoch: first.Epoch}); first != want {
+		t.Fatalf("Claim = %+v, want %+v", first, want)
+	}
+	if first.Epoch == 0 {
+		t.Fatal("the first epoch is 0, which is that of no claim")
+	}
+	expect(t, s, streamA, first)
+	again, _ := claim(t, s, streamA, shard2, "", "me")
+	if again.Epoch <= first.Epoch {
+		t.Fatalf("epochs %d, then %d: want a greater one", first.Epoch, again.Epoch)
+	}
+	if again.Parent != shard1 {
+		t.Fatalf("a claim that knows no parent made it %q, want the stored one", again.Parent)
+	}
+}
+
+func testClaimKeepsPosition(t *testing.T, s state.Store) {
+	_, l := claim(t, s, streamA, shard1, "", "me")
+	checkpoint(t, s, at(l, "123"))
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	for _, owner := range []string{"you", "you"} {
+		got, _ := claim(t, s, streamA, shard1, "", owner)
+		if got.Position != (state.Position{Sequence: "123"}) {
+			t.Fatalf("after the claim of %s the position is %+v, want 123", owner, got.Position)
+		}
+		expect(t, s, streamA, got)
+	}
+}
+
+func testHeld(t *testing.T, s state.Store) {
+	mine, l := claim(t, s, streamA, shard1, "", "me")
+	if err := s.Heartbeat(t.Context(), "me"); err != nil {
+		t.Fatalf("Heartbeat: %v", err)
+	}
+	if _, err := s.Claim(t.Context(), streamA, shard1, "", "you"); !errors.Is(err, state.ErrHeld) {
+		t.Fatalf("Claim of a held shard: %v, want ErrHeld", err)
+	}
+	expect(t, s, streamA, mine)
+	checkpoint(t, s, at(l, "1"))
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	yours, _ := claim(t, s, streamA, shard1, "", "you")
+	if yours.Epoch <= mine.Epoch {
+		t.Fatalf("epoch %d after %d", yours.Epoch, mine.Epoch)
+	}
+}
+
+func testClaimRace(t *testing.T, s state.Store) {
+	var wg sync.WaitGroup
+	var won atomic.Int32
+	for i := range 16 {
+		wg.Go(func() {
+			_, err := s.Claim(t.Context(), streamA, shard1, "", fmt.Sprint("owner ", i))
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, state.ErrHeld):
+				t.Errorf("Claim: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Fatalf("%d of 16 owners have the shard, want 1", won.Load())
+	}
+}
+
+func testChildEpoch(t *testing.T, s state.Store) {
+	var parent state.Shard
+	for range 5 {
+		parent, _ = claim(t, s, streamA, shard1, "", "me")
+	}
+	child, _ := claim(t, s, streamA, shard2, shard1, "me")
+	if child.Epoch <= parent.Epoch {
+		t.Fatalf("the child's epoch %d is not above its parent's %d", child.Epoch, parent.Epoch)
+	}
+	grandchild, _ := claim(t, s, streamA, shard3, shard2, "me")
+	if grandchild.Epoch <= child.Epoch {
+		t.Fatalf("the grandchild's epoch %d is not above the child's %d", grandchild.Epoch, child.Epoch)
+	}
+	// A parent that was trimmed before we saw it is not stored.
+	orphan, _ := claim(t, s, streamA, "shardId-00000001414576573624-00000004", "shardId-unknown", "me")
+	if orphan.Epoch == 0 || orphan.Parent != "shardId-unknown" {
+		t.Fatalf("orphan: %+v", orphan)
+	}
+	shards, err := s.Shards(t.Context(), streamA)
+	if err != nil || len(shards) != 4 {
+		t.Fatalf("%d shards are stored (%v), want the 4 that were claimed: %+v", len(shards), err, shards)
+	}
+}
+
+func testCheckpoint(t *testing.T, s state.Store) {
+	sh, l := claim(t, s, streamA, shard1, "", "me")
+	for _, seq := range []string{"", "000000000000000000001", "9", "10", "10"} {
+		checkpoint(t, s, at(l, seq))
+		sh.Position.Sequence = seq
+		expect(t, s, streamA, sh)
+	}
+	if errs := s.Checkpoint(t.Context(), nil); errs != nil {
+		t.Fatalf("Checkpoint of nothing: %v", errs)
+	}
+}
+
+func testLeaseLost(t *testing.T, s state.Store) {
+	_, old := claim(t, s, streamA, shard1, "", "me")
+	checkpoint(t, s, at(old, "5"))
+	now, current := claim(t, s, streamA, shard1, "", "me")
+	wrongOwner := current
+	wrongOwner.Owner = "you"
+	noOwner := current
+	noOwner.Owner = ""
+	for _, l := range []state.Lease{old, wrongOwner, noOwner} {
+		checkpointErr(t, s, at(l, "6"), state.ErrLeaseLost)
+		checkpointErr(t, s, end(l, ""), state.ErrLeaseLost)
+		if err := s.Release(t.Context(), l); !errors.Is(err, state.ErrLeaseLost) {
+			t.Fatalf("Release(%+v): %v, want ErrLeaseLost", l, err)
+		}
+	}
+	expect(t, s, streamA, now)
+	checkpoint(t, s, at(current, "6"))
+}
+
+func testCheckpointUnknown(t *testing.T, s state.Store) {
+	l := state.Lease{Stream: streamA, ShardID: shard1}
+	checkpointErr(t, s, at(l, "1"), state.ErrLeaseLost)
+	l.Owner, l.Epoch = "me", 1
+	checkpointErr(t, s, at(l, "1"), state.ErrLeaseLost)
+	if shards, err := s.Shards(t.Context(), streamA); err != nil || len(shards) != 0 {
+		t.Fatalf("a refused checkpoint stored %+v (%v)", shards, err)
+	}
+}
+
+func testRegress(t *testing.T, s state.Store) {
+	// Each is greater than the one before it, as a number.
+	order := []string{
+		"", "000000000000000000001", "2", "0010",
+		"990000000000000000000", "1000000000000000000000",
+		"6200000000002513011398", "6300000000002513012315",
+		strings.Repeat("9", 39), "1" + strings.Repeat("0", 39), strings.Repeat("9", 40),
+	}
+	sh, l := claim(t, s, streamA, shard1, "", "me")
+	for i, seq := range order {
+		checkpoint(t, s, at(l, seq))
+		for _, before := range order[:i] {
+			checkpointErr(t, s, at(l, before), state.ErrRegress)
+		}
+		sh.Position.Sequence = seq
+		expect(t, s, streamA, sh)
+	}
+}
+
+func testCheckpointMany(t *testing.T, s state.Store) {
+	_, l1 := claim(t, s, streamA, shard1, "", "me")
+	_, l2 := claim(t, s, streamA, shard2, "", "me")
+	_, l3 := claim(t, s, streamA, shard3, "", "me")
+	checkpoint(t, s, at(l1, "1"), at(l2, "2"), at(l3, "3"))
+	lost := l2
+	lost.Epoch--
+	errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l1, "11"), at(lost, "12"), at(l3, "1"), at(l1, "21")})
+	if len(errs) != 4 || errs[0] != nil || !errors.Is(errs[1], state.ErrLeaseLost) || !errors.Is(errs[2], state.ErrRegress) || errs[3] != nil {
+		t.Fatalf("Checkpoint = %v, want [nil, ErrLeaseLost, ErrRegress, nil]", errs)
+	}
+	for id, want := range map[string]string{shard1: "21", shard2: "2", shard3: "3"} {
+		if got := shard(t, s, streamA, id).Position; got != (state.Position{Sequence: want}) {
+			t.Errorf("%s is at %v, want %s", id, got, want)
+		}
+	}
+}
+
+func testCheckpointInvalid(t *testing.T, s state.Store) {
+	sh, l := claim(t, s, streamA, shard1, "", "me")
+	for _, seq := range []string{"LATEST", "SHARD_END", "-1", "1.5", " 1", strings.Repeat("1", 41)} {
+		if errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l, seq)}); len(errs) != 1 || errs[0] == nil {
+			t.Errorf("Checkpoint(%q) = %v, want an error", seq, errs)
+		}
+	}
+	expect(t, s, streamA, sh)
+}
+
+func testFinished(t *testing.T, s state.Store) {
+	sh, l := claim(t, s, streamA, shard1, "", "me")
+	checkpoint(t, s, at(l, "7"))
+	checkpoint(t, s, end(l, ""))
+	sh.Position = state.Position{Sequence: "7", Finished: true}
+	expect(t, s, streamA, sh)
+	checkpoint(t, s, end(l, ""))
+	checkpoint(t, s, end(l, "7"))
+	checkpoint(t, s, end(l, "8"))
+	sh.Position.Sequence = "8"
+	expect(t, s, streamA, sh)
+	checkpointErr(t, s, at(l, "9"), state.ErrRegress)
+	checkpointErr(t, s, end(l, "7"), state.ErrRegress)
+	expect(t, s, streamA, sh)
+	again, _ := claim(t, s, streamA, shard1, "", "me")
+	if !again.Position.Finished {
+		t.Fatal("a claim opened a finished shard again")
+	}
+
+	empty, le := claim(t, s, streamA, shard2, "", "me")
+	checkpoint(t, s, end(le, ""))
+	empty.Position.Finished = true
+	expect(t, s, streamA, empty)
+}
+
+func testFinish(t *testing.T, s state.Store) {
+	_, l := claim(t, s, streamA, shard2, "", "me")
+	checkpoint(t, s, at(l, "4"))
+	stored := shard(t, s, streamA, shard2)
+	if err := s.Finish(t.Context(), streamA, shard1, shard2, shard3); err != nil {
+		t.Fatalf("Finish: %v", err)
+	}
+	if err := s.Finish(t.Context(), streamA); err != nil {
+		t.Fatalf("Finish of none: %v", err)
+	}
+	for _, id := range []string{shard1, shard3} {
+		expect(t, s, streamA, state.Shard{ID: id, Position: state.Position{Finished: true}})
+	}
+	expect(t, s, streamA, stored)
+	checkpoint(t, s, at(l, "5"))
+	child, _ := claim(t, s, streamA, "shardId-00000001414576573624-00000004", shard1, "me")
+	if child.Position != (state.Position{}) || child.Epoch == 0 {
+		t.Fatalf("child of a finished shard: %+v", child)
+	}
+}
+
+func testRelease(t *testing.T, s state.Store) {
+	sh, l := claim(t, s, streamA, shard1, "", "me")
+	checkpoint(t, s, at(l, "3"))
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	sh.Owner, sh.Position.Sequence = "", "3"
+	expect(t, s, streamA, sh)
+	checkpointErr(t, s, at(l, "4"), state.ErrLeaseLost)
+	if err := s.Release(t.Context(), l); !errors.Is(err, state.ErrLeaseLost) {
+		t.Fatalf("second Release: %v, want ErrLeaseLost", err)
+	}
+	if err := s.Release(t.Context(), state.Lease{Stream: streamA, ShardID: shard2, Owner: "me", Epoch: 1}); !errors.Is(err, state.ErrLeaseLost) {
+		t.Fatalf("Release of a shard that is not stored: %v, want ErrLeaseLost", err)
+	}
+	again, _ := claim(t, s, streamA, shard1, "", "me")
+	if again.Epoch <= sh.Epoch {
+		t.Fatalf("epoch %d after %d", again.Epoch, sh.Epoch)
+	}
+}
+
+func testApart(t *testing.T, s state.Store) {
+	recreated, other := streamA, streamA
+	recreated.ARN = strings.Replace(streamA.ARN, "2026-01-01", "2026-02-02", 1)
+	other.Application = "other"
+	// Names that run into one another when they are joined carelessly.
+	joined := []state.Stream{{Application: "a/", ARN: "b"}, {Application: "a", ARN: "/b"}, {Application: "a#", ARN: "b"}, {Application: "a", ARN: "#b"}}
+	all := append([]state.Stream{streamA, recreated, other}, joined...)
+	leases := make([]state.Lease, len(all))
+	for i, st := range all {
+		if _, err := s.Start(t.Context(), st, state.Start{}); !errors.Is(err, state.ErrNoStart) {
+			t.Fatalf("Start of %v: %v, want ErrNoStart", st, err)
+		}
+		want := latest()
+		want.At = want.At.AddDate(0, 0, i)
+		if got, err := s.Start(t.Context(), st, want); err != nil || !sameStart(got, want) {
+			t.Fatalf("Start of %v = %v, %v", st, got, err)
+		}
+		var sh state.Shard
+		sh, leases[i] = claim(t, s, st, shard1, "", fmt.Sprint("owner ", i))
+		if sh.Epoch != 1 || sh.Position != (state.Position{}) {
+			t.Fatalf("a fresh stream knows %+v", sh)
+		}
+		checkpoint(t, s, at(leases[i], fmt.Sprint(i+1)))
+	}
+	for i, st := range all {
+		shards, err := s.Shards(t.Context(), st)
+		want := state.Shard{ID: shard1, Owner: fmt.Sprint("owner ", i), Epoch: 1, Position: state.Position{Sequence: fmt.Sprint(i + 1)}}
+		if err != nil || !slices.Equal(shards, []state.Shard{want}) {
+			t.Fatalf("shards of %v: %+v, %v; want %+v", st, shards, err, want)
+		}
+	}
+	crossed := leases[0]
+	crossed.Stream = other
+	checkpointErr(t, s, at(crossed, "99"), state.ErrLeaseLost)
+}
+
+func testConcurrent(t *testing.T, s state.Store) {
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			id := fmt.Sprintf("shardId-0000000000000000000%d-0000000%d", w, w)
+			owner := fmt.Sprint("owner ", w)
+			for round := range 5 {
+				sh, err := s.Claim(t.Context(), streamA, id, "", owner)
+				if err != nil {
+					t.Errorf("Claim: %v", err)
+					return
+				}
+				l := state.Lease{Stream: streamA, ShardID: id, Owner: owner, Epoch: sh.Epoch}
+				for i := range 3 {
+					if errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l, fmt.Sprint(round*3+i+1))}); errs != nil {
+						t.Errorf("Checkpoint: %v", errs)
+					}
+				}
+				if _, err := s.Shards(t.Context(), streamA); err != nil {
+					t.Errorf("Shards: %v", err)
+				}
+				if err := s.Heartbeat(t.Context(), owner); err != nil {
+					t.Errorf("Heartbeat: %v", err)
+				}
+				if err := s.Release(t.Context(), l); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	shards, err := s.Shards(t.Context(), streamA)
+	if err != nil || len(shards) != 8 {
+		t.Fatalf("%d shards, %v; want 8", len(shards), err)
+	}
+	for _, sh := range shards {
+		if sh.Position.Sequence != "15" || sh.Epoch != 5 || sh.Owner != "" {
+			t.Errorf("%+v, want sequence 15, epoch 5 and no owner", sh)
+		}
+	}
+}
+
+func testCancelled(t *testing.T, s state.Store) {
+	sh, l := claim(t, s, streamA, shard1, "", "me")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Claim(ctx, streamA, shard1, "", "me"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Claim: %v", err)
+	}
+	if errs := s.Checkpoint(ctx, []state.Checkpoint{at(l, "1")}); len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
+		t.Errorf("Checkpoint: %v", errs)
+	}
+	if err := s.Release(ctx, l); !errors.Is(err, context.Canceled) {
+		t.Errorf("Release: %v", err)
+	}
+	if _, err := s.Start(ctx, streamA, horizon); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start: %v", err)
+	}
+	expect(t, s, streamA, sh)
+}

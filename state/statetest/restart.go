@@ -1,0 +1,58 @@
+package statetest
+
+import (
+	"testing"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// testRestart ends the process between two steps, without releasing.
+func testRestart(t *testing.T, open func() state.Store) {
+	s := open()
+	if _, err := s.Start(t.Context(), streamA, latest()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(t.Context(), streamA, shard1); err != nil {
+		t.Fatal(err)
+	}
+	before, l := claim(t, s, streamA, shard2, shard1, "me")
+	closeStore(t, s)
+
+	s = open()
+	if got, err := s.Start(t.Context(), streamA, state.Start{}); err != nil || !sameStart(got, latest()) {
+		t.Fatalf("Start after a restart = %v, %v; want %v", got, err, latest())
+	}
+	expect(t, s, streamA, state.Shard{ID: shard1, Position: state.Position{Finished: true}})
+	expect(t, s, streamA, before)
+	// The lease is good until somebody claims it.
+	checkpoint(t, s, at(l, "5"))
+	before.Position.Sequence = "5"
+	closeStore(t, s)
+
+	s = open()
+	expect(t, s, streamA, before)
+	taken, l2 := claim(t, s, streamA, shard2, "", "you")
+	if taken.Epoch <= before.Epoch || taken.Position != before.Position {
+		t.Fatalf("taken over: %+v, before: %+v", taken, before)
+	}
+	checkpointErr(t, s, at(l, "6"), state.ErrLeaseLost)
+	checkpoint(t, s, end(l2, "7"))
+	if err := s.Release(t.Context(), l2); err != nil {
+		t.Fatal(err)
+	}
+	letters, ok := s.(state.Letters)
+	if ok {
+		put(t, letters, "app", "1", "letter")
+	}
+	closeStore(t, s)
+
+	s = open()
+	defer closeStore(t, s)
+	expect(t, s, streamA, state.Shard{ID: shard2, Parent: shard1, Epoch: taken.Epoch, Position: state.Position{Sequence: "7", Finished: true}})
+	if ok {
+		data, found, err := s.(state.Letters).GetLetter(t.Context(), "app", "1")
+		if string(data) != "letter" || !found || err != nil {
+			t.Fatalf("GetLetter after a restart = %q, %v, %v", data, found, err)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// Package statetest holds the conformance suite of state.Store and
+// state.Letters: every sentence of their contract is a test here.
+package statetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// Run tests a store. open returns a new, empty one; it is closed by the suite.
+// A store that implements state.Letters is tested as that too.
+func Run(t *testing.T, open func(t *testing.T) state.Store) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, s state.Store)
+	}{
+		{"start", testStart},
+		{"start refused", testStartRefused},
+		{"start of one of many", testStartRace},
+		{"names are required", testNames},
+		{"claim", testClaim},
+		{"claim leaves the position (F037)", testClaimKeepsPosition},
+		{"claim of a living owner's shard", testHeld},
+		{"claim of one of many", testClaimRace},
+		{"epoch of a child", testChildEpoch},
+		{"checkpoint", testCheckpoint},
+		{"checkpoint under a lost lease (F035)", testLeaseLost},
+		{"checkpoint of a shard that is not stored (F041)", testCheckpointUnknown},
+		{"checkpoint before the stored one (F034)", testRegress},
+		{"checkpoint of many", testCheckpointMany},
+		{"checkpoint of what is no sequence number", testCheckpointInvalid},
+		{"end of a shard (F046)", testFinished},
+		{"finish", testFinish},
+		{"release", testRelease},
+		{"applications and streams are apart (F014, F044)", testApart},
+		{"concurrent use", testConcurrent},
+		{"cancelled", testCancelled},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := open(t)
+			defer closeStore(t, s)
+			test.run(t, s)
+		})
+	}
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, l state.Letters)
+	}{
+		{"letters", testLetters},
+		{"letters of applications are apart", testLettersApart},
+		{"letters are copied", testLettersCopied},
+		{"letters in pages", testLettersPages},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := open(t)
+			defer closeStore(t, s)
+			l, ok := s.(state.Letters)
+			if !ok {
+				return // a store of positions only
+			}
+			test.run(t, l)
+		})
+	}
+}
+
+// RunDurable tests, beyond Run, that all survives the end of the process.
+// newStore returns a function that opens one store again and again; each is
+// closed before the next is opened.
+func RunDurable(t *testing.T, newStore func(t *testing.T) (open func() state.Store)) {
+	Run(t, func(t *testing.T) state.Store { return newStore(t)() })
+	t.Run("after a restart", func(t *testing.T) { testRestart(t, newStore(t)) })
+}
+
+var (
+	streamA = state.Stream{Application: "app", ARN: "arn:aws:dynamodb:us-east-1:1:table/a/stream/2026-01-01T00:00:00.000"}
+	horizon = state.Start{Position: "TRIM_HORIZON"}
+)
+
+const (
+	shard1 = "shardId-00000001414576573621-f55eea83"
+	shard2 = "shardId-00000001414576573622-00000002"
+	shard3 = "shardId-00000001414576573623-00000003"
+)
+
+func closeStore(t *testing.T, s state.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func claim(t *testing.T, s state.Store, st state.Stream, id, parent, owner string) (state.Shard, state.Lease) {
+	t.Helper()
+	sh, err := s.Claim(t.Context(), st, id, parent, owner)
+	if err != nil {
+		t.Fatalf("Claim(%s, %s): %v", id, owner, err)
+	}
+	return sh, state.Lease{Stream: st, ShardID: id, Owner: owner, Epoch: sh.Epoch}
+}
+
+func at(l state.Lease, sequence string) state.Checkpoint {
+	return state.Checkpoint{Lease: l, Position: state.Position{Sequence: sequence}}
+}
+
+func end(l state.Lease, sequence string) state.Checkpoint {
+	return state.Checkpoint{Lease: l, Position: state.Position{Sequence: sequence, Finished: true}}
+}
+
+func checkpoint(t *testing.T, s state.Store, cs ...state.Checkpoint) {
+	t.Helper()
+	if errs := s.Checkpoint(t.Context(), cs); errs != nil {
+		t.Fatalf("Checkpoint: %v", errors.Join(errs...))
+	}
+}
+
+// checkpointErr makes one checkpoint that must fail with target.
+func checkpointErr(t *testing.T, s state.Store, c state.Checkpoint, target error) {
+	t.Helper()
+	errs := s.Checkpoint(t.Context(), []state.Checkpoint{c})
+	if len(errs) != 1 || !errors.Is(errs[0], target) {
+		t.Fatalf("Checkpoint(%v) = %v, want one error: %v", c.Position, errs, target)
+	}
+}
+
+func shard(t *testing.T, s state.Store, st state.Stream, id string) state.Shard {
+	t.Helper()
+	shards, err := s.Shards(t.Context(), st)
+	if err != nil {
+		t.Fatalf("Shards: %v", err)
+	}
+	for _, sh := range shards {
+		if sh.ID == id {
+			return sh
+		}
+	}
+	t.Fatalf("shard %s is not stored: %+v", id, shards)
+	return state.Shard{}
+}
+
+func expect(t *testing.T, s state.Store, st state.Stream, want state.Shard) {
+	t.Helper()
+	if got := shard(t, s, st, want.ID); got != want {
+		t.Fatalf("stored: %+v\nwant:   %+v", got, want)
+	}
+}
+
+func sameStart(a, b state.Start) bool { return a.Position == b.Position && a.At.Equal(b.At) }
+
+func latest() state.Start {
+	return state.Start{Position: "LATEST", At: time.Date(2026, 3, 4, 5, 6, 7, 8000000, time.UTC)}
+}
