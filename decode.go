@@ -3,9 +3,11 @@ package sluice
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluicehq/sluice/internal/jsonscan"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Source is what a GetRecords answer does not say about its records.
@@ -75,8 +77,8 @@ func DecodeRecord(data []byte) *Record {
 	rec := new(Record)
 	i := jsonscan.Space(data, 0)
 	end := d.record(rec, i)
-	if d.failed() {
-		rec.fail(d.takeErr())
+	if end < 0 {
+		rec.fail(d.err)
 		rec.raw = data
 		return rec
 	}
@@ -88,23 +90,30 @@ func DecodeRecord(data []byte) *Record {
 	return rec
 }
 
-// decoder decodes one envelope.
+// decoder decodes one envelope. Its methods take the offset at which they read
+// and return the one after what they have read, or -1 with err set.
 type decoder struct {
 	b      []byte
 	src    Source
-	lambda bool
-	single bool
+	lambda bool // the input is a Lambda event
+	single bool // it is one record
 	page   Page
-	parser itemParser
-	off    int // where the failure is
-	err    error
+	parser item.Parser
 
-	// Strings of the record before, which records of a page share.
+	off int // where the failure is
+	err error
+
+	start int   // of the present record
+	noted error // the first thing that is wrong with it
+
+	strings strings.Builder // memory that the records' strings share
+
+	// Strings of the last record, which those of a page have in common.
 	arn, table, region, viewType string
 }
 
 func (d *decoder) end(i int) (Page, error) {
-	if d.err == nil {
+	if i >= 0 {
 		if i = jsonscan.Space(d.b, i); i != len(d.b) {
 			d.fail(i, "data after the batch")
 		}
@@ -118,17 +127,9 @@ func (d *decoder) end(i int) (Page, error) {
 	return d.page, nil
 }
 
-func (d *decoder) failed() bool { return d.err != nil }
-
 func (d *decoder) fail(i int, msg string) int {
 	d.off, d.err = i, errors.New(msg)
-	return i
-}
-
-func (d *decoder) takeErr() error {
-	err := d.err
-	d.err = nil
-	return err
+	return -1
 }
 
 // envelope decodes the object {"Records":[…],…} at i.
@@ -140,68 +141,51 @@ func (d *decoder) envelope(i int) int {
 	start := i
 	var names []string
 	var window Window
-	found, inWindow := false, false
-	seen := map[string]bool{}
-	i = jsonscan.Space(b, i+1)
-	for i >= len(b) || b[i] != '}' {
-		if len(names) > 0 {
-			if i >= len(b) || b[i] != ',' {
-				return d.fail(i, "missing comma")
+	inWindow := false
+	for more, i := d.open(i); ; more, i = d.more(i) {
+		if !more {
+			switch {
+			case i < 0:
+			case d.page.Records == nil || d.lambda && slices.Contains(names, "NextShardIterator"):
+				return d.fail(start, "it is "+looksLikeObject(names)+"; "+d.wanted())
+			case d.lambda && inWindow:
+				d.page.Window = &window
 			}
-			i = jsonscan.Space(b, i+1)
+			return i
 		}
-		k := i
-		v, msg := jsonscan.Name(b, i)
-		if msg != "" {
-			return d.fail(v, msg)
+		name, v := d.name(i)
+		if v < 0 {
+			i = v
+			continue
 		}
-		name := string(jsonscan.AppendUnquoted(nil, b[k:nameEnd(b, k)]))
-		names = append(names, name)
-		switch name {
+		switch string(name) {
 		case "Records", "NextShardIterator", "state", "isFinalInvokeForWindow":
-			if seen[name] {
-				return d.fail(k, "duplicate member "+name)
-			}
-			seen[name] = true
-		}
-		if name == "Records" && v < len(b) && b[v] == '[' {
-			found = true
-			if i = d.records(v); d.failed() {
-				return i
-			}
-		} else {
-			if i, msg = jsonscan.Value(b, v); msg != "" {
-				return d.fail(i, msg)
-			}
-			switch raw := b[v:i:i]; name {
-			case "Records":
-				return d.fail(v, "Records is not an array")
-			case "NextShardIterator":
-				if raw[0] == '"' {
-					d.page.NextShardIterator = string(jsonscan.AppendUnquoted(nil, raw))
-				}
-			case "state":
-				window.State, inWindow = raw, true
-			case "window":
-				inWindow = true
-			case "isFinalInvokeForWindow":
-				window.Final, inWindow = string(raw) == "true", true
+			if slices.Contains(names, string(name)) {
+				i = d.fail(i, "duplicate member "+string(name))
+				continue
 			}
 		}
-		i = jsonscan.Space(b, i)
+		names = append(names, string(name))
+		switch string(name) {
+		case "Records":
+			i = d.records(v)
+		case "NextShardIterator":
+			var t []byte
+			t, i = d.text(v, "NextShardIterator")
+			d.page.NextShardIterator = string(t)
+		case "state":
+			if i = d.skip(v); i >= 0 {
+				window.State, inWindow = b[v:i:i], true
+			}
+		case "window":
+			i, inWindow = d.skip(v), true
+		case "isFinalInvokeForWindow":
+			i, inWindow = d.skip(v), true
+			window.Final = b[v] == 't'
+		default:
+			i = d.skip(v)
+		}
 	}
-	switch {
-	case !found || d.lambda && seen["NextShardIterator"]:
-		return d.fail(start, "it is "+looksLikeObject(names)+"; "+d.wanted())
-	case d.lambda && inWindow:
-		d.page.Window = &window
-	}
-	return i + 1
-}
-
-func nameEnd(b []byte, i int) int {
-	end, _, _ := jsonscan.String(b, i)
-	return end
 }
 
 func (d *decoder) wanted() string {
@@ -284,36 +268,58 @@ func foreign(source string) string {
 // records decodes the array at i.
 func (d *decoder) records(i int) int {
 	b := d.b
-	d.page.Records = []Record{}
+	if b[i] != '[' {
+		return d.fail(i, "Records is not an array but "+looksLike(b, i))
+	}
+	recs := []Record{}
 	i = jsonscan.Space(b, i+1)
 	if i < len(b) && b[i] == ']' {
+		d.page.Records = recs
 		return i + 1
 	}
 	for {
 		start := i
-		d.page.Records = append(d.page.Records, Record{})
-		rec := &d.page.Records[len(d.page.Records)-1]
-		i = d.record(rec, start)
-		if d.failed() {
+		recs = append(recs, Record{})
+		rec := &recs[len(recs)-1]
+		if i = d.record(rec, start); i < 0 {
 			if _, ok := errors.AsType[*EnvelopeError](d.err); ok {
-				return i
+				return -1
+			}
+			if i = jsonscan.Loose(b, start); i < 0 {
+				return -1
 			}
 			rec.fail(d.err)
-			if i = jsonscan.Loose(b, start); i < 0 {
-				return d.off // where the record is broken
-			}
 			d.err = nil
 		}
 		rec.raw = b[start:i:i]
-		i = jsonscan.Space(b, i)
+		if len(recs) == 1 {
+			recs = d.expect(recs, i-start, len(b)-i)
+		}
+		if i < len(b) && b[i] != ',' {
+			i = jsonscan.Space(b, i)
+		}
 		switch {
 		case i >= len(b):
 			return d.fail(i, "unexpected end")
 		case b[i] == ']':
+			d.page.Records = recs
 			return i + 1
 		case b[i] != ',':
 			return d.fail(i, "missing comma between records")
 		}
 		i = jsonscan.Space(b, i+1)
 	}
+}
+
+// expect makes room for the records that the rest of the page may hold, judged
+// by its first one.
+func (d *decoder) expect(recs []Record, size, rest int) []Record {
+	n := rest / (size + 1)
+	if n == 0 {
+		return recs
+	}
+	n += n/8 + 1
+	d.strings.Reset()
+	d.strings.Grow(n * (len(recs[0].EventID) + len(recs[0].Sequence)))
+	return slices.Grow(recs, n)
 }

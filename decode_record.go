@@ -10,224 +10,257 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-type itemParser = item.Parser
-
 // fail marks r as one that cannot be decoded.
 func (r *Record) fail(err error) { r.err = Permanent(fmt.Errorf("undecodable record: %w", err)) }
 
-// record decodes the record at i and returns the offset after it. On a failure
-// it leaves what it has read in rec.
+// The members that are read, as bits of a set.
+const (
+	hasEventID = 1 << iota
+	hasEventName
+	hasEventSource
+	hasRegion
+	hasARN
+	hasIdentity
+	hasChange
+	hasCreated
+	hasKeys
+	hasNew
+	hasOld
+	hasSequence
+	hasSize
+	hasViewType
+)
+
+// record decodes the record at i and returns the offset after it, or -1. On a
+// failure it leaves what it has read in rec: what is wrong with a member is
+// noted, and reading goes on for the position of the record.
 func (d *decoder) record(rec *Record, i int) int {
 	b := d.b
-	start := i
+	d.start, d.noted = i, nil
 	if i >= len(b) || b[i] != '{' {
 		return d.fail(i, "a record is an object, this is "+looksLike(b, i))
 	}
-	var first error // the first failure; reading goes on for the position
-	note := func(err error) {
-		if first == nil {
-			first = err
+	seen := 0
+	for more, i := d.open(i); ; more, i = d.more(i) {
+		if !more {
+			d.complete(rec)
+			if i >= 0 && d.noted != nil {
+				d.off, d.err = d.start, d.noted
+				return -1
+			}
+			return i
+		}
+		name, v := d.name(i)
+		if v < 0 {
+			i = v
+			continue
+		}
+		was := seen
+		var t []byte
+		switch string(name) {
+		case "eventID":
+			seen |= hasEventID
+			t, i = d.text(v, "eventID")
+			rec.EventID = d.copy(t)
+		case "eventName":
+			seen |= hasEventName
+			t, i = d.text(v, "eventName")
+			rec.EventName = d.eventName(t)
+		case "eventSource", "EventSource":
+			seen |= hasEventSource
+			if t, i = d.text(v, "eventSource"); t != nil && string(t) != "aws:dynamodb" {
+				d.off = d.start
+				d.err = &EnvelopeError{Offset: d.start, Msg: "its records are " + foreign(string(t)) + "; " + d.wanted()}
+				i = -1
+			}
+		case "awsRegion":
+			seen |= hasRegion
+			t, i = d.text(v, "awsRegion")
+			rec.Region = intern(&d.region, t)
+		case "eventSourceARN":
+			seen |= hasARN
+			t, i = d.text(v, "eventSourceARN")
+			if rec.StreamARN = d.arn; string(t) != d.arn {
+				rec.StreamARN = string(t)
+			}
+		case "userIdentity":
+			seen |= hasIdentity
+			i = d.identity(rec, v)
+		case "dynamodb":
+			seen |= hasChange
+			i = d.change(rec, v)
+		default:
+			i = d.skip(v)
+			continue
+		}
+		if was == seen && i >= 0 {
+			i = d.fail(v, "duplicate member "+string(name))
 		}
 	}
-	end := d.members(i, func(name string, v int) int {
-		switch name {
-		case "eventID":
-			return d.str(v, name, &rec.EventID)
-		case "eventName":
-			var s string
-			v = d.str(v, name, &s)
-			switch rec.EventName = EventName(s); rec.EventName {
-			case Insert, Modify, Remove:
-			case Snapshot:
-				if !d.single {
-					note(errors.New("eventName SNAPSHOT in a stream"))
-				}
-			default:
-				note(fmt.Errorf("unknown eventName %.40q", s))
-			}
-			return v
-		case "eventSource", "EventSource":
-			var s string
-			if v = d.str(v, name, &s); s != "" && s != "aws:dynamodb" && !d.failed() {
-				e := &EnvelopeError{Offset: start, Msg: "its records are " + foreign(s) + "; " + d.wanted()}
-				d.off, d.err = start, e
-			}
-			return v
-		case "awsRegion":
-			return d.str(v, name, &rec.Region)
-		case "eventSourceARN":
-			return d.str(v, name, &rec.StreamARN)
-		case "userIdentity":
-			if b[v] == 'n' {
-				break
-			}
-			var u UserIdentity
-			v = d.members(v, func(name string, v int) int {
-				switch name {
-				case "type", "Type":
-					return d.str(v, name, &u.Type)
-				case "principalId", "PrincipalId":
-					return d.str(v, name, &u.PrincipalID)
-				}
-				return d.skip(v)
-			})
-			if !d.failed() {
-				rec.UserIdentity = &u
-			}
-			return v
-		case "dynamodb":
-			if b[v] == 'n' {
-				break
-			}
-			return d.members(v, func(name string, v int) int { return d.change(rec, start, name, v, note) })
-		default:
-			return d.skip(v)
-		}
-		return d.skip(v) // null
-	})
+}
+
+// complete fills in what the record does not say itself and notes what it
+// lacks.
+func (d *decoder) complete(rec *Record) {
 	if rec.StreamARN == "" {
 		rec.StreamARN = d.src.StreamARN
 	}
+	if rec.StreamARN != d.arn {
+		d.arn, d.table = rec.StreamARN, tableOf(rec.StreamARN)
+	}
+	rec.Table = d.table
 	rec.ShardID = d.src.ShardID
-	rec.Table = tableOf(rec.StreamARN)
 	switch {
-	case d.failed():
-		return end
-	case first != nil:
 	case rec.EventName == "":
-		note(errors.New("no eventName"))
+		d.note("no eventName")
 	case rec.Sequence == "" && rec.EventName != Snapshot:
-		note(errors.New("no SequenceNumber"))
+		d.note("no SequenceNumber")
 	case rec.Keys.Len() == 0:
-		note(errors.New("no Keys"))
+		d.note("no Keys")
 	}
-	if first != nil {
-		d.off, d.err = start, first
-	}
-	return end
 }
 
-// change decodes one member of "dynamodb".
-func (d *decoder) change(rec *Record, start int, name string, v int, note func(error)) int {
-	b := d.b
-	image := func(it *Item) int {
-		if b[v] == 'n' {
-			return d.skip(v)
-		}
-		got, end, err := d.parser.Parse(b, v)
-		if err != nil {
-			e := err.(*item.SyntaxError)
-			d.off = e.Offset
-			e.Offset -= start
-			e.Path = strings.TrimSuffix("dynamodb."+name+"."+e.Path, ".")
-			note(e)
-			if end = jsonscan.Loose(b, v); end < 0 {
-				d.err = e
-				return v
-			}
-			return end
-		}
-		*it = got
-		return end
+// note keeps the first thing that is wrong with a record that can be read on.
+func (d *decoder) note(msg string) {
+	if d.noted == nil {
+		d.noted = errors.New(msg)
 	}
-	switch name {
-	case "ApproximateCreationDateTime":
-		end := d.skip(v)
-		if !d.failed() {
-			t, err := parseTime(b[v:end])
-			if err != nil {
-				note(err)
-			}
-			rec.Created = t
-		}
-		return end
-	case "Keys":
-		return image(&rec.Keys)
-	case "NewImage":
-		return image(&rec.New)
-	case "OldImage":
-		return image(&rec.Old)
-	case "SequenceNumber":
-		var s string
-		v = d.str(v, name, &s)
-		if !d.failed() {
-			if rec.Sequence = Sequence(s); s != "" && !rec.Sequence.Valid() {
-				note(fmt.Errorf("invalid SequenceNumber %.60q", s))
-			}
-		}
-		return v
-	case "SizeBytes":
-		end := d.skip(v)
-		if !d.failed() && b[v] != 'n' {
-			n, err := strconv.Atoi(string(b[v:end]))
-			if err != nil {
-				note(fmt.Errorf("invalid SizeBytes %.40s", b[v:end]))
-			}
-			rec.SizeBytes = n
-		}
-		return end
-	case "StreamViewType":
-		return d.str(v, name, &rec.ViewType)
-	}
-	return d.skip(v)
 }
 
-// members calls f with the name and the offset of the value of each member of
-// the object at i; f returns the offset after the value.
-func (d *decoder) members(i int, f func(name string, v int) int) int {
-	b := d.b
-	if i >= len(b) || b[i] != '{' {
-		return d.fail(i, "an object is expected")
+func (d *decoder) eventName(t []byte) EventName {
+	switch string(t) {
+	case string(Modify):
+		return Modify
+	case string(Insert):
+		return Insert
+	case string(Remove):
+		return Remove
+	case string(Snapshot):
+		if d.single {
+			return Snapshot
+		}
+	case "":
+		return ""
 	}
-	seen := map[string]bool{}
-	i = jsonscan.Space(b, i+1)
-	for first := true; i >= len(b) || b[i] != '}'; first = false {
-		if !first {
-			if i >= len(b) || b[i] != ',' {
-				return d.fail(i, "missing comma")
+	d.note(fmt.Sprintf("unknown eventName %.40q", t))
+	return EventName(t)
+}
+
+func (d *decoder) identity(rec *Record, i int) int {
+	if d.b[i] == 'n' {
+		return d.skip(i)
+	}
+	var u UserIdentity
+	for more, i := d.open(i); ; more, i = d.more(i) {
+		if !more {
+			if i >= 0 {
+				rec.UserIdentity = &u
 			}
-			i = jsonscan.Space(b, i+1)
-		}
-		v, msg := jsonscan.Name(b, i)
-		if msg != "" {
-			return d.fail(v, msg)
-		}
-		if v >= len(b) {
-			return d.fail(v, "unexpected end")
-		}
-		name := string(jsonscan.AppendUnquoted(nil, b[i:nameEnd(b, i)]))
-		if seen[name] {
-			return d.fail(i, "duplicate member "+name)
-		}
-		seen[name] = true
-		if i = f(name, v); d.failed() {
 			return i
 		}
-		i = jsonscan.Space(b, i)
-	}
-	return i + 1
-}
-
-// str reads the string or null at v.
-func (d *decoder) str(v int, name string, into *string) int {
-	if d.b[v] != '"' {
-		if d.b[v] != 'n' {
-			return d.fail(v, name+" is not a string")
+		name, v := d.name(i)
+		if v < 0 {
+			i = v
+			continue
 		}
-		return d.skip(v)
+		var t []byte
+		switch string(name) {
+		case "type", "Type":
+			t, i = d.text(v, "userIdentity.type")
+			u.Type = string(t)
+		case "principalId", "PrincipalId":
+			t, i = d.text(v, "userIdentity.principalId")
+			u.PrincipalID = string(t)
+		default:
+			i = d.skip(v)
+		}
 	}
-	end, _, msg := jsonscan.String(d.b, v)
-	if msg != "" {
-		return d.fail(end, name+": "+msg)
-	}
-	*into = string(jsonscan.AppendUnquoted(nil, d.b[v:end]))
-	return end
 }
 
-func (d *decoder) skip(v int) int {
-	end, msg := jsonscan.Value(d.b, v)
-	if msg != "" {
-		return d.fail(end, msg)
+// change decodes the member "dynamodb".
+func (d *decoder) change(rec *Record, i int) int {
+	if d.b[i] == 'n' {
+		return d.skip(i)
+	}
+	seen := 0
+	for more, i := d.open(i); ; more, i = d.more(i) {
+		if !more {
+			return i
+		}
+		name, v := d.name(i)
+		if v < 0 {
+			i = v
+			continue
+		}
+		was := seen
+		var t []byte
+		switch string(name) {
+		case "ApproximateCreationDateTime":
+			seen |= hasCreated
+			if i = d.skip(v); i >= 0 {
+				var ok bool
+				if rec.Created, ok = parseTime(d.b[v:i]); !ok {
+					d.note(fmt.Sprintf("ApproximateCreationDateTime %.60s is not a time", d.b[v:i]))
+				}
+			}
+		case "Keys":
+			seen |= hasKeys
+			i = d.image(&rec.Keys, "dynamodb.Keys", v)
+		case "NewImage":
+			seen |= hasNew
+			i = d.image(&rec.New, "dynamodb.NewImage", v)
+		case "OldImage":
+			seen |= hasOld
+			i = d.image(&rec.Old, "dynamodb.OldImage", v)
+		case "SequenceNumber":
+			seen |= hasSequence
+			t, i = d.text(v, "SequenceNumber")
+			if rec.Sequence = Sequence(d.copy(t)); t != nil && !rec.Sequence.Valid() {
+				d.note(fmt.Sprintf("invalid SequenceNumber %.60q", t))
+			}
+		case "SizeBytes":
+			seen |= hasSize
+			if i = d.skip(v); i >= 0 && d.b[v] != 'n' {
+				var err error
+				if rec.SizeBytes, err = strconv.Atoi(string(d.b[v:i])); err != nil {
+					d.note(fmt.Sprintf("invalid SizeBytes %.40s", d.b[v:i]))
+				}
+			}
+		case "StreamViewType":
+			seen |= hasViewType
+			t, i = d.text(v, "StreamViewType")
+			rec.ViewType = intern(&d.viewType, t)
+		default:
+			i = d.skip(v)
+			continue
+		}
+		if was == seen && i >= 0 {
+			i = d.fail(v, "duplicate member "+string(name))
+		}
+	}
+}
+
+// image parses an attribute map. What is wrong in it does not hinder reading
+// the rest of the record.
+func (d *decoder) image(into *Item, path string, i int) int {
+	if d.b[i] == 'n' {
+		return d.skip(i)
+	}
+	it, end, err := d.parser.Parse(d.b, i)
+	if err == nil {
+		*into = it
+		return end
+	}
+	e := err.(*item.SyntaxError)
+	d.off = e.Offset
+	e.Offset -= d.start
+	e.Path = strings.TrimSuffix(path+"."+e.Path, ".")
+	if end = jsonscan.Loose(d.b, i); end < 0 {
+		d.err = e
+		return -1
+	}
+	if d.noted == nil {
+		d.noted = e
 	}
 	return end
 }

@@ -1,7 +1,6 @@
 package sluice
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/jsonscan"
@@ -11,31 +10,30 @@ import (
 // any notation, the same in a string, or an ISO 8601 string. Numbers too large
 // for seconds are taken for milli-, micro- or nanoseconds. null is the zero
 // time.
-func parseTime(raw []byte) (time.Time, error) {
+func parseTime(raw []byte) (t time.Time, ok bool) {
 	text := raw
 	switch raw[0] {
 	case 'n':
-		return time.Time{}, nil
+		return time.Time{}, true
 	case '"':
 		text = jsonscan.AppendUnquoted(nil, raw)
 		for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
 			if t, err := time.Parse(layout, string(text)); err == nil {
-				return t.UTC(), nil
+				return t.UTC(), true
 			}
 		}
 	}
 	if end, msg := jsonscan.Number(text, 0); msg == "" && end == len(text) {
-		if t, ok := timeOf(text); ok {
-			return t, nil
-		}
+		return timeOf(text)
 	}
-	return time.Time{}, fmt.Errorf("ApproximateCreationDateTime %.60s is not a time", raw)
+	return time.Time{}, false
 }
 
 // timeOf turns the text of a JSON number into a time without rounding, down to
 // nanoseconds.
 func timeOf(t []byte) (time.Time, bool) {
-	digits := make([]byte, 0, 40) // without leading zeros
+	var buf [40]byte
+	digits := buf[:0] // without leading zeros
 	point, exp, seen := 0, 0, false
 	for i := 0; i < len(t); i++ {
 		switch c := t[i]; {

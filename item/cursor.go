@@ -1,62 +1,156 @@
 package item
 
-import "github.com/sluicehq/sluice/internal/jsonscan"
+import (
+	"bytes"
 
-// cursor walks over the attributes of a checked map.
+	"github.com/sluicehq/sluice/internal/jsonscan"
+)
+
+// What is in this file reads bytes that Parser has checked.
+
+// cursor walks over the attributes of a map in stored order.
 type cursor struct {
 	b     []byte
-	i     int
-	name  []byte // quoted
+	i     int    // of the brace or comma before the next attribute
+	name  []byte // with its quotes
 	value Value
 }
 
 func (it Item) cursor() cursor { return cursor{b: it.raw} }
 
 func (c *cursor) next() bool {
-	if len(c.b) == 0 {
+	b := c.b
+	if len(b) == 0 {
 		return false
 	}
-	i := jsonscan.Space(c.b, c.i+1) // after the brace or the comma
-	if c.b[i] == '}' {
+	i := c.i
+	if b[i] == '}' {
 		return false
 	}
-	end, _, _ := jsonscan.String(c.b, i)
-	c.name = c.b[i:end]
-	i, _ = jsonscan.Colon(c.b, end)
-	c.value, i = typed(c.b, i)
-	c.i = jsonscan.Space(c.b, i)
-	if c.b[c.i] == '}' {
-		c.i-- // so that the next step finds the brace
+	if i++; b[i] != '"' {
+		if i = jsonscan.Space(b, i); b[i] == '}' {
+			return false
+		}
 	}
+	end := jsonscan.StringEnd(b, i)
+	c.name = b[i:end]
+	c.value, i = valueAfter(b, end)
+	if b[i] != ',' {
+		i = jsonscan.Space(b, i)
+	}
+	c.i = i
 	return true
 }
 
-// typed reads the {"tag":value} at b[i] and returns the offset after it.
-func typed(b []byte, i int) (Value, int) {
-	i = jsonscan.Space(b, i+1)
-	end, _, _ := jsonscan.String(b, i)
-	kind := kindOf(b[i+1 : end-1])
-	i, _ = jsonscan.Colon(b, end)
-	end, _ = jsonscan.Value(b, i)
-	return Value{kind: kind, raw: b[i:end:end]}, jsonscan.Space(b, end) + 1
+// valueAfter reads the typed value that follows the name that ends at b[i:].
+func valueAfter(b []byte, i int) (Value, int) {
+	if b[i] == ':' && b[i+1] == '{' {
+		return valueAt(b, i+1)
+	}
+	i, _ = jsonscan.Colon(b, i)
+	return valueAt(b, i)
 }
 
-// elements walks over the elements of a checked array.
+// valueAt reads the {"tag":value} at b[i] and returns the offset after it.
+func valueAt(b []byte, i int) (Value, int) {
+	kind := Invalid
+	if i+8 <= len(b) {
+		if w := jsonscan.Load(b, i); w&valueMask == valueForm {
+			kind = shortKinds[byte(w>>16)]
+			i += 5
+		}
+	}
+	if kind == Invalid {
+		i = jsonscan.Space(b, i+1)
+		end := jsonscan.StringEnd(b, i)
+		kind = kindOf(b[i+1 : end-1])
+		i = end
+		if b[i] == ':' {
+			i++
+		} else {
+			i, _ = jsonscan.Colon(b, i)
+		}
+	}
+	if b[i] <= ' ' {
+		i = jsonscan.Space(b, i)
+	}
+	end := skip(b, i)
+	v := Value{kind: kind, raw: b[i:end:end]}
+	if b[end] != '}' {
+		end = jsonscan.Space(b, end)
+	}
+	return v, end + 1
+}
+
+// skip returns the offset after the JSON value at b[i].
+func skip(b []byte, i int) int {
+	switch b[i] {
+	case '"':
+		return jsonscan.StringEnd(b, i)
+	case 't', 'n':
+		return i + len("true")
+	case 'f':
+		return i + len("false")
+	}
+	for depth := 0; ; {
+		switch b[i] {
+		case '"':
+			i = jsonscan.StringEnd(b, i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+		i++
+	}
+}
+
+// elements walks over the elements of an array.
 type elements struct {
 	b          []byte
-	start, end int
+	start, end int // of the present element
 }
 
 func (c *elements) next() bool {
-	i := jsonscan.Space(c.b, c.end) // the bracket, a comma or the end
-	if c.b[i] == ']' {
+	b := c.b
+	i := c.end // at the bracket, a comma or the end
+	if b[i] == ']' {
 		return false
 	}
-	i = jsonscan.Space(c.b, i+1)
-	if c.b[i] == ']' {
+	if i = jsonscan.Space(b, i+1); b[i] == ']' {
 		return false
 	}
-	c.start = i
-	c.end, _ = jsonscan.Value(c.b, i)
+	c.start, c.end = i, jsonscan.Space(b, skip(b, i))
 	return true
+}
+
+// element returns the present element of a list or set of kind.
+func (c *elements) element(kind Kind) Value {
+	if kind == L {
+		v, _ := valueAt(c.b, c.start)
+		return v
+	}
+	end := skip(c.b, c.start)
+	return Value{kind: member(kind), raw: c.b[c.start:end:end]}
+}
+
+// text returns a string's text; quoted is the string as it stands.
+func text(quoted []byte) string { return string(textBytes(quoted)) }
+
+// textBytes is text that aliases the string unless it holds escapes.
+func textBytes(quoted []byte) []byte {
+	if body := quoted[1 : len(quoted)-1]; bytes.IndexByte(body, '\\') < 0 {
+		return body
+	}
+	return jsonscan.AppendUnquoted(nil, quoted)
+}
+
+func textIs(quoted []byte, s string) bool {
+	if body := quoted[1 : len(quoted)-1]; bytes.IndexByte(body, '\\') < 0 {
+		return string(body) == s
+	}
+	return string(jsonscan.AppendUnquoted(nil, quoted)) == s
 }

@@ -68,10 +68,28 @@ func (it Item) Lookup(path string) (Value, bool) {
 
 // get finds an attribute by its whole name.
 func (it Item) get(name string) (Value, bool) {
-	for c := it.cursor(); c.next(); {
-		if textIs(c.name, name) {
-			return c.value, true
+	if it.idx == nil {
+		for c := it.cursor(); c.next(); {
+			if textIs(c.name, name) {
+				return c.value, true
+			}
 		}
+		return Value{}, false
+	}
+	sig := nameSig(name)
+	for _, e := range it.idx {
+		if e.sig != sig {
+			continue
+		}
+		start := int(e.off)
+		end := start + len(name) + 1 // of the closing quote, if there are no escapes
+		if end >= len(it.raw) || it.raw[end] != '"' || string(it.raw[start+1:end]) != name {
+			if end = jsonscan.StringEnd(it.raw, start) - 1; !textIs(it.raw[start:end+1], name) {
+				continue
+			}
+		}
+		v, _ := valueAfter(it.raw, end+1)
+		return v, true
 	}
 	return Value{}, false
 }

@@ -62,11 +62,7 @@ func (v Value) appendJSON(dst []byte, o jsonOptions) []byte {
 			if comma {
 				dst = append(dst, ',')
 			}
-			e := Value{kind: member(v.kind), raw: c.b[c.start:c.end]}
-			if v.kind == L {
-				e, _ = typed(c.b, c.start)
-			}
-			dst = e.appendJSON(dst, o)
+			dst = c.element(v.kind).appendJSON(dst, o)
 		}
 		return append(dst, ']')
 	}

@@ -1,7 +1,6 @@
 package item
 
 import (
-	"encoding/base64"
 	"strconv"
 	"strings"
 
@@ -11,88 +10,237 @@ import (
 // maxDepth is how deep maps and lists nest in DynamoDB.
 const maxDepth = 32
 
-// entry is one attribute of an indexed map.
-type entry struct {
-	sig uint32 // of the unescaped name
-	off uint32 // of the name's opening quote in the map
-}
-
 // Parser parses attribute maps that stand inside a larger document, so that
 // many of them share the memory of what is noted beside them. The zero Parser
 // is ready to use. It is not safe for concurrent use; its Items are.
 type Parser struct {
-	b    []byte
-	path []string // innermost first; filled while an error unwinds
-	msg  string
+	b     []byte
+	names []entry // of the maps that are open, outermost first
+	slab  []entry // where the indexes of finished maps go
+
+	off  int      // where the failure is
+	msg  string   // what it is; empty while there is none
+	path []string // where it is, innermost first; filled while it unwinds
 }
 
 // Parse validates the attribute map that starts at data[off] and returns the
 // offset after it. The Item aliases data. An error is a [*SyntaxError] whose
 // Offset counts from the start of data.
 func (p *Parser) Parse(data []byte, off int) (it Item, end int, err error) {
-	p.b, p.path, p.msg = data, p.path[:0], ""
+	p.b, p.names = data, p.names[:0]
 	if off >= len(data) || data[off] != '{' {
 		return Item{}, off, &SyntaxError{Offset: off, Msg: "an attribute map in braces is expected"}
 	}
-	end = p.attrs(off, 0)
-	if p.msg != "" {
-		var sb strings.Builder
-		for i := len(p.path) - 1; i >= 0; i-- {
-			sb.WriteString(p.path[i])
-			if i > 0 {
-				sb.WriteByte('.')
-			}
-		}
-		return Item{}, end, &SyntaxError{Path: sb.String(), Offset: end, Msg: p.msg}
+	if end = p.attrs(off, 0); end < 0 {
+		return Item{}, p.off, p.takeError()
 	}
-	return Item{raw: data[off:end:end]}, end, nil
+	return Item{raw: data[off:end:end], idx: p.keep(off)}, end, nil
 }
 
+// keep moves the names of the map that has been read into memory of its own.
+func (p *Parser) keep(off int) []entry {
+	n := len(p.names)
+	if n == 0 {
+		return nil
+	}
+	if cap(p.slab)-len(p.slab) < n {
+		p.slab = make([]entry, 0, max(n, min(2*cap(p.slab), 4096)))
+	}
+	start := len(p.slab)
+	p.slab = append(p.slab, p.names...)
+	idx := p.slab[start : start+n : start+n]
+	for i := range idx {
+		idx[i].off -= uint32(off)
+	}
+	return idx
+}
+
+// fail notes what is wrong at i. The functions below return its -1, or the
+// offset after what they have checked.
 func (p *Parser) fail(i int, msg string) int {
-	p.msg = msg
-	return i
+	p.off, p.msg = i, msg
+	return -1
 }
 
-func (p *Parser) in(i int, name string) int {
-	p.path = append(p.path, name)
-	return i
+// in adds a step to the path of a failure.
+func (p *Parser) in(step string) int {
+	p.path = append(p.path, step)
+	return -1
 }
 
-// attrs checks the map whose brace stands at i and returns the offset after it.
+func (p *Parser) takeError() *SyntaxError {
+	var sb strings.Builder
+	for i := len(p.path) - 1; i >= 0; i-- {
+		sb.WriteString(p.path[i])
+		if i > 0 {
+			sb.WriteByte('.')
+		}
+	}
+	e := &SyntaxError{Path: sb.String(), Offset: p.off, Msg: p.msg}
+	p.path, p.msg = p.path[:0], ""
+	return e
+}
+
+// Attributes nearly always come without white space. The eight bytes from a
+// name's closing quote on then tell the type and the start of the value.
+const (
+	attrMask = 0x00ffff00ffffffff // all but the tag and the first byte of the value
+	attrForm = 0x00223a00227b3a22 // ":{"?":?
+	setMask  = 0xffffff00ffffffff // all but the first letter of the tag
+	setForm  = 0x3a225300227b3a22 // ":{"?S":
+	boolForm = 0x4c4f4f42227b3a22 // ":{"BOOL
+	nullForm = 0x4c4c554e227b3a22 // ":{"NULL
+	trueMask = 0x00ffffffffffffff
+	trueForm = 0x007d657572743a22 // ":true}
+	falsForm = 0x7d65736c61663a22 // ":false}
+)
+
+// attrs checks the map whose brace stands at i. It leaves the map's names on
+// p.names when depth is 0.
 func (p *Parser) attrs(i, depth int) int {
 	b := p.b
-	var seen map[string]bool
+	base := len(p.names)
+	var seen nameSet
 	i = jsonscan.Space(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return i + 1
 	}
 	for {
+		// The name.
 		if i >= len(b) || b[i] != '"' {
 			return p.fail(i, "attribute name expected")
 		}
-		j, _, msg := jsonscan.String(b, i)
-		if msg != "" {
-			return p.fail(j, msg)
+		start := i
+		var sig uint32
+		j := i + 9
+		if j <= len(b) {
+			w := jsonscan.Load(b, i+1)
+			if m := jsonscan.Special(w); m != 0 && b[i+1+jsonscan.First(m)] == '"' {
+				n := jsonscan.First(m)
+				sig, j = shortSig(w, n), i+1+n
+				goto named
+			}
 		}
-		name := string(jsonscan.AppendUnquoted(nil, b[i:j]))
-		if seen[name] {
-			return p.in(p.fail(i, "duplicate attribute name"), name)
+		{
+			end, escaped, msg := jsonscan.String(b, i)
+			if msg != "" {
+				return p.fail(end, msg)
+			}
+			name := b[i+1 : end-1]
+			if escaped {
+				name = jsonscan.AppendUnquoted(nil, b[i:end])
+			}
+			sig, j = nameSig(name), end-1
 		}
-		if seen == nil {
-			seen = map[string]bool{}
+	named:
+		if seen.add(sig) && p.duplicate(base, sig, start, j) {
+			p.fail(start, "duplicate attribute name")
+			return p.in(p.name(start))
 		}
-		seen[name] = true
-		if i, msg = jsonscan.Colon(b, j); msg != "" {
-			return p.in(p.fail(i, msg), name)
+		p.names = append(p.names, entry{sig, uint32(start)})
+
+		// The value.
+		if j+16 <= len(b) {
+			w := jsonscan.Load(b, j)
+			if w&attrMask == attrForm {
+				switch uint16(w>>32&0xff) | uint16(w>>48)&0xff00 {
+				case 'S' | '"'<<8:
+					k := j + 8
+					for ; k+8 <= len(b); k += 8 {
+						if m := jsonscan.Special(jsonscan.Load(b, k)); m != 0 {
+							if k += jsonscan.First(m); b[k] == '"' {
+								i = k + 1
+								goto brace
+							}
+							break
+						}
+					}
+					end, _, msg := jsonscan.StringRest(b, k)
+					if msg != "" {
+						p.fail(end, msg)
+						return p.in(p.name(start))
+					}
+					i = end
+					goto brace
+				case 'N' | '"'<<8:
+					n := jsonscan.NonDigit(jsonscan.Load(b, j+8))
+					if k := j + 8 + jsonscan.First(n); n != 0 && k > j+8 && b[k] == '"' {
+						i = k + 1
+						goto brace
+					}
+				case 'M' | '{'<<8:
+					if depth < maxDepth {
+						if i = p.attrs(j+7, depth+1); i < 0 {
+							return p.in(p.name(start))
+						}
+						goto brace
+					}
+				case 'L' | '['<<8:
+					if depth < maxDepth {
+						if i = p.array(L, j+7, depth+1); i < 0 {
+							return p.in(p.name(start))
+						}
+						goto brace
+					}
+				}
+			} else if w == boolForm || w == nullForm {
+				switch w = jsonscan.Load(b, j+8); {
+				case w&trueMask == trueForm:
+					i = j + 14
+					goto brace
+				case w == falsForm:
+					i = j + 15
+					goto brace
+				}
+			} else if w&setMask == setForm && b[j+8] == '[' {
+				if kind := shortKinds[byte(w>>32)]; kind >= S && kind <= B {
+					if i = p.array(kind+(SS-S), j+8, depth); i < 0 {
+						return p.in(p.name(start))
+					}
+					goto brace
+				}
+			}
 		}
-		if i = p.value(i, depth); p.msg != "" {
-			return p.in(i, name)
+		{
+			v, msg := jsonscan.Colon(b, j+1)
+			if msg != "" {
+				p.fail(v, msg)
+				return p.in(p.name(start))
+			}
+			if i = p.value(v, depth); i < 0 {
+				return p.in(p.name(start))
+			}
+			goto next
 		}
-		i = jsonscan.Space(b, i)
+	brace: // of the typed value
+		if i+3 <= len(b) && b[i] == '}' {
+			if b[i+1] == ',' && b[i+2] == '"' {
+				i += 2
+				continue
+			}
+			i++
+			goto next
+		}
+		if i = p.closeValue(i); i < 0 {
+			return p.in(p.name(start))
+		}
+	next:
+		if i < len(b) && b[i] != ',' && b[i] != '}' {
+			i = jsonscan.Space(b, i)
+		}
 		switch {
 		case i >= len(b):
 			return p.fail(i, "unexpected end")
 		case b[i] == '}':
+			if len(p.names)-base > fewNames {
+				if k := p.duplicates(base); k >= 0 {
+					p.fail(k, "duplicate attribute name")
+					return p.in(p.name(k))
+				}
+			}
+			if depth > 0 {
+				p.names = p.names[:base]
+			}
 			return i + 1
 		case b[i] != ',':
 			return p.fail(i, "missing comma")
@@ -101,53 +249,91 @@ func (p *Parser) attrs(i, depth int) int {
 	}
 }
 
-// value checks the {"tag":value} at i.
-func (p *Parser) value(i, depth int) int {
-	b := p.b
-	if i >= len(b) || b[i] != '{' {
-		return p.fail(i, "a typed value in braces is expected")
-	}
-	i = jsonscan.Space(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return p.fail(i, "no type tag")
-	}
-	if i >= len(b) || b[i] != '"' {
-		return p.fail(i, "type tag expected")
-	}
-	j, _, msg := jsonscan.String(b, i)
-	if msg != "" {
-		return p.fail(j, msg)
-	}
-	kind := kindOf(b[i+1 : j-1])
-	if kind == Invalid {
-		return p.fail(i, "unknown type tag "+strconv.Quote(string(b[i+1:j-1])))
-	}
-	if i, msg = jsonscan.Colon(b, j); msg != "" {
-		return p.fail(i, msg)
-	}
-	if i = p.payload(kind, i, depth); p.msg != "" {
-		return i
-	}
-	i = jsonscan.Space(b, i)
-	if i < len(b) && b[i] == ',' {
+// name returns the text of the checked name at i, for an error's path.
+func (p *Parser) name(i int) string {
+	return text(p.b[i:jsonscan.StringEnd(p.b, i)])
+}
+
+// closeValue checks the end of a typed value at i, after what its tag holds.
+func (p *Parser) closeValue(i int) int {
+	i = jsonscan.Space(p.b, i)
+	switch {
+	case i >= len(p.b):
+		return p.fail(i, "unexpected end")
+	case p.b[i] == ',':
 		return p.fail(i, "more than one type tag")
-	}
-	if i >= len(b) || b[i] != '}' {
+	case p.b[i] != '}':
 		return p.fail(i, "the typed value is not closed")
 	}
 	return i + 1
 }
 
+// Elements of lists look the same from their brace on.
+const (
+	valueMask = 0xffff00ffff // all but the tag
+	valueForm = 0x3a2200227b // {"?":
+)
+
+var shortKinds = [256]Kind{'S': S, 'N': N, 'B': B, 'M': M, 'L': L}
+
+// value checks the {"tag":value} at i.
+func (p *Parser) value(i, depth int) int {
+	b := p.b
+	var kind Kind
+	if i+8 <= len(b) {
+		w := jsonscan.Load(b, i)
+		if w&valueMask == valueForm {
+			if kind = shortKinds[byte(w>>16)]; kind != Invalid {
+				i += 5
+				goto payload
+			}
+		}
+	}
+	{
+		if i >= len(b) || b[i] != '{' {
+			return p.fail(i, "a typed value in braces is expected")
+		}
+		i = jsonscan.Space(b, i+1)
+		if i < len(b) && b[i] == '}' {
+			return p.fail(i, "no type tag")
+		}
+		if i >= len(b) || b[i] != '"' {
+			return p.fail(i, "type tag expected")
+		}
+		end, escaped, msg := jsonscan.String(b, i)
+		if msg != "" {
+			return p.fail(end, msg)
+		}
+		tag := b[i+1 : end-1]
+		if kind = kindOf(tag); kind == Invalid || escaped {
+			return p.fail(i, "unknown type tag "+strconv.Quote(string(tag)))
+		}
+		if i, msg = jsonscan.Colon(b, end); msg != "" {
+			return p.fail(i, msg)
+		}
+	}
+payload:
+	if i = p.payload(kind, i, depth); i < 0 {
+		return -1
+	}
+	if i < len(b) && b[i] == '}' {
+		return i + 1
+	}
+	return p.closeValue(i)
+}
+
+// payload checks what the tag of kind holds.
 func (p *Parser) payload(kind Kind, i, depth int) int {
 	b := p.b
 	switch kind {
 	case S, N, B:
 		return p.scalar(kind, i)
 	case BOOL, NULL:
-		for _, lit := range []string{"true", "false"} {
-			if len(b)-i >= len(lit) && string(b[i:i+len(lit)]) == lit {
-				return i + len(lit)
-			}
+		if i+4 <= len(b) && string(b[i:i+4]) == "true" {
+			return i + 4
+		}
+		if i+5 <= len(b) && string(b[i:i+5]) == "false" {
+			return i + 5
 		}
 		return p.fail(i, kind.String()+" must be true or false")
 	case M:
@@ -165,25 +351,29 @@ func (p *Parser) payload(kind Kind, i, depth int) int {
 	if kind == L && depth == maxDepth {
 		return p.fail(i, "nested deeper than 32")
 	}
+	return p.array(kind, i, depth+1)
+}
+
+// array checks the array that an L or a set holds, whose bracket stands at i
+// and whose elements are at depth.
+func (p *Parser) array(kind Kind, i, depth int) int {
+	b := p.b
 	i = jsonscan.Space(b, i+1)
 	if i < len(b) && b[i] == ']' {
 		return i + 1
 	}
 	for n := 0; ; n++ {
-		switch kind {
-		case L:
-			i = p.value(i, depth+1)
-		case SS:
-			i = p.scalar(S, i)
-		case NS:
-			i = p.scalar(N, i)
-		case BS:
-			i = p.scalar(B, i)
+		if kind == L {
+			i = p.value(i, depth)
+		} else {
+			i = p.scalar(member(kind), i)
 		}
-		if p.msg != "" {
-			return p.in(i, strconv.Itoa(n))
+		if i < 0 {
+			return p.in(strconv.Itoa(n))
 		}
-		i = jsonscan.Space(b, i)
+		if i < len(b) && b[i] != ',' && b[i] != ']' {
+			i = jsonscan.Space(b, i)
+		}
 		switch {
 		case i >= len(b):
 			return p.fail(i, "unexpected end")
@@ -196,24 +386,30 @@ func (p *Parser) payload(kind Kind, i, depth int) int {
 	}
 }
 
+// scalar checks the string at i as what an S, N or B holds.
 func (p *Parser) scalar(kind Kind, i int) int {
 	b := p.b
 	if i >= len(b) || b[i] != '"' {
 		return p.fail(i, kind.String()+" must hold a string")
 	}
-	end, _, msg := jsonscan.String(b, i)
+	end, escaped, msg := jsonscan.String(b, i)
 	if msg != "" {
 		return p.fail(end, msg)
 	}
-	switch t := jsonscan.AppendUnquoted(nil, b[i:end]); kind {
-	case N:
-		if msg = checkNumber(t); msg != "" {
-			return p.fail(i, msg)
-		}
-	case B:
-		if _, err := base64.StdEncoding.Strict().DecodeString(string(t)); err != nil {
-			return p.fail(i, "invalid base64")
-		}
+	if kind == S {
+		return end
+	}
+	t := b[i+1 : end-1]
+	if escaped {
+		t = jsonscan.AppendUnquoted(nil, b[i:end])
+	}
+	if kind == N {
+		msg = checkNumber(t)
+	} else {
+		msg = checkBase64(t)
+	}
+	if msg != "" {
+		return p.fail(i, msg)
 	}
 	return end
 }

@@ -1,12 +1,9 @@
 package item
 
 import (
-	"bytes"
 	"encoding/base64"
 	"iter"
 	"strconv"
-
-	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
 // Kind is the type of a Value, named by its DynamoDB tag.
@@ -144,7 +141,7 @@ func (v Value) List() iter.Seq[Value] {
 			return
 		}
 		for c := (elements{b: v.raw}); c.next(); {
-			if e, _ := typed(v.raw, c.start); !yield(e) {
+			if !yield(c.element(L)) {
 				return
 			}
 		}
@@ -154,12 +151,11 @@ func (v Value) List() iter.Seq[Value] {
 // Set iterates over the members of an SS, NS or BS as Values of kind S, N or B.
 func (v Value) Set() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
-		k := member(v.kind)
-		if k == Invalid {
+		if member(v.kind) == Invalid {
 			return
 		}
 		for c := (elements{b: v.raw}); c.next(); {
-			if !yield(Value{kind: k, raw: c.b[c.start:c.end]}) {
+			if !yield(c.element(v.kind)) {
 				return
 			}
 		}
@@ -226,23 +222,6 @@ func member(k Kind) Kind {
 		return B
 	}
 	return Invalid
-}
-
-// text returns the text of a checked string.
-func text(quoted []byte) string { return string(textBytes(quoted)) }
-
-func textBytes(quoted []byte) []byte {
-	if body := quoted[1 : len(quoted)-1]; bytes.IndexByte(body, '\\') < 0 {
-		return body
-	}
-	return jsonscan.AppendUnquoted(nil, quoted)
-}
-
-func textIs(quoted []byte, s string) bool {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1:len(quoted)-1]) == s
-	}
-	return string(jsonscan.AppendUnquoted(nil, quoted)) == s
 }
 
 func unbase64(quoted []byte) []byte {

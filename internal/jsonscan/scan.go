@@ -28,18 +28,30 @@ func Space(b []byte, i int) int {
 // offset after the closing quote and whether the string holds an escape. A
 // non-empty msg says what is wrong at offset end.
 func String(b []byte, i int) (end int, escaped bool, msg string) {
-	i++
+	return StringRest(b, i+1)
+}
+
+// StringRest is String for a string whose part before b[i] has been checked.
+func StringRest(b []byte, i int) (end int, escaped bool, msg string) {
 	for i < len(b) {
+		if i+8 <= len(b) {
+			m := Special(Load(b, i))
+			if m == 0 {
+				i += 8
+				continue
+			}
+			i += First(m)
+		}
 		switch c := b[i]; {
 		case c == '"':
 			return i + 1, escaped, ""
-		case c < 0x20:
-			return i, escaped, "control character in string"
 		case c == '\\':
 			escaped = true
 			if i, msg = escape(b, i); msg != "" {
 				return i, true, msg
 			}
+		case c < 0x20:
+			return i, escaped, "control character in string"
 		case c < utf8.RuneSelf:
 			i++
 		default:
@@ -51,6 +63,30 @@ func String(b []byte, i int) (end int, escaped bool, msg string) {
 		}
 	}
 	return len(b), escaped, "string without end"
+}
+
+// StringEnd returns the offset after a string that has been checked, whose
+// opening quote stands at b[i].
+func StringEnd(b []byte, i int) int {
+	i++
+	for {
+		if i+8 <= len(b) {
+			m := quoteOrEscape(Load(b, i))
+			if m == 0 {
+				i += 8
+				continue
+			}
+			i += First(m)
+		}
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i += 2
+		default:
+			i++
+		}
+	}
 }
 
 // escape checks the escape whose backslash stands at b[i] and returns the
