@@ -67,6 +67,7 @@ var rules = []rule{
 	{pkgs: "internal/localstack", ours: []string{"deploy/local"}},
 	{pkgs: "internal/runtimeapi"},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
+	{pkgs: "internal/benchdata", stdOnly: true},
 	{pkgs: "internal/deptest/..."},
 	{pkgs: "internal/cmd/...", ours: []string{"..."}},
 	{pkgs: "bench/...", ours: []string{"..."}},
