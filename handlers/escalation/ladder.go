@@ -1,0 +1,95 @@
+package escalation
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// StepAttributes name the attributes, or dotted paths, of a step, and say
+// which items of the partition are steps.
+type StepAttributes struct {
+	TypeAttribute string // S; with Type says which items are steps (default: all are)
+	Type          string
+	Enabled       string // BOOL; a step without it is left out (default: no step is)
+
+	ID          string // S, unique in the ladder
+	Order       string // N, whole
+	WaitSeconds string // N, whole, not negative
+}
+
+// Step is one step of a ladder.
+type Step struct {
+	ID    string
+	Order int64
+	Wait  time.Duration
+	Item  sluice.Item
+}
+
+// rank is a step's place in its ladder. It stays when other steps come and go.
+type rank struct {
+	order int64
+	id    string
+}
+
+func (r rank) compare(o rank) int {
+	return cmp.Or(cmp.Compare(r.order, o.order), cmp.Compare(r.id, o.id))
+}
+
+func (s Step) rank() rank { return rank{s.Order, s.ID} }
+
+// ladder returns the steps of a partition in their order.
+func (a StepAttributes) ladder(partition []sluice.Item) ([]Step, error) {
+	var steps []Step
+	for _, it := range partition {
+		if a.Type != "" {
+			if v, ok := it.Lookup(a.TypeAttribute); !ok || v.Str() != a.Type {
+				continue
+			}
+		}
+		if a.Enabled != "" {
+			if v, ok := it.Lookup(a.Enabled); !ok || !v.Bool() {
+				continue
+			}
+		}
+		s, err := a.step(it)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	slices.SortFunc(steps, func(s, t Step) int { return s.rank().compare(t.rank()) })
+	return steps, nil
+}
+
+func (a StepAttributes) step(it sluice.Item) (s Step, err error) {
+	s.Item = it
+	if s.ID, err = text(it, a.ID); err != nil {
+		return s, fmt.Errorf("a step: %w", err)
+	}
+	if s.Order, err = integer(it, a.Order); err != nil {
+		return s, fmt.Errorf("step %s: %w", s.ID, err)
+	}
+	seconds, err := integer(it, a.WaitSeconds)
+	if err != nil {
+		return s, fmt.Errorf("step %s: %w", s.ID, err)
+	}
+	if seconds < 0 || seconds > math.MaxInt64/int64(time.Second) {
+		return s, fmt.Errorf("step %s: attribute %q is %d, no number of seconds to wait", s.ID, a.WaitSeconds, seconds)
+	}
+	s.Wait = time.Duration(seconds) * time.Second
+	return s, nil
+}
+
+// after returns the first step that comes later than r.
+func after(steps []Step, r rank) (Step, bool) {
+	i := slices.IndexFunc(steps, func(s Step) bool { return s.rank().compare(r) > 0 })
+	if i < 0 {
+		return Step{}, false
+	}
+	return steps[i], true
+}

@@ -1,0 +1,87 @@
+package escalation
+
+import (
+	"strconv"
+	"time"
+)
+
+// Message is what is sent for a step or an expiry.
+type Message struct {
+	Body       []byte
+	Delay      time.Duration // whole seconds, at most Config.MaxDelay
+	NotBefore  time.Time     // for a Send that can wait longer than a queue
+	DedupeKey  string
+	Attributes map[string]string // dedupeKey and notBefore
+}
+
+// Delay returns how long a message that is due at notBefore is to be delayed:
+// whole seconds, rounded up, from 0 to most.
+func Delay(notBefore, now time.Time, most time.Duration) time.Duration {
+	d := notBefore.Sub(now)
+	if d >= most { // also where rounding up would overflow
+		return most.Truncate(time.Second)
+	}
+	if rest := d % time.Second; rest > 0 {
+		d += time.Second - rest
+	}
+	return min(max(d, 0), most.Truncate(time.Second))
+}
+
+// FormatTime writes t as all messages do: RFC 3339 in UTC, with a fraction only
+// where there is one.
+func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// Body builds a JSON object whose members stand in the order of the calls,
+// without spaces, so that equal calls make equal bytes. The zero Body is an
+// empty object.
+type Body struct{ buf []byte }
+
+// Str adds a string.
+func (b *Body) Str(name, value string) *Body {
+	b.name(name)
+	b.buf = appendString(b.buf, value)
+	return b
+}
+
+// Int adds a number.
+func (b *Body) Int(name string, value int64) *Body {
+	b.name(name)
+	b.buf = strconv.AppendInt(b.buf, value, 10)
+	return b
+}
+
+// Time adds a time as FormatTime writes it.
+func (b *Body) Time(name string, value time.Time) *Body { return b.Str(name, FormatTime(value)) }
+
+// Bytes returns the object. The Body can be added to all the same.
+func (b *Body) Bytes() []byte {
+	if len(b.buf) == 0 {
+		return []byte("{}")
+	}
+	return append(b.buf[:len(b.buf):len(b.buf)], '}')
+}
+
+func (b *Body) name(name string) {
+	sep := byte(',')
+	if len(b.buf) == 0 {
+		sep = '{'
+	}
+	b.buf = append(appendString(append(b.buf, sep), name), ':')
+}
+
+// appendString quotes what JSON wants quoted and leaves all else as it is.
+func appendString(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for _, r := range s { // what is no UTF-8 becomes U+FFFD
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+		default:
+			dst = append(dst, string(r)...)
+		}
+	}
+	return append(dst, '"')
+}
