@@ -1,0 +1,39 @@
+package flow
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+)
+
+// BenchmarkFlow is what a record costs from Submit to the watermark with one
+// route whose handler does nothing.
+func BenchmarkFlow(b *testing.B) {
+	const pageSize = 1000
+	page := make([]sluice.Record, pageSize)
+	for i := range page {
+		page[i] = rec(fmt.Sprint("item-", i), i)
+	}
+	for _, c := range []struct {
+		name string
+		o    Options
+	}{
+		{"default", Options{}},
+		{"one slot", Options{Concurrency: 1}},
+		{"by shard", Options{Order: ByShard}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			f := Open(b.Context(), routes(ok), c.o)
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += pageSize {
+				if _, err := f.Submit(b.Context(), page[:min(pageSize, b.N-i)]...); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if n, err := f.Close(b.Context()); n != uint64(b.N) || err != nil {
+				b.Fatal(n, err)
+			}
+		})
+	}
+}

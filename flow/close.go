@@ -1,0 +1,220 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Close takes no more records, waits until all submitted ones are settled, or
+// ctx ends, or under Stop until what runs has returned. It returns Settled and,
+// when that is less than what was submitted, why: a [*RecordError] of the
+// record that stopped or holds the flow, the cause for which Open's ctx ended,
+// or ctx's, naming a handler that still runs.
+//
+// Handlers are cancelled when a tenth of the time until ctx's deadline is left
+// (at most 1 s), so that those that obey have returned when Close does. What
+// a handler does after that changes nothing any more. Close may be called
+// again; it then returns the same.
+func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
+	f.closing.Lock()
+	defer f.closing.Unlock()
+	f.mu.Lock()
+	if f.over {
+		f.mu.Unlock()
+		return f.result.settled, f.result.err
+	}
+	f.noMore = true
+	f.quiet = make(chan struct{})
+	f.wakeSubmit()
+	f.checkQuiet()
+	f.mu.Unlock()
+
+	gaveUp := f.drain(ctx)
+
+	f.mu.Lock()
+	f.result.settled = f.window.low
+	f.result.err = f.why(gaveUp)
+	f.stop(0, ErrClosed)
+	f.over = true
+	f.dead.Store(true)
+	f.endFree()
+	f.clock.stop()
+	alone := f.busy == 0
+	if alone {
+		close(f.idle)
+	}
+	f.mu.Unlock()
+
+	f.unwatch()
+	f.cancel(ErrClosed)
+	f.ticks.Wait()
+	if alone {
+		f.workers.Wait()
+	}
+	return f.result.settled, f.result.err
+}
+
+// drain waits until there is nothing to wait for. It returns why it gave up.
+func (f *Flow) drain(ctx context.Context) error {
+	select {
+	case <-f.quiet:
+		return nil
+	default:
+	}
+	var cancelAt, giveUpAt <-chan time.Time
+	if d, ok := ctx.Deadline(); ok {
+		left := time.Until(d)
+		t := time.NewTimer(left - min(left/10, time.Second))
+		defer t.Stop()
+		cancelAt = t.C
+	}
+	if !f.deadline.IsZero() {
+		t := time.NewTimer(time.Until(f.deadline))
+		defer t.Stop()
+		giveUpAt = t.C
+	}
+	for {
+		select {
+		case <-f.quiet:
+			return nil
+		case <-cancelAt:
+			f.end(errDrained)
+			f.cancel(errDrained)
+		case <-giveUpAt:
+			f.end(ErrDeadline)
+			return ErrDeadline
+		case <-ctx.Done():
+			f.end(context.Cause(ctx))
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// why says what keeps the submitted records from being settled. mu is held.
+func (f *Flow) why(gaveUp error) error {
+	submitted := f.window.high
+	if f.window.low == submitted {
+		return nil
+	}
+	cause := f.cause
+	if gaveUp != nil {
+		cause = gaveUp
+		for _, w := range f.all {
+			if w.e == nil || w.current.Load() == 0 {
+				continue
+			}
+			name := ""
+			if r := w.route.Load(); r != nil {
+				name = r.Name
+			}
+			cause = fmt.Errorf("a handler still runs: route %q, key hash %016x: %w", name, w.e.hash, cause)
+			break
+		}
+	}
+	if r, ok := cause.(*RecordError); ok {
+		return r
+	}
+	if cause == nil {
+		if t := f.firstFrozen(); t != nil {
+			return recordError(t)
+		}
+	}
+	return fmt.Errorf("flow: ended with %d of %d records settled: %w", f.window.low, submitted, cause)
+}
+
+func (f *Flow) firstFrozen() (first *task) {
+	for e := range f.held {
+		for _, t := range e.tasks {
+			if t.state == frozen && (first == nil || e.ord < first.e.ord) {
+				first = t
+			}
+		}
+	}
+	return first
+}
+
+// end starts nothing any more.
+func (f *Flow) end(cause error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop(0, cause)
+}
+
+// stopAt starts nothing at or after t's record any more. mu is held.
+func (f *Flow) stopAt(t *task) {
+	t.state = due
+	f.stop(t.e.ord, recordError(t))
+}
+
+// stop lowers the limit: records at or above it are not started any more, and
+// those that wait at a gate leave it. mu is held.
+func (f *Flow) stop(limit uint64, cause error) {
+	if limit >= f.limit.Load() {
+		return
+	}
+	f.limit.Store(limit)
+	if _, failed := f.cause.(*RecordError); !failed || limit > 0 {
+		f.cause = cause
+	}
+	for e := range f.held {
+		if e.ord < limit {
+			continue
+		}
+		for _, t := range e.tasks {
+			if t.state == waiting {
+				t.gate.withdraw(t)
+				t.state = due
+			}
+		}
+	}
+	f.wakeSubmit()
+	f.checkQuiet()
+}
+
+// checkQuiet lets Close go on when nothing runs and nothing can. mu is held.
+func (f *Flow) checkQuiet() {
+	if f.busy > 0 {
+		return
+	}
+	if f.over {
+		select {
+		case <-f.idle:
+		default:
+			close(f.idle)
+		}
+		return
+	}
+	if f.quiet == nil || f.canMove() {
+		return
+	}
+	select {
+	case <-f.quiet:
+	default:
+		close(f.quiet)
+	}
+}
+
+// canMove reports whether an entry is still to be run.
+func (f *Flow) canMove() bool {
+	if f.window.records == 0 {
+		return false
+	}
+	limit := f.limit.Load()
+	for e := f.lanes.first; e != nil; e = e.link {
+		if e.ord < limit {
+			return true
+		}
+	}
+	for e := range f.held {
+		if e.ord >= limit {
+			continue
+		}
+		for _, t := range e.tasks {
+			if t.state != frozen && t.state != done {
+				return true
+			}
+		}
+	}
+	return false
+}

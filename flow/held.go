@@ -1,0 +1,72 @@
+package flow
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Held is an item whose lane waits for a retry or for a stuck handler.
+type Held struct {
+	KeyHash  uint64
+	Route    string
+	Attempts int
+	Age      time.Duration // since the record was submitted
+	Bytes    int64         // of the record and those waiting behind it
+	Stuck    bool
+	Err      error
+}
+
+// Held lists the items that wait, the oldest first. A record that waits only
+// for a rate or concurrency limit is not among them.
+func (f *Flow) Held() []Held {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	var out []Held
+	stuck := map[*entry]bool{}
+	for _, w := range f.all {
+		if w.e == nil || w.current.Load()&1 == 0 {
+			continue
+		}
+		stuck[w.e] = true
+		h := f.heldEntry(w.e, now)
+		h.Stuck = true
+		if r := w.route.Load(); r != nil {
+			h.Route = r.Name
+		}
+		for _, t := range w.e.tasks {
+			if t.state == running {
+				h.Attempts, h.Err = t.failure.Attempts, t.failure.Last
+			}
+		}
+		out = append(out, h)
+	}
+	for e := range f.held {
+		if stuck[e] {
+			continue
+		}
+		for _, t := range e.tasks {
+			err := t.failure.Last
+			if err == nil && t.state == waiting {
+				err = t.gate.outage()
+			}
+			if t.state != done && err != nil {
+				h := f.heldEntry(e, now)
+				h.Route, h.Attempts, h.Err = t.failure.Route, t.failure.Attempts, err
+				out = append(out, h)
+				break
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Held) int { return cmp.Compare(b.Age, a.Age) })
+	return out
+}
+
+func (f *Flow) heldEntry(e *entry, now time.Time) Held {
+	h := Held{KeyHash: e.hash, Age: now.Sub(e.at)}
+	for ; e != nil; e = e.next {
+		h.Bytes += e.bytes
+	}
+	return h
+}

@@ -1,0 +1,116 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+var (
+	// ErrClosed is why a closed flow takes no records.
+	ErrClosed = errors.New("flow: closed")
+	// ErrDeadline is why a flow with policy Stop ended before its deadline.
+	ErrDeadline = errors.New("flow: stopped ahead of the deadline")
+	// ErrHeld is why a record is parked behind an earlier change of its item.
+	ErrHeld = errors.New("flow: an earlier change of the item is parked")
+
+	errDrained = errors.New("flow: time to drain is over")
+	errNoCause = errors.New("flow: sluice.Remaining without an error")
+)
+
+// PanicError is the error of a record whose handler panicked or ended its
+// goroutine.
+type PanicError struct {
+	Value any // nil when the goroutine was ended by runtime.Goexit
+	Stack []byte
+}
+
+func (e *PanicError) Error() string {
+	if e.Value == nil {
+		return fmt.Sprintf("handler ended its goroutine (runtime.Goexit)\n\n%s", e.Stack)
+	}
+	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
+}
+
+// RecordError names the record that stopped or holds a flow.
+type RecordError struct {
+	Ordinal  uint64 // as Submit counts
+	Route    string // empty when the record could not be decoded or matched
+	Table    string
+	ShardID  string
+	Sequence sluice.Sequence
+	Err      error
+}
+
+func (e *RecordError) Error() string {
+	where := fmt.Sprintf("record %d (table %q, sequence %s)", e.Ordinal, e.Table, e.Sequence)
+	if e.ShardID != "" {
+		where = fmt.Sprintf("record %d (table %q, shard %s, sequence %s)", e.Ordinal, e.Table, e.ShardID, e.Sequence)
+	}
+	if e.Route == "" {
+		return fmt.Sprintf("flow: %s: %v", where, e.Err)
+	}
+	return fmt.Sprintf("flow: %s, route %q: %v", where, e.Route, e.Err)
+}
+
+func (e *RecordError) Unwrap() error { return e.Err }
+
+func recordError(t *task) *RecordError {
+	rec := t.e.rec
+	return &RecordError{
+		Ordinal:  t.e.ord,
+		Route:    t.failure.Route,
+		Table:    rec.Table,
+		ShardID:  rec.ShardID,
+		Sequence: rec.Sequence,
+		Err:      t.failure.Last,
+	}
+}
+
+// verdict is what a handler's error asks for.
+type verdict struct {
+	err       error
+	skip      bool
+	permanent bool
+	after     time.Duration  // the least delay; 0 is the route's own backoff
+	rest      sluice.Handler // replaces the handler
+}
+
+// judge reads err. A Skip counts only when nothing else was said with it: one
+// of several joined errors, or inside a Remaining, it settles nothing.
+func judge(err error) verdict {
+	v := verdict{err: err}
+	if isSkip(err) {
+		v.skip = true
+		return v
+	}
+	if r, ok := errors.AsType[*sluice.Remaining](err); ok {
+		v.rest, v.after = r.Rest, r.After
+		if r.Err == nil {
+			v.err = errNoCause
+		}
+	}
+	if r, ok := errors.AsType[*sluice.RetryError](err); ok {
+		v.after = max(v.after, r.After)
+	}
+	v.permanent = sluice.IsPermanent(err)
+	return v
+}
+
+func isSkip(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		switch err.(type) {
+		case *sluice.SkipError:
+			return true
+		case *sluice.PermanentError, *sluice.RetryError, *sluice.Remaining:
+			return false
+		}
+	}
+	return false
+}
+
+func unknownRoute(r *sluice.Route) error {
+	return fmt.Errorf("flow: Match returned route %q, which is not at index %d of the Matcher's Routes", r.Name, r.Index)
+}

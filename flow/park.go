@@ -1,0 +1,146 @@
+package flow
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Retries of the dead letters themselves.
+const (
+	parkBackoff    = 100 * time.Millisecond
+	maxParkBackoff = 30 * time.Second
+)
+
+// itemRoute names a lane of one route that is parked; an empty route is all.
+type itemRoute struct {
+	hash  uint64
+	route string
+}
+
+// condemn fails a record for good that could not be decoded or matched.
+func (w *worker) condemn(err error) {
+	f := w.flow
+	t := f.addTask(w.e, nil)
+	f.mu.Lock()
+	t.note(err, time.Now())
+	if f.opts.DeadLetter != nil {
+		t.doomed = true
+		f.mu.Unlock()
+		return
+	}
+	if f.opts.Policy == Stop {
+		f.stopAt(t)
+	} else {
+		f.freeze(t)
+	}
+	f.mu.Unlock()
+	w.handled(nil, Stopped, 0, err)
+}
+
+// freeze holds t's lane for good: there is no dead letter to take it. mu is held.
+func (f *Flow) freeze(t *task) {
+	t.state = frozen
+	f.opts.Logger.Error("record failed for good and holds its item: configure a dead letter", recordAttrs(t)...)
+}
+
+// park hands t's record to the dead letters.
+func (w *worker) park(t *task) {
+	f, e := w.flow, w.e
+	w.g = t.gate
+	w.enter(t.route())
+	w.phase = parking
+	err := f.opts.DeadLetter.Park(w.ctx, e.rec, t.failure)
+	w.phase = ours
+	w.returned()
+	if err != nil {
+		w.parkFailed(t, err)
+		return
+	}
+	f.mu.Lock()
+	if f.opts.ParkItem && f.holder == nil && !e.alone {
+		f.parked[itemRoute{e.hash, t.failure.Route}] = struct{}{}
+	}
+	t.state = done
+	e.open--
+	f.mu.Unlock()
+	if f.opts.Policy == Park && !t.held {
+		f.opts.Logger.Warn("record parked as a dead letter", recordAttrs(t)...)
+	}
+	w.handled(t.route(), Parked, t.took, t.failure.Last)
+}
+
+// parkFailed has another try made at the dead letters.
+func (w *worker) parkFailed(t *task, err error) {
+	f := w.flow
+	f.mu.Lock()
+	if cut := f.ctx.Err() != nil; cut || f.opts.Policy == Stop {
+		t.note(err, time.Now())
+		t.state = due
+		if cut {
+			f.stop(0, context.Cause(f.ctx))
+		} else {
+			f.stopAt(t)
+		}
+		f.mu.Unlock()
+		w.handled(t.route(), f.unfinished(), t.took, err)
+		return
+	}
+	f.backOff(t, time.Now().Add(jittered(parkBackoff, maxParkBackoff, t.tries)))
+	t.tries++
+	f.mu.Unlock()
+	f.opts.Logger.Error("dead letters failed: will be tried again", append(recordAttrs(t), "deadLetterError", err)...)
+	if h := f.opts.Hooks.ParkFailed; h != nil && !f.dead.Load() {
+		h(w.e.rec, t.route(), err)
+	}
+}
+
+// free reports whether no earlier change of the item is parked for the route
+// of g. If one is, the record is to be parked behind it. A redriven record is
+// what comes back from there.
+func (w *worker) free(g *gate) bool {
+	f, e := w.flow, w.e
+	if e.alone || e.rec.Origin == sluice.Redriven {
+		return true
+	}
+	held, err := w.holds(g)
+	if !held && err == nil {
+		return true
+	}
+	t := w.t
+	if t == nil {
+		t = f.addTask(e, g)
+	}
+	if err != nil {
+		w.parkFailed(t, err)
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t.note(ErrHeld, time.Now())
+	t.doomed, t.held, t.tries, t.state = true, true, 0, due
+	return false
+}
+
+func (w *worker) holds(g *gate) (held bool, err error) {
+	f, e := w.flow, w.e
+	if f.holder != nil {
+		w.phase = asking
+		held, err = f.holder.Holds(w.ctx, e.rec, g.route.Name)
+		w.phase = ours
+		return held, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, all := f.parked[itemRoute{e.hash, ""}]
+	_, one := f.parked[itemRoute{e.hash, g.route.Name}]
+	return all || one, nil
+}
+
+// recordAttrs name t's record in the log: its position, never its contents.
+func recordAttrs(t *task) []any {
+	rec := t.e.rec
+	return []any{"route", t.failure.Route, "table", rec.Table, "shard", rec.ShardID, "sequence", string(rec.Sequence),
+		"event", rec.EventID, "attempts", t.failure.Attempts, "error", t.failure.Last}
+}

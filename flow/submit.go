@@ -1,0 +1,122 @@
+package flow
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// submitChunk is how many records are hashed before the lock is taken.
+const submitChunk = 64
+
+// Submit takes records in stream order; it blocks while the window is full and
+// returns the ordinal of the last record taken (the first ever is 1). The flow
+// keeps recs until they are settled. One goroutine at a time may submit.
+//
+// An error says why not all were taken: ctx ended, the flow was closed
+// ([ErrClosed]), cancelled, or stopped by a failure.
+func (f *Flow) Submit(ctx context.Context, recs ...sluice.Record) (last uint64, err error) {
+	f.scope.Enter(1)
+	defer f.scope.Leave(1)
+	if err := ctx.Err(); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.window.high, context.Cause(ctx)
+	}
+	var hashes [submitChunk]uint64
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(recs) > 0 {
+		n := min(len(recs), submitChunk)
+		f.mu.Unlock()
+		for i := range n {
+			hashes[i] = recs[i].Keys.Hash()
+		}
+		f.mu.Lock()
+		for i := 0; i < n; {
+			if err := f.refused(); err != nil {
+				return f.window.high, err
+			}
+			took := f.take(recs[i:n], hashes[i:n], len(recs)-i, now)
+			f.start()
+			i += took
+			if i == n {
+				break
+			}
+			if err := f.awaitRoom(ctx, weight(&recs[i])); err != nil {
+				return f.window.high, err
+			}
+			now = time.Now()
+		}
+		recs = recs[n:]
+	}
+	return f.window.high, nil
+}
+
+// refused says why no record is taken any more.
+func (f *Flow) refused() error {
+	if f.limit.Load() != noLimit {
+		return f.cause
+	}
+	if f.noMore {
+		return ErrClosed
+	}
+	return nil
+}
+
+// take adds as many of recs as fit and returns how many.
+func (f *Flow) take(recs []sluice.Record, hashes []uint64, want int, now time.Time) int {
+	for i := range recs {
+		rec := &recs[i]
+		n := weight(rec)
+		if !f.window.fits(n) {
+			return i
+		}
+		e := f.lanes.get(want - i)
+		e.rec, e.bytes, e.at = rec, n, now
+		e.hash, e.alone = hashes[i], !rec.Keys.Exists()
+		e.ord = f.window.add(n)
+		f.lanes.join(e)
+	}
+	return len(recs)
+}
+
+// awaitRoom blocks until there may be room for a record of n bytes. A waiting
+// Submit is nobody who could join a group commit; who wakes it counts it in
+// again first. It is called and returns with mu held.
+func (f *Flow) awaitRoom(ctx context.Context, n int64) error {
+	f.awaited, f.awaitedBytes = true, n
+	f.mu.Unlock()
+	f.scope.Leave(1)
+	select {
+	case <-f.room:
+		f.mu.Lock()
+		return nil
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	if f.awaited {
+		f.awaited = false
+		f.scope.Enter(1)
+	} else {
+		<-f.room
+	}
+	return context.Cause(ctx)
+}
+
+// wakeSubmit lets a waiting Submit look again when its record fits, or when
+// nothing will be taken any more. While there is other work it is left asleep
+// until an eighth of the window is free, so as not to be woken for every record.
+func (f *Flow) wakeSubmit() {
+	if !f.awaited {
+		return
+	}
+	fits := f.window.fits(f.awaitedBytes) && (f.lanes.first == nil || f.window.roomy())
+	if fits || f.refused() != nil {
+		f.awaited = false
+		f.scope.Enter(1)
+		f.room <- struct{}{}
+	}
+}

@@ -1,0 +1,290 @@
+package flow
+
+import (
+	"context"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/quorum"
+)
+
+// noLimit is the limit of a flow that may start every record.
+const noLimit = math.MaxUint64
+
+// worker runs one entry after another in a goroutine of its own.
+type worker struct {
+	flow   *Flow
+	member quorum.Member
+	ctx    context.Context // carries member
+	more   chan struct{}   // e was set; closed: end
+	e      *entry          // written under the flow's mu
+	place  int             // in flow.all
+
+	// The pass over e.
+	routes []*sluice.Route
+	i      int       // in routes
+	t      *task     // that is being done; nil in a first pass
+	g      *gate     // of the call
+	permit permit    // of the call
+	phase  phase     // whose code runs
+	began  time.Time // of the call, when somebody wants to know
+
+	watched
+}
+
+// phase says whose code a worker is in, so that a panic or Goexit there is the
+// record's error and one in our own is not hidden.
+type phase uint8
+
+const (
+	ours phase = iota
+	matching
+	asking // the dead letters whether they hold the item
+	handling
+	parking
+)
+
+// host gives concurrency slots to others while handlers wait in a sink.
+type host struct{ f *Flow }
+
+func (h host) Parked(n int) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	h.f.running -= n
+	h.f.start()
+}
+
+func (h host) Unparked(n int) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	h.f.running += n
+}
+
+// start runs as many ready entries as there are slots. mu is held.
+func (f *Flow) start() {
+	for f.running < f.opts.Concurrency {
+		e := f.lanes.pop(f.limit.Load())
+		if e == nil {
+			return
+		}
+		f.begin(e)
+	}
+}
+
+// begin hands e to a worker. It is counted into the scope before it can run,
+// so that the scope is never seen idle in between. mu is held.
+func (f *Flow) begin(e *entry) {
+	f.running++
+	f.busy++
+	f.scope.Enter(1)
+	f.watch()
+	if n := len(f.free); n > 0 {
+		w := f.free[n-1]
+		f.free = f.free[:n-1]
+		w.e = e
+		w.more <- struct{}{}
+		return
+	}
+	w := &worker{flow: f, more: make(chan struct{}, 1), e: e, place: len(f.all)}
+	w.member.Scope, w.member.Host = &f.scope, host{f}
+	w.ctx = quorum.With(f.ctx, &w.member)
+	f.all = append(f.all, w)
+	f.workers.Add(1)
+	go w.run()
+}
+
+func (w *worker) run() {
+	defer w.flow.workers.Done()
+	returned := false
+	defer func() {
+		if !returned {
+			w.flow.finish(w, false)
+		}
+	}()
+	for {
+		w.pass()
+		more, end := w.flow.finish(w, true)
+		if !more && !end {
+			_, more = <-w.more
+		}
+		if !more {
+			returned = true
+			return
+		}
+	}
+}
+
+// finish ends w's pass over its entry: it is settled or waits. A worker that
+// is alive gets another entry, or waits in the free list, or ends.
+func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
+	f.mu.Lock()
+	e := w.e
+	w.e = nil
+	f.running--
+	f.busy--
+	switch {
+	case f.over:
+	case e.open == 0:
+		f.settle(e)
+	default:
+		f.rest(e)
+	}
+	if alive && f.running < f.opts.Concurrency {
+		if w.e = f.lanes.pop(f.limit.Load()); w.e != nil {
+			f.running++
+			f.busy++
+			more = true
+		}
+	}
+	f.start()
+	if !more {
+		if end = !alive || f.over || len(f.free) >= f.opts.Concurrency; end {
+			f.dismiss(w)
+		} else {
+			f.free = append(f.free, w)
+		}
+	}
+	f.wakeSubmit()
+	f.checkQuiet()
+	f.mu.Unlock()
+	if !more {
+		f.scope.Leave(1)
+	}
+	return more, end
+}
+
+// settle ends e.
+func (f *Flow) settle(e *entry) {
+	f.lanes.leave(e)
+	if e.tasks != nil {
+		delete(f.held, e)
+	}
+	moved := f.window.settle(e.ord, e.bytes)
+	f.lanes.put(e)
+	if moved {
+		f.settled.Store(f.window.low)
+		select {
+		case f.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// rest lets e wait until one of its tasks is due.
+func (f *Flow) rest(e *entry) {
+	for _, t := range e.tasks {
+		if t.state == due {
+			f.lanes.readyFirst(e)
+			return
+		}
+	}
+	e.waits = true
+}
+
+// dismiss forgets a worker.
+func (f *Flow) dismiss(w *worker) {
+	last := len(f.all) - 1
+	f.all[w.place] = f.all[last]
+	f.all[w.place].place = w.place
+	f.all[last] = nil
+	f.all = f.all[:last]
+}
+
+// pass does all that can be done now for w's entry.
+func (w *worker) pass() {
+	defer func() {
+		if w.phase != ours {
+			w.crashed(&PanicError{Value: recover(), Stack: debug.Stack()})
+		}
+	}()
+	if w.e.tasks == nil {
+		w.t = nil
+		w.first()
+		w.routes = w.routes[:0]
+	}
+	for w.e.open > 0 {
+		if w.t = w.flow.nextDue(w.e); w.t == nil {
+			return
+		}
+		w.again(w.t)
+	}
+}
+
+// crashed makes err the error of what ran.
+func (w *worker) crashed(err error) {
+	was := w.phase
+	w.phase = ours
+	switch was {
+	case matching:
+		w.condemn(err)
+		return
+	case asking:
+		if w.t == nil {
+			w.t = w.flow.addTask(w.e, w.g)
+		}
+		w.parkFailed(w.t, err)
+	case handling:
+		w.returned()
+		w.ended(judge(err))
+	case parking:
+		w.returned()
+		w.parkFailed(w.t, err)
+	}
+	w.remember(w.i + 1)
+}
+
+// first runs the routes of a record, in order. What does not succeed becomes
+// a task; the other routes run all the same.
+func (w *worker) first() {
+	f, e := w.flow, w.e
+	w.routes, w.i = w.routes[:0], 0
+	if err := e.rec.Err(); err != nil {
+		w.condemn(err)
+		return
+	}
+	w.phase = matching
+	routes, err := f.matcher.Match(w.routes, e.rec)
+	w.phase = ours
+	w.routes = routes
+	if err != nil {
+		w.condemn(err)
+		return
+	}
+	for i := range routes {
+		if f.group.gate(routes[i]) == nil {
+			w.condemn(unknownRoute(routes[i]))
+			return
+		}
+	}
+	if len(routes) == 0 {
+		w.handled(nil, Unrouted, 0, nil)
+		return
+	}
+	for ; w.i < len(routes); w.i++ {
+		if e.ord >= f.limit.Load() {
+			w.remember(w.i)
+			return
+		}
+		w.g = f.group.gate(routes[w.i])
+		if f.opts.ParkItem && !w.free(w.g) {
+			continue
+		}
+		var ok bool
+		if w.permit, ok = w.g.try(); !ok {
+			f.addTask(e, w.g)
+			continue
+		}
+		w.ended(w.call(w.g.route.Handler))
+	}
+}
+
+// remember makes tasks of the routes from the i-th that a first pass did not
+// come to. A later pass has none.
+func (w *worker) remember(i int) {
+	for ; i < len(w.routes); i++ {
+		w.flow.addTask(w.e, w.flow.group.gate(w.routes[i]))
+	}
+	w.routes = w.routes[:0]
+}
