@@ -1,33 +1,140 @@
-// Package batch is group commit behind a plain call.
 package batch
 
 import (
 	"context"
-	"time"
+	"fmt"
+	"sync"
+
+	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// Options are the limits of a Batcher.
-type Options struct {
-	MaxItems int           // items in one commit (default 100)
-	MaxBytes int           // bytes in one commit, by the size func (default: no limit)
-	InFlight int           // commits at a time (default 4)
-	Linger   time.Duration // how long a batch waits for more when it is not told that nobody is left (default 2 ms; negative: for ever)
-	Timeout  time.Duration // of one commit (default 30 s)
-}
+// Batcher groups concurrent calls into commits. Its methods are safe for
+// concurrent use. It has no goroutine and nothing to close.
+type Batcher[T any] struct {
+	commit func(context.Context, []T) []error
+	size   func(T) int
+	opt    Options
 
-// Batcher groups concurrent calls into commits.
-type Batcher[T any] struct{}
+	// Locks are taken in this order: mu, then a quorum.Scope's own. Members
+	// are parked and unparked, and commits run, without mu.
+	mu       sync.Mutex
+	open     *group[T]   // takes more items; nil when the next caller begins one
+	ready    []*group[T] // due or full, wait for a free slot; the oldest first
+	inFlight int
+}
 
 // New returns a Batcher. commit makes items durable and returns one error per
 // item, or nil when all succeeded. size returns an item's bytes; nil counts
 // no bytes.
+//
+// commit runs on the goroutine of one of the callers, up to InFlight times at
+// once. Its context is the Batcher's own: it ends after Timeout or at the
+// latest deadline among the callers, whichever is earlier; no caller cancels
+// it, and it carries no caller's values. commit may keep the slice. When it
+// panics, ends its goroutine, or returns a wrong number of errors, every item
+// fails.
+//
+// New panics when commit is nil or a limit is negative.
 func New[T any](commit func(context.Context, []T) []error, size func(T) int, o Options) *Batcher[T] {
-	return &Batcher[T]{}
+	if commit == nil {
+		panic("batch: New needs a commit function")
+	}
+	if err := o.validate(size != nil); err != nil {
+		panic(err.Error())
+	}
+	return &Batcher[T]{commit: commit, size: size, opt: o.withDefaults()}
 }
 
 // Do returns once item is durable (nil) or has failed.
-func (b *Batcher[T]) Do(ctx context.Context, item T) error { return nil }
+//
+// When ctx ends before the item is sent, the item is withdrawn and the error
+// wraps ctx's cause. Once it is sent, Do waits for the result whatever becomes
+// of ctx: were it to return early, the caller's next change of the same thing
+// could overtake this one.
+func (b *Batcher[T]) Do(ctx context.Context, item T) error {
+	if ctx.Err() != nil {
+		return notSent(ctx)
+	}
+	m := quorum.From(ctx)
+	size := b.sizeOf(item)
+	b.mu.Lock()
+	g := b.groupFor(size)
+	n := g.join(ctx, m)
+	g.add(n, item, size)
+	g.joined()
+	b.mu.Unlock()
+	if !g.wait(ctx, m, n) {
+		return notSent(ctx)
+	}
+	return g.err(n, 0)
+}
 
 // DoAll is Do for several items of one caller, in order; one error per item,
-// or nil when all are durable.
-func (b *Batcher[T]) DoAll(ctx context.Context, items []T) []error { return nil }
+// or nil when all are durable. Items that do not fit in one commit go in
+// several, one after another, also after a failure. Items whose order does not
+// matter arrive sooner through Do from several goroutines. Without items it
+// returns nil at once.
+func (b *Batcher[T]) DoAll(ctx context.Context, items []T) []error {
+	m := quorum.From(ctx)
+	sizes := b.sizesOf(items)
+	var errs []error
+	for from := 0; from < len(items); {
+		to := len(items)
+		var g *group[T]
+		var n int
+		sent := false
+		if ctx.Err() == nil {
+			g, n, to = b.joinSome(ctx, m, items, sizes, from)
+			sent = g.wait(ctx, m, n)
+		}
+		for i := from; i < to; i++ {
+			var err error
+			if sent {
+				err = g.err(n, i-from)
+			} else {
+				err = notSent(ctx)
+			}
+			if err != nil {
+				if errs == nil {
+					errs = make([]error, len(items))
+				}
+				errs[i] = err
+			}
+		}
+		from = to
+	}
+	return errs
+}
+
+// joinSome puts as many of items[from:] as fit into one group, at least one.
+func (b *Batcher[T]) joinSome(ctx context.Context, m *quorum.Member, items []T, sizes []int, from int) (g *group[T], n, to int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g = b.groupFor(sizes[from])
+	n = g.join(ctx, m)
+	for to = from; to < len(items) && (to == from || g.fits(sizes[to])); to++ {
+		g.add(n, items[to], sizes[to])
+	}
+	g.joined()
+	return g, n, to
+}
+
+// sizesOf calls the size func outside the lock: it is a user's and may panic.
+func (b *Batcher[T]) sizesOf(items []T) []int {
+	sizes := make([]int, len(items))
+	for i := range items {
+		sizes[i] = b.sizeOf(items[i])
+	}
+	return sizes
+}
+
+func (b *Batcher[T]) sizeOf(item T) int {
+	if b.size == nil {
+		return 0
+	}
+	return b.size(item)
+}
+
+func notSent(ctx context.Context) error {
+	return fmt.Errorf("not sent: %w", context.Cause(ctx))
+}

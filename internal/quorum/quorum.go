@@ -4,10 +4,15 @@
 // in a sink, plus the Submits in progress. When the count falls to zero or
 // below, every batch that a member of the scope has joined becomes due. It is
 // an optimisation: a batch that is never told becomes due by its linger.
+//
+// The count may be lower than the truth, never higher: a goroutine that a
+// handler left behind in a sink is taken off, although its handler is no
+// longer counted. So the test is "zero or below", and what a wrong count costs
+// is a batch that is smaller than it could be.
 package quorum
 
 import (
-	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -27,40 +32,48 @@ func (s *Scope) Enter(n int) { s.active.Add(int64(n)) }
 
 // Leave counts n out and, when nobody is left, makes the open batches due. It
 // must not be called with a lock held that MarkDue or a flow needs.
-func (s *Scope) Leave(n int) {}
+func (s *Scope) Leave(n int) {
+	if s.active.Add(-int64(n)) <= 0 {
+		s.markDue()
+	}
+}
 
 // Idle reports whether nobody is left who could join.
 func (s *Scope) Idle() bool { return s.active.Load() <= 0 }
 
-// Watch has b told when the scope becomes idle; Unwatch ends it.
-func (s *Scope) Watch(b Due)   {}
-func (s *Scope) Unwatch(b Due) {}
-
-// Host is the flow that runs a member: it gets the concurrency slots back of
-// handlers that wait in a sink, and must count them again when they wake.
-type Host interface {
-	Parked(n int)   // n handlers began to wait; may start others
-	Unparked(n int) // n handlers were woken; must not block
+// Watch has b told once when the scope becomes idle, unless Unwatch comes
+// first. It reports whether b was not watched already. b must be watched
+// before the member that joined it parks: the member's own Park may be what
+// makes the scope idle.
+func (s *Scope) Watch(b Due) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.open, b) {
+		return false
+	}
+	s.open = append(s.open, b)
+	return true
 }
 
-// Member is one running handler. A flow's worker has one and reuses it for
-// record after record.
-type Member struct {
-	Scope *Scope
-	Host  Host
-	depth atomic.Int32 // goroutines of this handler that wait in a sink
+// Unwatch ends what Watch began; it does nothing for a batch that was told.
+func (s *Scope) Unwatch(b Due) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.open, b); i >= 0 {
+		s.open = slices.Delete(s.open, i, i+1)
+	}
 }
 
-type key struct{}
-
-// With returns a context that carries m; From finds it, or nil.
-func With(ctx context.Context, m *Member) context.Context { return context.WithValue(ctx, key{}, m) }
-func From(ctx context.Context) *Member                    { m, _ := ctx.Value(key{}).(*Member); return m }
-
-// Park says that a goroutine of this handler begins to wait in a sink.
-func (m *Member) Park() {}
-
-// Unpark says, for each of ms, that one of its goroutines is about to be
-// released. All callers of a commit are unparked before any is released. Nil
-// entries are passed over.
-func Unpark(ms []*Member) {}
+// markDue tells the open batches outside the lock: they call Unwatch under
+// their own.
+func (s *Scope) markDue() {
+	var few [8]Due // as many sinks as a flow usually feeds
+	s.mu.Lock()
+	open := append(few[:0], s.open...)
+	clear(s.open)
+	s.open = s.open[:0]
+	s.mu.Unlock()
+	for _, b := range open {
+		b.MarkDue()
+	}
+}

@@ -1,0 +1,104 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/quorum"
+)
+
+// errGoexit is the result of items whose commit called runtime.Goexit.
+var errGoexit = errors.New("batch: the commit function ended its goroutine (runtime.Goexit)")
+
+// run commits a group that has its slot, and releases its callers.
+func (g *group[T]) run() {
+	// Deferred, because a commit may end the goroutine, and a hook may panic.
+	defer g.release()
+	start := time.Now()
+	defer func() {
+		if hook := g.b.opt.Hooks.Committed; hook != nil {
+			hook(Commit{Items: len(g.items), Bytes: g.bytes, Failed: failed(g.errs), Took: time.Since(start)})
+		}
+	}()
+	ctx, cancel := context.WithDeadline(context.Background(), g.deadline(start))
+	defer cancel()
+	g.call(ctx)
+}
+
+// call runs the commit function. Its panic, its Goexit, and an answer that
+// cannot be matched to items, become errors of all items.
+func (g *group[T]) call(ctx context.Context) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		err := errGoexit
+		if p := recover(); p != nil {
+			err = fmt.Errorf("batch: the commit function panicked: %v\n%s", p, debug.Stack())
+		}
+		g.errs = errsOf(err, len(g.items))
+	}()
+	g.errs = g.b.commit(ctx, g.items)
+	returned = true
+	if g.errs != nil && len(g.errs) != len(g.items) {
+		g.errs = errsOf(fmt.Errorf("batch: the commit function answered %d items with %d errors, so that none can be matched", len(g.items), len(g.errs)), len(g.items))
+	}
+}
+
+// deadline is Timeout from now, or the latest of the callers' if that is
+// earlier; one caller without a deadline has none.
+func (g *group[T]) deadline(now time.Time) time.Time {
+	var latest time.Time
+	own := now.Add(g.b.opt.Timeout)
+	for _, c := range g.callers {
+		if c.n == 0 {
+			continue // withdrawn
+		}
+		if c.deadline.IsZero() {
+			return own
+		}
+		if c.deadline.After(latest) {
+			latest = c.deadline
+		}
+	}
+	if latest.Before(own) {
+		return latest
+	}
+	return own
+}
+
+// release gives the slot to the next group and wakes the callers.
+func (g *group[T]) release() {
+	g.items = nil // a caller that is slow to return must not hold what is durable
+	g.b.mu.Lock()
+	g.b.inFlight--
+	g.b.dispatch()
+	g.b.mu.Unlock()
+	members := make([]*quorum.Member, len(g.callers))
+	for i := range g.callers {
+		members[i] = g.callers[i].member
+	}
+	quorum.Unpark(members)
+	close(g.done)
+}
+
+func errsOf(err error, n int) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+func failed(errs []error) (n int) {
+	for _, err := range errs {
+		if err != nil {
+			n++
+		}
+	}
+	return n
+}

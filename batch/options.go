@@ -1,0 +1,64 @@
+package batch
+
+import (
+	"fmt"
+	"time"
+)
+
+// Options are the limits of a Batcher. The zero value is ready to use.
+type Options struct {
+	MaxItems int           // items in one commit (default 100)
+	MaxBytes int           // bytes in one commit, by the size func; a larger item goes alone (default: no limit)
+	InFlight int           // commits at a time (default 4)
+	Linger   time.Duration // how long a batch waits for more when it is not told that nobody is left (default 2 ms; negative: for ever, for tests)
+	Timeout  time.Duration // of one commit (default 30 s)
+	Hooks    Hooks
+}
+
+// Hooks are called as things happen; nil ones are passed over. They must be
+// fast and must not block.
+type Hooks struct {
+	// Committed is called after each commit, by the goroutine that made it and
+	// before the callers are released.
+	Committed func(Commit)
+}
+
+// Commit is one finished call of the commit function.
+type Commit struct {
+	Items  int
+	Bytes  int // by the size func
+	Failed int // items that were answered with an error
+	Took   time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxItems == 0 {
+		o.MaxItems = 100
+	}
+	if o.InFlight == 0 {
+		o.InFlight = 4
+	}
+	if o.Linger == 0 {
+		o.Linger = 2 * time.Millisecond
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	return o
+}
+
+func (o Options) validate(sized bool) error {
+	switch {
+	case o.MaxItems < 0:
+		return fmt.Errorf("batch: Options.MaxItems is %d; allowed are 0 (100) and above", o.MaxItems)
+	case o.MaxBytes < 0:
+		return fmt.Errorf("batch: Options.MaxBytes is %d; allowed are 0 (no limit) and above", o.MaxBytes)
+	case o.MaxBytes > 0 && !sized:
+		return fmt.Errorf("batch: Options.MaxBytes is %d, but there is no size function to count with", o.MaxBytes)
+	case o.InFlight < 0:
+		return fmt.Errorf("batch: Options.InFlight is %d; allowed are 0 (4) and above", o.InFlight)
+	case o.Timeout < 0:
+		return fmt.Errorf("batch: Options.Timeout is %v; allowed are 0 (30s) and above", o.Timeout)
+	}
+	return nil
+}

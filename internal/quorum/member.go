@@ -1,0 +1,86 @@
+package quorum
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Host is the flow that runs a member: it gets the concurrency slots back of
+// handlers that wait in a sink, and must count them again when they wake. The
+// Scope is counted here, not by the Host; but handlers that the Host starts in
+// Parked must have entered the Scope when Parked returns.
+type Host interface {
+	Parked(n int)   // n handlers began to wait; may start others
+	Unparked(n int) // n handlers were woken; must not block
+}
+
+// Member is one running handler. A flow's worker has one and reuses it for
+// record after record.
+type Member struct {
+	Scope *Scope
+	Host  Host // a pointer, or nil
+
+	// depth is the handler's goroutines that wait in a sink. It is −1 for the
+	// moment in which a commit ended between a goroutine's joining and parking.
+	depth atomic.Int32
+}
+
+type key struct{}
+
+// With returns a context that carries m; From finds it, or nil.
+func With(ctx context.Context, m *Member) context.Context { return context.WithValue(ctx, key{}, m) }
+
+// From returns the member that ctx carries, or nil.
+func From(ctx context.Context) *Member { m, _ := ctx.Value(key{}).(*Member); return m }
+
+// Park says that a goroutine of this handler begins to wait in a sink. It must
+// be called without locks. A nil member is passed over.
+func (m *Member) Park() {
+	if m == nil {
+		return
+	}
+	if m.depth.Add(1) != 1 {
+		// The handler is counted as waiting already, so that no count changes;
+		// but the batch that this goroutine has joined may be one that the
+		// others have not.
+		if m.Scope.Idle() {
+			m.Scope.markDue()
+		}
+		return
+	}
+	if m.Host != nil {
+		m.Host.Parked(1) // first: what it starts may join
+	}
+	m.Scope.Leave(1)
+}
+
+// Unpark says, for each of ms, that one of its goroutines is about to be
+// released. All callers of a commit are unparked before any is released: else
+// the first that parks again would find the others still counted as waiting,
+// and its next batch would go without them. Nil entries are passed over. It
+// must be called without locks.
+func Unpark(ms []*Member) {
+	var last *Member // of a run of members of one flow
+	n := 0
+	for _, m := range ms {
+		if m == nil || m.depth.Add(-1) != 0 {
+			continue
+		}
+		if last != nil && (m.Scope != last.Scope || m.Host != last.Host) {
+			last.unparked(n)
+			n = 0
+		}
+		last = m
+		n++
+	}
+	if last != nil {
+		last.unparked(n)
+	}
+}
+
+func (m *Member) unparked(n int) {
+	m.Scope.Enter(n)
+	if m.Host != nil {
+		m.Host.Unparked(n)
+	}
+}
