@@ -1,0 +1,82 @@
+package lambda
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+)
+
+func TestLowest(t *testing.T) {
+	const long = "900100000000001234500000042"
+	for _, tt := range []struct {
+		name    string
+		ids     string // separated by spaces; "-" is a missing number
+		settled int
+		want    string
+		err     string
+	}{
+		{"the first", "1 2 3", 0, "1", ""},
+		{"the middle", "1 2 3", 1, "2", ""},
+		{"the last", "1 2 3", 2, "3", ""},
+		{"batch of one", long, 0, long, ""},
+		{"numbers, not strings", "8 9 10 11", 1, "9", ""},
+		{"more digits later", "999999999999999999999 1000000000000000000000", 0, "999999999999999999999", ""},
+		{"leading zeros stay", "0008 0009", 1, "0009", ""},
+		{"all the same number", "5 5 5", 0, "5", ""},
+		{"same number as a settled one", "5 5 6", 1, "5", ""},
+		{"not in order, lower one settled", "3 5 2", 0, "", "not in the order"},
+		{"not in order, goes back to a lower one", "1 5 2 6", 1, "1", ""},
+		{"not in order behind it", "1 2 9 3", 1, "2", ""},
+		{"missing number (F061)", "1 - 3", 1, "", "record 2 of 3"},
+		{"missing number behind it (F061)", "1 2 -", 1, "", "record 3 of 3"},
+		{"missing number before it", "- 2 3", 1, "2", ""},
+		{"not a number", "1 2x 3", 1, "", "no valid SequenceNumber"},
+		{"too long a number", "1 " + strings.Repeat("9", 41), 1, "", "no valid SequenceNumber"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var ids []sluice.Sequence
+			for id := range strings.FieldsSeq(tt.ids) {
+				ids = append(ids, sluice.Sequence(strings.Trim(id, "-")))
+			}
+			got, err := lowest(ids, tt.settled, "manhunt")
+			if string(got) != tt.want {
+				t.Errorf("lowest = %q, want %q", got, tt.want)
+			}
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("error %v, want one with %q", err, tt.err)
+			}
+			if err == nil && comesAgain(ids, appendAnswer(nil, nil, []string{string(got)}), false) > tt.settled {
+				t.Errorf("record %d would be lost", tt.settled)
+			}
+		})
+	}
+}
+
+func TestAppendAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		window   *sluice.Window
+		failures []string
+		want     string
+	}{
+		{"nothing", nil, nil, `{"batchItemFailures":[]}`},
+		{"one", nil, []string{"17"}, `{"batchItemFailures":[{"itemIdentifier":"17"}]}`},
+		{"two", nil, []string{"a", "b"}, `{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"}]}`},
+		{"quoted", nil, []string{`a"b\`}, `{"batchItemFailures":[{"itemIdentifier":"a\"b\\"}]}`},
+		{"state", &sluice.Window{State: []byte(`{"1": 282}`)}, nil, `{"state":{"1": 282},"batchItemFailures":[]}`},
+		{"state and failure", &sluice.Window{State: []byte(`{}`)}, []string{"17"}, `{"state":{},"batchItemFailures":[{"itemIdentifier":"17"}]}`},
+		{"no state", &sluice.Window{}, nil, `{"state":{},"batchItemFailures":[]}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := appendAnswer(nil, tt.window, tt.failures)
+			if string(got) != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			if !json.Valid(got) {
+				t.Errorf("%s is not JSON", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package lambda
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/sluicehq/sluice"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// matcher sends every record to its routes.
+type matcher []*sluice.Route
+
+func (m matcher) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Route, error) {
+	return append(dst, m...), nil
+}
+
+func (m matcher) Routes() []*sluice.Route { return m }
+
+func one(h sluice.Handler) matcher { return matcher{{Name: "only", Handler: h}} }
+
+// change is one record of a test's event.
+type change struct {
+	name     string // eventName, default INSERT
+	item     string // key, default "a"
+	seq      string // SequenceNumber; "-" leaves it out
+	id       string // eventID, default "e" + seq; "-" leaves it out
+	do       string // attribute "do" of the new image
+	view     string
+	pad      int
+	raw      string // replaces the attributes of the new image
+	identity bool   // of the TTL's deletions
+}
+
+func (c change) json() string {
+	if c.name == "" {
+		c.name = "INSERT"
+	}
+	if c.item == "" {
+		c.item = "a"
+	}
+	if c.id == "" {
+		c.id = "e" + c.seq
+	}
+	if c.view == "" {
+		c.view = "NEW_AND_OLD_IMAGES"
+	}
+	image := fmt.Sprintf(`"entityType":{"S":"search"},"do":{"S":%q},"pad":{"S":%q}`, c.do, strings.Repeat("x", c.pad))
+	if c.raw != "" {
+		image = c.raw
+	}
+	which := "NewImage"
+	if c.name == "REMOVE" {
+		which = "OldImage"
+	}
+	var b strings.Builder
+	b.WriteString(`{`)
+	if c.id != "-" {
+		fmt.Fprintf(&b, `"eventID":%q,`, c.id)
+	}
+	if c.identity {
+		b.WriteString(`"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`)
+	}
+	fmt.Fprintf(&b, `"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1",`, c.name)
+	fmt.Fprintf(&b, `"dynamodb":{"ApproximateCreationDateTime":1740818400,"Keys":{"pk":{"S":%q}},%q:{"pk":{"S":%[1]q},%[3]s},`, c.item, which, image)
+	if c.seq != "-" {
+		fmt.Fprintf(&b, `"SequenceNumber":%q,`, c.seq)
+	}
+	fmt.Fprintf(&b, `"SizeBytes":10,"StreamViewType":%q},`, c.view)
+	b.WriteString(`"eventSourceARN":"arn:aws:dynamodb:eu-west-1:000000000000:table/manhunt/stream/2025-03-01T08:30:00.125"}`)
+	return b.String()
+}
+
+func array(cs ...change) []byte {
+	parts := make([]string, len(cs))
+	for i, c := range cs {
+		parts[i] = c.json()
+	}
+	return []byte("[" + strings.Join(parts, ",") + "]")
+}
+
+func event(cs ...change) []byte {
+	return append(append([]byte(`{"Records":`), array(cs...)...), '}')
+}
+
+func do(rec *sluice.Record) string {
+	v, _ := rec.Image().Lookup("do")
+	return v.Str()
+}
+
+// recorder remembers what handlers were called with.
+type recorder struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (r *recorder) add(s string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, s)
+}
+
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := r.calls
+	r.calls = nil
+	return calls
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+func logTo(b *syncBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// invoke runs one event through h and fails the test on an error.
+func invoke(t *testing.T, ctx context.Context, h *Handler, payload []byte) string {
+	t.Helper()
+	answer, err := h.Invoke(ctx, payload)
+	if err != nil {
+		t.Fatalf("Invoke: %v", err)
+	}
+	return string(answer)
+}
+
+const allDone = `{"batchItemFailures":[]}`
+
+func failsFrom(id string) string {
+	return `{"batchItemFailures":[{"itemIdentifier":"` + id + `"}]}`
+}
