@@ -1,0 +1,187 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
+
+	"github.com/sluicehq/sluice"
+)
+
+func TestTimes(t *testing.T) {
+	for _, tt := range []struct{ given, margin, want time.Duration }{
+		{3 * time.Second, 0, time.Second},
+		{15 * time.Minute, 0, 90 * time.Second},
+		{10 * time.Second, 0, time.Second},
+		{time.Second, 0, 500 * time.Millisecond},
+		{100 * time.Millisecond, 0, 50 * time.Millisecond},
+		{time.Minute, 2 * time.Second, 2 * time.Second},
+		{time.Minute, time.Hour, 30 * time.Second},
+		{-time.Second, 0, 0},
+	} {
+		t.Run(fmt.Sprint(tt.given, tt.margin), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.given)
+				defer cancel()
+				if got := timesOf(ctx, tt.margin).margin; got != tt.want {
+					t.Errorf("margin %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+	if got := timesOf(context.Background(), time.Second); got != (times{}) {
+		t.Errorf("without a deadline: %+v", got)
+	}
+}
+
+// As the deadline nears nothing is started, what runs is cancelled, and what
+// was settled is kept.
+func TestDeadlineKeepsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen recorder
+		begin := time.Now()
+		h := NewHandler(one(func(ctx context.Context, rec *sluice.Record) error {
+			seen.add(string(rec.Sequence) + " at " + time.Since(begin).String())
+			select {
+			case <-time.After(3 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}), Options{Margin: 2 * time.Second, Logger: quiet()})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		// Three seconds each: the third runs from 6 s to 9 s, which is where
+		// handlers are cancelled; the fourth would start later than 8 s.
+		got := invoke(t, ctx, h, event(change{seq: "1"}, change{seq: "2"}, change{seq: "3"}, change{seq: "4"}))
+		if took := time.Since(begin); took > 9500*time.Millisecond {
+			t.Errorf("answered after %v", took)
+		}
+		if got != failsFrom("3") && got != failsFrom("4") {
+			t.Errorf("answer %s", got)
+		}
+		if want := []string{"1 at 0s", "2 at 3s", "3 at 6s"}; !slices.Equal(seen.take(), want) {
+			t.Errorf("handled %v, want %v", seen.take(), want)
+		}
+	})
+}
+
+// A handler that runs when the margin begins and ends well before handlers are
+// cancelled counts as done.
+func TestRunningHandlersMayFinishInTheMargin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHandler(one(func(context.Context, *sluice.Record) error {
+			time.Sleep(8500 * time.Millisecond)
+			return nil
+		}), Options{Margin: 2 * time.Second, Logger: quiet()})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if got := invoke(t, ctx, h, event(change{seq: "1"}, change{seq: "2"})); got != failsFrom("2") {
+			t.Errorf("answer %s", got)
+		}
+	})
+}
+
+func TestNothingStartsAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen recorder
+		h := NewHandler(one(func(_ context.Context, rec *sluice.Record) error {
+			seen.add(string(rec.Sequence))
+			return nil
+		}), Options{Logger: quiet()})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		time.Sleep(time.Second)
+		if got := invoke(t, ctx, h, event(change{seq: "1"}, change{seq: "2"})); got != failsFrom("1") {
+			t.Errorf("answer %s", got)
+		}
+		if got := seen.take(); got != nil {
+			t.Errorf("handled %v", got)
+		}
+	})
+}
+
+// A handler that ignores its context does not keep the answer from going out;
+// the next invocation waits for it, so that its item's changes stay in order.
+func TestNextInvocationWaitsForAHandlerLeftRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen recorder
+		slow := true
+		h := NewHandler(one(func(_ context.Context, rec *sluice.Record) error {
+			seen.add("start " + string(rec.Sequence))
+			if slow {
+				slow = false
+				time.Sleep(12 * time.Second)
+			}
+			seen.add("end " + string(rec.Sequence))
+			return nil
+		}), Options{Margin: 2 * time.Second, Logger: quiet()})
+		batch := event(change{seq: "1"}, change{seq: "2"})
+
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		got := invoke(t, ctx, h, batch)
+		cancel()
+		if got != failsFrom("1") {
+			t.Errorf("answer %s", got)
+		}
+		if took := time.Since(begin); took > 9500*time.Millisecond {
+			t.Errorf("answered after %v, want before the deadline", took)
+		}
+		if want := []string{"start 1"}; !slices.Equal(seen.take(), want) {
+			t.Errorf("want %v", want)
+		}
+
+		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if got := invoke(t, ctx, h, batch); got != allDone {
+			t.Errorf("answer %s", got)
+		}
+		want := []string{"end 1", "start 1", "end 1", "start 2", "end 2"}
+		if got := seen.take(); !slices.Equal(got, want) {
+			t.Errorf("handled %v, want %v", got, want)
+		}
+	})
+}
+
+// One that never returns ends the process, with the batch reported as failed.
+func TestStuckHandlerEndsTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := NewHandler(one(func(context.Context, *sluice.Record) error {
+			<-release
+			return nil
+		}), Options{Logger: quiet()})
+		batch := event(change{seq: "1"})
+		for i, want := range []time.Duration{2500*time.Millisecond + 250*time.Millisecond, 2 * time.Second, 2 * time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			begin := time.Now()
+			answer, err := h.Invoke(ctx, batch)
+			if took := time.Since(begin); took != want {
+				t.Errorf("invocation %d took %v, want %v", i+1, took, want)
+			}
+			cancel()
+			if i == 0 {
+				if err != nil || string(answer) != failsFrom("1") {
+					t.Errorf("answer %s, error %v", answer, err)
+				}
+				continue
+			}
+			var e messages.InvokeResponse_Error
+			if !errors.As(err, &e) || !e.ShouldExit || e.Type != "StuckHandler" {
+				t.Errorf("error %v, want one that ends the process", err)
+			}
+		}
+		close(release)
+		synctest.Wait()
+		if got := invoke(t, t.Context(), h, batch); got != allDone {
+			t.Errorf("answer %s", got)
+		}
+	})
+}
