@@ -127,7 +127,7 @@ func (f *Function) Invoke(ctx context.Context, payload []byte, timeout time.Dura
 }
 
 // FirstPoll returns how long after its start the function asked for its first
-// invocation, and SinceStart how long after it t was.
+// invocation.
 func (f *Function) FirstPoll() time.Duration {
 	f.server.mu.Lock()
 	defer f.server.mu.Unlock()
@@ -160,7 +160,7 @@ func (f *Function) Stop() (*os.ProcessState, error) {
 	return f.Kill()
 }
 
-// Kill ends the function at once.
+// Kill ends the function at once. Like Stop, it may be called again.
 func (f *Function) Kill() (*os.ProcessState, error) {
 	f.cmd.Process.Kill() //nolint:errcheck // gone already is as good
 	<-f.exited

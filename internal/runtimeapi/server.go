@@ -49,6 +49,7 @@ type server struct {
 	initErr  chan *InitError
 	pollOnce sync.Once
 	termOnce sync.Once
+	endOnce  sync.Once
 
 	mu       sync.Mutex
 	firstAt  time.Time
@@ -82,9 +83,12 @@ func newServer() (*server, error) {
 	return s, nil
 }
 
-func (s *server) close() error {
-	close(s.done)
-	return s.http.Close()
+func (s *server) close() (err error) {
+	s.endOnce.Do(func() {
+		close(s.done)
+		err = s.http.Close()
+	})
+	return err
 }
 
 // submit hands payload to whoever asks next and returns where its answer comes.

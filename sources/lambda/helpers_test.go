@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +16,14 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if functionDir != "" {
+			os.RemoveAll(functionDir) //nolint:errcheck // a temporary folder
+		}
+		os.Exit(code)
+	}))
+}
 
 // matcher sends every record to its routes.
 type matcher []*sluice.Route

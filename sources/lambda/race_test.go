@@ -1,0 +1,5 @@
+//go:build race
+
+package lambda
+
+const raceEnabled = true
