@@ -1,7 +1,6 @@
 package lambda
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +17,10 @@ import (
 
 // buildFunction compiles testdata/function once, as a user builds a function.
 var buildFunction = sync.OnceValues(func() (string, error) {
+	// Read here, it is an input of the tests' cached result.
+	if _, err := os.ReadFile("testdata/function/main.go"); err != nil {
+		return "", err
+	}
 	dir, err := os.MkdirTemp("", "sluice-function-")
 	if err != nil {
 		return "", err
@@ -287,20 +290,5 @@ func TestBinaryIsToldOfItsEndOnlyWhenItAsks(t *testing.T) {
 	f.answer(event(change{seq: "1", do: "quiet"}))
 	if state, err := f.Stop(); err != nil || state.ExitCode() != -1 {
 		t.Errorf("ended with %v, error %v; want it killed", state, err)
-	}
-}
-
-// A function that imports this package must not carry what only the daemon needs.
-func TestLinksNothingButTheTrigger(t *testing.T) {
-	out, err := exec.CommandContext(context.Background(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for dep := range strings.FieldsSeq(string(out)) {
-		for _, bad := range []string{"/sources/poller", "/state", "/metrics", "/run", "/config", "go.etcd.io", "prometheus", "aws-sdk-go-v2", "smithy-go", "aws-lambda-go/events"} {
-			if strings.Contains(dep, bad) {
-				t.Errorf("links %s", dep)
-			}
-		}
 	}
 }
