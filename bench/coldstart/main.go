@@ -1,0 +1,188 @@
+// Command coldstart compares how long functions take from exec to their first
+// poll and to their first answer, each in processes of its own that take turns:
+//
+//	hello        aws-lambda-go alone: what no function can be below
+//	handwritten  events.DynamoDBEvent, a switch, one SendMessage per record
+//	sluice       the same with this module's router, Lambda source and SQS sink
+//
+// The event has 100 records of 1.5 KB; its messages go to a stub of the queue
+// service on a loopback address. Wall time, CPU time of the process (user and
+// system, as the kernel counts it) and its largest resident size are medians.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/benchdata"
+	"github.com/sluicehq/sluice/internal/runtimeapi"
+)
+
+const records = 100
+
+var functions = []string{"hello", "handwritten", "sluice"}
+
+func main() {
+	log.SetFlags(0)
+	rounds := flag.Int("n", 15, "rounds; each starts every function once for each figure")
+	latency := flag.Duration("latency", 5*time.Millisecond, "of one request to the queue, in the second comparison")
+	flag.Parse()
+	if err := run(context.Background(), *rounds, *latency); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// sample is one process.
+type sample struct {
+	wall, cpu time.Duration
+	rss       int64 // bytes
+}
+
+type samples map[string][]sample
+
+func run(ctx context.Context, rounds int, latency time.Duration) error {
+	dir, err := os.MkdirTemp("", "sluice-coldstart-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	for _, name := range functions {
+		if err := build(dir, name); err != nil {
+			return err
+		}
+	}
+	queue := newStub()
+	defer queue.Close()
+	b := bench{dir: dir, queue: queue, event: benchdata.Event(benchdata.Modify, records)}
+
+	next, answer, slow := samples{}, samples{}, samples{}
+	for range rounds {
+		for _, name := range functions {
+			if err := errors.Join(
+				b.measure(ctx, next, name, false, 0),
+				b.measure(ctx, answer, name, true, 0),
+				b.measure(ctx, slow, name, true, latency),
+			); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	for _, name := range functions {
+		size, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		fmt.Printf("cost coldstart_%s_binary_mb %.1f\n", name, float64(size.Size())/1e6)
+		for _, figure := range []struct {
+			what string
+			of   samples
+		}{{"next", next}, {"answer", answer}, {"answer_" + latency.String(), slow}} {
+			m := median(figure.of[name])
+			fmt.Printf("cost coldstart_%s_%s_ms %.1f (cpu %.1f ms, rss %.1f MB)\n", name, figure.what, ms(m.wall), ms(m.cpu), float64(m.rss)/1e6)
+		}
+	}
+	for _, figure := range []struct {
+		what string
+		of   samples
+	}{{"next", next}, {"answer", answer}, {"answer_" + latency.String(), slow}} {
+		theirs, ours := median(figure.of["handwritten"]), median(figure.of["sluice"])
+		fmt.Printf("ratio coldstart_%s %.2f (cpu %.2f)\n", figure.what, float64(theirs.wall)/float64(ours.wall), float64(theirs.cpu)/float64(ours.cpu))
+	}
+	return nil
+}
+
+func build(dir, name string) error {
+	out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags", "lambda.norpc", "-o", filepath.Join(dir, name), "./bench/coldstart/"+name).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+type bench struct {
+	dir   string
+	queue *stub
+	event []byte
+}
+
+// measure starts one process and adds what it took to its first poll, or to
+// its first answer.
+func (b *bench) measure(ctx context.Context, to samples, name string, answer bool, latency time.Duration) error {
+	b.queue.latency = latency
+	sent := b.queue.messages.Load()
+	var stderr strings.Builder
+	f, err := runtimeapi.Start(ctx, runtimeapi.Command{
+		Path: filepath.Join(b.dir, name),
+		Env: []string{
+			"AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any", "AWS_SESSION_TOKEN=any",
+			"AWS_ENDPOINT_URL_SQS=" + b.queue.URL,
+			"QUEUE_URL=" + b.queue.URL + "/000000000000/escalations",
+		},
+		Stderr: &stderr,
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, stderr.String())
+	}
+	s := sample{wall: f.FirstPoll()}
+	if answer {
+		a, err := f.Invoke(ctx, b.event, time.Minute)
+		if err != nil {
+			return err
+		}
+		s.wall = f.SinceStart(a.At)
+		if want := int64(records); name != "hello" && b.queue.messages.Load()-sent != want || a.Failed {
+			return fmt.Errorf("%d messages sent, want %d; answer %s %s\n%s", b.queue.messages.Load()-sent, want, a.Payload, a.Message, stderr.String())
+		}
+	}
+	s.rss = resident(f.PID())
+	state, err := f.Kill()
+	if err != nil {
+		return err
+	}
+	s.cpu = state.UserTime() + state.SystemTime()
+	to[name] = append(to[name], s)
+	return nil
+}
+
+// resident returns the largest resident size of a process so far; 0 where the
+// system does not tell.
+func resident(pid int) int64 {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	field, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	kib, _ := strconv.ParseInt(field, 10, 64)
+	return kib << 10
+}
+
+// median takes each figure's own.
+func median(s []sample) sample {
+	return sample{
+		wall: middle(s, func(s sample) time.Duration { return s.wall }),
+		cpu:  middle(s, func(s sample) time.Duration { return s.cpu }),
+		rss:  middle(s, func(s sample) int64 { return s.rss }),
+	}
+}
+
+func middle[T ~int64](s []sample, of func(sample) T) T {
+	v := make([]T, len(s))
+	for i := range s {
+		v[i] = of(s[i])
+	}
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
