@@ -14,7 +14,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-func TestTimes(t *testing.T) {
+// The margin is the larger of 1 s and 10 %, and never more than half: what
+// starts later than that is not handled.
+func TestMargin(t *testing.T) {
 	for _, tt := range []struct{ given, margin, want time.Duration }{
 		{3 * time.Second, 0, time.Second},
 		{15 * time.Minute, 0, 90 * time.Second},
@@ -23,20 +25,28 @@ func TestTimes(t *testing.T) {
 		{100 * time.Millisecond, 0, 50 * time.Millisecond},
 		{time.Minute, 2 * time.Second, 2 * time.Second},
 		{time.Minute, time.Hour, 30 * time.Second},
-		{-time.Second, 0, 0},
 	} {
 		t.Run(fmt.Sprint(tt.given, tt.margin), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), tt.given)
-				defer cancel()
-				if got := timesOf(ctx, tt.margin).margin; got != tt.want {
-					t.Errorf("margin %v, want %v", got, tt.want)
+				for _, late := range []time.Duration{-time.Millisecond, time.Millisecond} {
+					ctx, cancel := context.WithTimeout(t.Context(), tt.given)
+					defer cancel()
+					h := NewHandler(one(func(_ context.Context, rec *sluice.Record) error {
+						if rec.Sequence == "1" {
+							time.Sleep(tt.given - tt.want + late)
+						}
+						return nil
+					}), Options{Margin: tt.margin, Logger: quiet()})
+					want := allDone
+					if late > 0 {
+						want = failsFrom("2")
+					}
+					if got := invoke(t, ctx, h, event(change{seq: "1"}, change{seq: "2"})); got != want {
+						t.Errorf("second record due %v after the margin's begin: answer %s", late, got)
+					}
 				}
 			})
 		})
-	}
-	if got := timesOf(context.Background(), time.Second); got != (times{}) {
-		t.Errorf("without a deadline: %+v", got)
 	}
 }
 
@@ -159,7 +169,7 @@ func TestStuckHandlerEndsTheProcess(t *testing.T) {
 			return nil
 		}), Options{Logger: quiet()})
 		batch := event(change{seq: "1"})
-		for i, want := range []time.Duration{2500*time.Millisecond + 250*time.Millisecond, 2 * time.Second, 2 * time.Second} {
+		for i, want := range []time.Duration{2750 * time.Millisecond, 1500 * time.Millisecond, 1500 * time.Millisecond} {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			begin := time.Now()
 			answer, err := h.Invoke(ctx, batch)

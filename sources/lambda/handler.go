@@ -55,8 +55,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 }
 
 func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) ([]byte, error) {
-	t := timesOf(ctx, h.o.Margin)
-	if err := h.left.wait(ctx, t.limit(h.o.StuckWait)); err != nil {
+	if err := h.left.wait(atMostHalf(ctx, h.o.StuckWait)); err != nil {
 		return nil, err
 	}
 	// The runtime reuses payload's memory after Invoke; a handler that is still
@@ -71,7 +70,7 @@ func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 		return nil, err
 	}
 	if len(page.Records) > 0 {
-		inv.Settled, inv.Stopped = h.run(ctx, t, page.Records, inv)
+		inv.Settled, inv.Stopped = h.run(ctx, page.Records, inv)
 	}
 	answer, from, err := b.answer(inv.Settled)
 	inv.From = from
@@ -80,11 +79,9 @@ func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 
 // run takes recs through a flow and returns how many from the first are
 // settled and, when that is not all, why.
-func (h *Handler) run(ctx context.Context, t times, recs []sluice.Record, inv *Invocation) (int, error) {
+func (h *Handler) run(ctx context.Context, recs []sluice.Record, inv *Invocation) (int, error) {
 	var c counts
-	runCtx, cancel := t.until(ctx, t.cancel)
-	defer cancel()
-	f := flow.Open(runCtx, h.matcher, flow.Options{
+	f := flow.Open(ctx, h.matcher, flow.Options{
 		Concurrency: h.o.Concurrency,
 		Window:      len(recs),
 		WindowBytes: math.MaxInt64,
@@ -94,22 +91,31 @@ func (h *Handler) run(ctx context.Context, t times, recs []sluice.Record, inv *I
 		DeadLetter:  h.o.DeadLetter,
 		ParkItem:    h.o.ParkItem,
 		MaxAge:      h.o.MaxAge,
-		Margin:      t.margin / 2, // before the end of runCtx, itself half a margin before the deadline
+		Margin:      atMostHalf(ctx, h.o.Margin),
 		StuckAfter:  h.o.StuckAfter,
 		Group:       h.group,
 		Hooks:       h.flowHooks(inv.RequestID, &c),
 		Logger:      h.o.Logger,
 	})
-	_, submitErr := f.Submit(runCtx, recs...)
-	closeCtx, cancelClose := t.until(ctx, t.answer)
-	defer cancelClose()
-	settled, err := f.Close(closeCtx)
+	_, submitErr := f.Submit(ctx, recs...)
+	// The flow itself keeps ctx's deadline; a deadline of Close's own would
+	// cancel handlers at another time.
+	settled, err := f.Close(context.WithoutCancel(ctx))
 	h.left.add(f)
 	inv.Failed, inv.Parked = int(c.failed.Load()), int(c.parked.Load())
 	if err == nil {
 		err = submitErr
 	}
 	return int(settled), err
+}
+
+// atMostHalf cuts d to half of the time that is left of ctx: a margin that eats
+// all of it would start nothing, at every invocation.
+func atMostHalf(ctx context.Context, d time.Duration) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return max(min(d, time.Until(deadline)/2), 0)
+	}
+	return d
 }
 
 // counts are written by hooks, which a handler left running calls even after
@@ -123,10 +129,9 @@ func (h *Handler) flowHooks(requestID string, c *counts) flow.Hooks {
 		switch r {
 		case flow.Stopped:
 			c.failed.Add(1)
-			h.logRecord("record failed", requestID, rec, route, err)
-		case flow.Parked:
+			h.logFailure(requestID, rec, route, err)
+		case flow.Parked: // the flow has it in its log
 			c.parked.Add(1)
-			h.logRecord("record parked", requestID, rec, route, err)
 		}
 		if handled != nil {
 			handled(rec, route, r, took, err)
@@ -135,12 +140,12 @@ func (h *Handler) flowHooks(requestID string, c *counts) flow.Hooks {
 	return hooks
 }
 
-func (h *Handler) logRecord(msg, requestID string, rec *sluice.Record, route *sluice.Route, err error) {
+func (h *Handler) logFailure(requestID string, rec *sluice.Record, route *sluice.Route, err error) {
 	name := ""
 	if route != nil {
 		name = route.Name
 	}
-	h.o.Logger.Error(msg, "request", requestID, "table", rec.Table, "sequence", rec.Sequence,
+	h.o.Logger.Error("record failed", "request", requestID, "table", rec.Table, "sequence", rec.Sequence,
 		"event", rec.EventID, "route", name, "error", err)
 }
 

@@ -1,7 +1,6 @@
 package lambda
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,7 +31,7 @@ func (l *leftovers) add(f *flow.Flow) {
 // wait returns once no handler of an earlier invocation runs. After limit it
 // gives up with an error that makes the runtime report the invocation as
 // failed and then end the process.
-func (l *leftovers) wait(ctx context.Context, limit time.Duration) error {
+func (l *leftovers) wait(limit time.Duration) error {
 	l.mu.Lock()
 	flows := slices.Clone(l.flows)
 	l.mu.Unlock()
@@ -53,8 +52,6 @@ func (l *leftovers) wait(ctx context.Context, limit time.Duration) error {
 		case <-f.Idle():
 			l.remove(f)
 		case <-timeout.C:
-			return stuck(time.Since(start))
-		case <-ctx.Done():
 			return stuck(time.Since(start))
 		}
 	}

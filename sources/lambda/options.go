@@ -25,7 +25,7 @@ type Options struct {
 
 	// StuckWait is how long an invocation waits for a handler that an earlier
 	// one left running, before it fails and the process exits (default 5 s;
-	// never beyond the margin).
+	// never more than half of the time given).
 	StuckWait  time.Duration
 	StuckAfter time.Duration // a handler running longer is reported (default 1 min)
 
