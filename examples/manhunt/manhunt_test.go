@@ -1,0 +1,291 @@
+package manhunt
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/item"
+)
+
+// The bodies that the fixtures make.
+const (
+	firstBody  = `{"kind":"manhunt.attempt","v":1,"searchId":"a271244","domainId":"db3280c","contactId":"89fa8f8","methodId":"538235b","order":1,"step":0,"notBefore":"2019-12-30T19:32:14Z","dedupeKey":"a271244#0"}`
+	secondBody = `{"kind":"manhunt.attempt","v":1,"searchId":"a271244","domainId":"db3280c","contactId":"89fa8f8","methodId":"800e613","order":2,"step":1,"notBefore":"2019-12-30T19:52:20Z","dedupeKey":"a271244#1"}`
+	expiryBody = `{"kind":"manhunt.expire","v":1,"searchId":"a271244","domainId":"db3280c","contactId":"89fa8f8","notBefore":"2019-12-30T19:57:25Z","dedupeKey":"a271244#expire"}`
+)
+
+// store is the table in memory.
+type store struct {
+	items map[string]sluice.Item // by PK#SK
+	err   error
+}
+
+func newStore(items ...sluice.Item) *store {
+	s := &store{items: make(map[string]sluice.Item)}
+	for _, it := range items {
+		s.put(it)
+	}
+	return s
+}
+
+func (s *store) put(it sluice.Item) { s.items[attribute(it, "PK")+"#"+attribute(it, "SK")] = it }
+
+func (s *store) SearchItem(_ context.Context, id string) (sluice.Item, error) {
+	return s.items[id+"#search"], s.err
+}
+
+func (s *store) ContactItems(_ context.Context, id string) ([]sluice.Item, error) {
+	var items []sluice.Item
+	for _, it := range s.items { // in random order
+		if attribute(it, "PK") == id {
+			items = append(items, it)
+		}
+	}
+	return items, s.err
+}
+
+func (s *store) FailSearch(_ context.Context, searchID, contactID, resolution string) error {
+	it := s.items[searchID+"#search"]
+	if attribute(it, "status") != "active" {
+		return nil
+	}
+	s.put(edit(it, `"status":{"S":"active"}`, `"status":{"S":"failed"},"resolution":{"S":"`+resolution+`"}`,
+		`"GSI2PK":{"S":"active#`, `"GSI2PK":{"S":"failed#`))
+	return nil
+}
+
+// edit replaces text in an item.
+func edit(it sluice.Item, oldnew ...string) sluice.Item {
+	raw := strings.NewReplacer(oldnew...).Replace(string(it.Raw()))
+	if raw == string(it.Raw()) {
+		panic(fmt.Sprintf("nothing of %q is in %s", oldnew, raw))
+	}
+	out, err := item.Parse([]byte(raw))
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// inserted is the stream's record of a new item.
+func inserted(it sluice.Item) sluice.Record { return change(sluice.Item{}, it) }
+
+func change(old, new sluice.Item) sluice.Record {
+	is := new
+	if !new.Exists() {
+		is = old
+	}
+	return recordtest.New(recordtest.Spec{
+		Keys: fmt.Sprintf(`{"PK":{"S":%q},"SK":{"S":%q}}`, attribute(is, "PK"), attribute(is, "SK")),
+		Old:  string(old.Raw()), New: string(new.Raw()),
+	})
+}
+
+// Places among the fixtures.
+const (
+	contact = iota
+	email
+	call
+	search
+	canceled
+	attempt
+	attempted
+)
+
+// handle routes rec over s as it is seen at the given time, and returns what
+// was sent and the outcome.
+func handle(t *testing.T, s *store, rec sluice.Record, now string) ([]escalation.Message, error) {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent []escalation.Message
+	r, err := NewRouter(Deps{
+		Store: s,
+		Send:  func(_ context.Context, m escalation.Message) error { sent = append(sent, m); return nil },
+		Now:   func() time.Time { return at },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.Dispatch(context.Background(), &rec)
+	return sent, err
+}
+
+func TestMessages(t *testing.T) {
+	fx := Fixtures()
+	// The second step's attempt, as the consumer of the queue leaves it.
+	second := edit(fx[attempted], "1004c16", "6f08fe0", `"step":{"N":"0"}`, `"step":{"N":"1"}`,
+		`"methodId":{"S":"538235b"},"type":{"S":"email"},"order":{"N":"1"}`, `"methodId":{"S":"800e613"},"type":{"S":"call"},"order":{"N":"2"}`,
+		"19:32:20Z", "19:52:25Z")
+	for _, tt := range []struct {
+		name  string
+		rec   sluice.Record
+		now   string
+		body  string // "" is no message
+		key   string
+		delay time.Duration
+	}{
+		{"search seen at once", inserted(fx[search]), "2019-12-30T19:32:15Z", firstBody, "a271244#0", 0},
+		{"attempt made", change(fx[attempt], fx[attempted]), "2019-12-30T19:32:21Z", secondBody, "a271244#1", 900 * time.Second},
+		{"seen as the consumer hops", change(fx[attempt], fx[attempted]), "2019-12-30T19:47:21Z", secondBody, "a271244#1", 299 * time.Second},
+		{"seen too late", change(fx[attempt], fx[attempted]), "2019-12-30T21:00:00Z", secondBody, "a271244#1", 0},
+		{"last attempt made", change(edit(second, `,"attemptedDatetime":{"S":"2019-12-30T19:52:25Z"}`, ""), second), "2019-12-30T19:52:25.5Z", expiryBody, "a271244#expire", 300 * time.Second},
+		{"canceled search", inserted(fx[canceled]), "2019-12-30T19:32:15Z", "", "", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for range 2 { // a replay sends the same bytes
+				sent, err := handle(t, newStore(fx[:attempt]...), tt.rec, tt.now)
+				if tt.body == "" {
+					var skip *sluice.SkipError
+					if len(sent) != 0 || !errors.As(err, &skip) {
+						t.Errorf("sent %d messages, %v", len(sent), err)
+					}
+					return
+				}
+				if err != nil || len(sent) != 1 {
+					t.Fatalf("sent %d messages, %v", len(sent), err)
+				}
+				m := sent[0]
+				if string(m.Body) != tt.body || m.Delay != tt.delay {
+					t.Errorf("sent %s, delay %v\nwant %s, delay %v", m.Body, m.Delay, tt.body, tt.delay)
+				}
+				if m.Attributes["dedupeKey"] != tt.key || !strings.Contains(tt.body, `"notBefore":"`+m.Attributes["notBefore"]+`"`) || len(m.Attributes) != 2 {
+					t.Errorf("attributes %v", m.Attributes)
+				}
+			}
+		})
+	}
+}
+
+// An edit of the methods shifts their positions, but not what comes after.
+func TestMethodsEditedMeanwhile(t *testing.T) {
+	fx := Fixtures()
+	s := newStore(fx[contact], edit(fx[call], `"order":{"N":"2"}`, `"order":{"N":"7"}`), fx[search]) // the one tried is gone
+	sent, err := handle(t, s, change(fx[attempt], fx[attempted]), "2019-12-30T19:32:21Z")
+	if err != nil || len(sent) != 1 {
+		t.Fatalf("sent %d messages, %v", len(sent), err)
+	}
+	if got, want := string(sent[0].Body), strings.Replace(secondBody, `"order":2`, `"order":7`, 1); got != want {
+		t.Errorf("sent %s\nwant %s", got, want)
+	}
+}
+
+func TestEndOfASearch(t *testing.T) {
+	fx := Fixtures()
+	made := change(fx[attempt], fx[attempted])
+	for _, tt := range []struct {
+		name    string
+		items   []sluice.Item
+		rec     sluice.Record
+		want    string // resolution; "" is still as it was
+		outcome string
+	}{
+		{"contact deleted first", fx[email : search+1], inserted(fx[search]), contactNotFound, "<nil>"},
+		{"contact deleted before the second step", fx[email : search+1], made, contactNotFound, "<nil>"},
+		{"contact of another domain", []sluice.Item{edit(fx[contact], "db3280c", "6f7ad1b"), fx[email], fx[search]}, inserted(fx[search]), contactNotFound, "<nil>"},
+		{"not a contact", []sluice.Item{edit(fx[contact], `"entityType":{"S":"contact"}`, `"entityType":{"S":"group"}`), fx[email], fx[search]}, inserted(fx[search]), contactNotFound, "<nil>"},
+		{"search without a domain", []sluice.Item{edit(fx[contact], "db3280c", ""), fx[email], edit(fx[search], `"domainId":{"S":"db3280c"},`, "")}, inserted(fx[search]), contactNotFound, "<nil>"},
+		{"no methods", []sluice.Item{fx[contact], fx[search]}, inserted(fx[search]), noContactMethods, "<nil>"},
+		{"all methods disabled", []sluice.Item{fx[contact], edit(fx[email], "true", "false"), fx[search]}, inserted(fx[search]), noContactMethods, "<nil>"},
+		{"resolved meanwhile", []sluice.Item{fx[contact], fx[email], edit(fx[search], `"S":"active"`, `"S":"successful"`)}, made, "", "skipped: escalation not active"},
+		{"search gone", fx[:search], made, "", "skipped: escalation not found"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStore(tt.items...)
+			before, _ := s.SearchItem(t.Context(), "a271244")
+			sent, err := handle(t, s, tt.rec, "2019-12-30T19:32:21Z")
+			if len(sent) != 0 || fmt.Sprint(err) != tt.outcome {
+				t.Fatalf("sent %d messages, %v", len(sent), err)
+			}
+			it, _ := s.SearchItem(t.Context(), "a271244")
+			if tt.want == "" {
+				if !it.Equal(before) {
+					t.Errorf("search is now %s", it.Raw())
+				}
+				return
+			}
+			if attribute(it, "status") != "failed" || attribute(it, "resolution") != tt.want || attribute(it, "GSI2PK") != "failed#89fa8f8" {
+				t.Errorf("search is now %s", it.Raw())
+			}
+			// Delivered again, the record finds it over.
+			_, err = handle(t, s, tt.rec, "2019-12-30T19:32:21Z")
+			var skip *sluice.SkipError
+			if !errors.As(err, &skip) {
+				t.Errorf("again: %v", err)
+			}
+		})
+	}
+}
+
+func TestUnroutedChanges(t *testing.T) {
+	fx := Fixtures()
+	r, err := NewRouter(Deps{Store: newStore(fx...), Send: func(context.Context, escalation.Message) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rec := range map[string]sluice.Record{
+		"contact":                 inserted(fx[contact]),
+		"method":                  inserted(fx[email]),
+		"attempt put":             inserted(fx[attempt]),
+		"attempt put as made":     inserted(fx[attempted]),
+		"attempt answered":        change(fx[attempted], edit(fx[attempted], `"step"`, `"response":{"S":"yes"},"step"`)),
+		"attempt made once more":  change(fx[attempted], edit(fx[attempted], "19:32:20Z", "19:33:00Z")),
+		"search changed":          change(fx[search], edit(fx[search], "I-1", "I-2")),
+		"search removed":          change(fx[search], sluice.Item{}),
+		"attempt removed, as TTL": change(fx[attempted], sluice.Item{}),
+	} {
+		if routes, err := r.Match(nil, &rec); len(routes) != 0 || err != nil {
+			t.Errorf("%s: takes %d routes, %v", name, len(routes), err)
+		}
+	}
+	made := change(fx[attempt], fx[attempted])
+	made.Origin = sluice.Redriven
+	if routes, err := r.Match(nil, &made); len(routes) != 1 || err != nil {
+		t.Errorf("redriven: takes %d routes, %v", len(routes), err)
+	}
+}
+
+func TestStoreErrorsAreRetried(t *testing.T) {
+	fx := Fixtures()
+	s := newStore(fx...)
+	s.err = errors.New("throttled")
+	sent, err := handle(t, s, inserted(fx[search]), "2019-12-30T19:32:15Z")
+	if len(sent) != 0 || !errors.Is(err, s.err) || sluice.IsPermanent(err) {
+		t.Errorf("sent %d messages, %v", len(sent), err)
+	}
+}
+
+func TestNewRouterNamesWhatIsMissing(t *testing.T) {
+	if _, err := NewRouter(Deps{Store: newStore()}); err == nil || !strings.Contains(err.Error(), "Send is missing") {
+		t.Error(err)
+	}
+}
+
+func TestFixtures(t *testing.T) {
+	fx := Fixtures()
+	if len(fx) != attempted+1 || bytes.Count(fixtures, []byte("\n")) != len(fx) {
+		t.Fatalf("%d fixtures", len(fx))
+	}
+	var types []string
+	for _, it := range fx {
+		types = append(types, attribute(it, "entityType"))
+	}
+	if want := strings.Fields("contact contactMethod contactMethod search search searchAttempt searchAttempt"); !slices.Equal(types, want) {
+		t.Errorf("types %q, want %q", types, want)
+	}
+	if want := fmt.Sprintf("%x", sha256.Sum256([]byte("a271244#0")))[:7]; attribute(fx[attempt], "SK") != want {
+		t.Errorf("attempt id %s, want %s", attribute(fx[attempt], "SK"), want)
+	}
+}
