@@ -83,6 +83,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		w.t = f.addTask(w.e, g)
 		defer func() { w.t = nil }()
 	}
+	f.keep(w.e)
 	t := w.t
 	if f.ctx.Err() != nil {
 		// Cut off: says nothing about the record nor about its route.
@@ -125,8 +126,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	case f.opts.Policy == Stop:
 		f.stopAt(t)
 	case v.permanent:
-		f.freeze(t)
-		how = Stopped
+		t.state, how = frozen, Stopped
 	default:
 		delay := v.after
 		if delay <= 0 {
@@ -136,6 +136,9 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		f.backOff(t, now.Add(delay))
 	}
 	f.mu.Unlock()
+	if f.opts.Policy == Park && how == Stopped {
+		f.frozen(t)
+	}
 	if how != Parked { // told once it is
 		w.handled(g.route, how, took, v.err)
 	}
@@ -157,7 +160,7 @@ func (w *worker) again(t *task) {
 		return
 	}
 	w.g = t.gate
-	if f.opts.ParkItem && !w.free(t.gate) {
+	if f.opts.ParkItem && !t.permitted && !w.free(t.gate) {
 		return
 	}
 	if !w.admitted(t) {
@@ -170,6 +173,10 @@ func (w *worker) again(t *task) {
 // is too old for a route that fails for all does not wait.
 func (w *worker) admitted(t *task) bool {
 	f := w.flow
+	cause := t.gate.outage()
+	if cause != nil {
+		f.keep(w.e)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t.permitted {
@@ -177,8 +184,8 @@ func (w *worker) admitted(t *task) bool {
 		w.permit = t.permit
 		return true
 	}
-	if cause := t.gate.outage(); cause != nil && t.tooOld(time.Now()) {
-		t.note(cause, time.Now())
+	if now := time.Now(); cause != nil && t.tooOld(now) {
+		t.note(cause, now)
 		t.doomed, t.state = true, due
 		return false
 	}

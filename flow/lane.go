@@ -20,7 +20,7 @@ type entry struct {
 	tasks []*task   // routes that did not succeed at once; nil when there is none
 	open  int       // tasks that are not done
 
-	alone  bool // its keys cannot be read: a lane of its own, not in the map
+	alone  bool // its keys cannot be read: no other record is known to be of its item
 	cloned bool // rec is no longer part of its page
 	waits  bool // no worker has it and it is not in the ready list, though it leads its lane
 }
@@ -59,9 +59,8 @@ func (l *lanes) put(e *entry) {
 func (l *lanes) join(e *entry) {
 	e.lane = e.hash
 	if l.order == ByShard {
-		e.lane, e.alone = 0, false
-	}
-	if e.alone {
+		e.lane = 0
+	} else if e.alone { // a lane of its own, not in the map
 		l.ready(e)
 		return
 	}
@@ -79,7 +78,7 @@ func (l *lanes) leave(e *entry) {
 	switch {
 	case e.next != nil:
 		l.ready(e.next)
-	case !e.alone:
+	case !e.alone || l.order == ByShard:
 		delete(l.last, e.lane)
 	}
 }

@@ -169,8 +169,5 @@ func (o Options) Validate() error {
 	if o.Policy > Stop {
 		errs = append(errs, fmt.Errorf("flow: Options.Policy is %d: must be Park or Stop", o.Policy))
 	}
-	if o.ParkItem && o.DeadLetter == nil {
-		errs = append(errs, errors.New("flow: Options.ParkItem is set without a DeadLetter: there is nowhere to park"))
-	}
 	return errors.Join(errs...)
 }

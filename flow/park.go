@@ -23,25 +23,29 @@ type itemRoute struct {
 func (w *worker) condemn(err error) {
 	f := w.flow
 	t := f.addTask(w.e, nil)
+	f.keep(w.e)
 	f.mu.Lock()
 	t.note(err, time.Now())
-	if f.opts.DeadLetter != nil {
+	switch {
+	case f.opts.DeadLetter != nil:
 		t.doomed = true
-		f.mu.Unlock()
-		return
-	}
-	if f.opts.Policy == Stop {
+	case f.opts.Policy == Stop:
 		f.stopAt(t)
-	} else {
-		f.freeze(t)
+	default:
+		t.state = frozen
 	}
 	f.mu.Unlock()
+	if t.doomed {
+		return
+	}
+	if f.opts.Policy == Park {
+		f.frozen(t)
+	}
 	w.handled(nil, Stopped, 0, err)
 }
 
-// freeze holds t's lane for good: there is no dead letter to take it. mu is held.
-func (f *Flow) freeze(t *task) {
-	t.state = frozen
+// frozen tells that t's record holds its lane for good.
+func (f *Flow) frozen(t *task) {
 	f.opts.Logger.Error("record failed for good and holds its item: configure a dead letter", recordAttrs(t)...)
 }
 
@@ -112,6 +116,7 @@ func (w *worker) free(g *gate) bool {
 	if t == nil {
 		t = f.addTask(e, g)
 	}
+	f.keep(e)
 	if err != nil {
 		w.parkFailed(t, err)
 		return false

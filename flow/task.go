@@ -62,8 +62,7 @@ func (t *task) note(err error, now time.Time) {
 	t.failure.Last, t.failure.LastAt = err, now
 }
 
-// addTask gives e a task for the route of g. The record is copied out of its
-// page first: it may stay for long, and would pin its neighbours.
+// addTask gives e a task for the route of g.
 func (f *Flow) addTask(e *entry, g *gate) *task {
 	t := &task{flow: f, e: e, gate: g}
 	maxAge := f.opts.MaxAge
@@ -77,17 +76,24 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 	if maxAge > 0 && f.opts.DeadLetter != nil {
 		t.expires = e.born().Add(maxAge)
 	}
-	rec := e.rec
-	if !e.cloned {
-		rec = rec.Clone()
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e.rec, e.cloned = rec, true
 	e.tasks = append(e.tasks, t)
 	e.open++
 	f.held[e] = struct{}{}
 	return t
+}
+
+// keep copies a record that may stay for long out of its page, which it would
+// pin as a whole.
+func (f *Flow) keep(e *entry) {
+	if e.cloned {
+		return
+	}
+	rec := e.rec.Clone()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e.rec, e.cloned = rec, true
 }
 
 // born is the time from which a record's age counts. Only a live record is
@@ -144,7 +150,7 @@ func (f *Flow) startPermitted(t *task, p permit) bool {
 	}
 	e.waits = false
 	if f.running >= f.opts.Concurrency {
-		f.lanes.readyFirst(e)
+		f.lanes.ready(e)
 		return false
 	}
 	t.permitted, t.permit, t.ticket = true, p, 0

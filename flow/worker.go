@@ -223,6 +223,7 @@ func (w *worker) crashed(err error) {
 	case asking:
 		if w.t == nil {
 			w.t = w.flow.addTask(w.e, w.g)
+			w.flow.keep(w.e)
 		}
 		w.parkFailed(w.t, err)
 	case handling:

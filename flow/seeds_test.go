@@ -1,0 +1,329 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+)
+
+var (
+	seeds = flag.Int("seeds", defaultSeeds, "random histories that TestSeeds runs")
+	seed1 = flag.Uint64("seed", 0, "the first of them")
+)
+
+// TestSeeds runs random histories against an oracle that knows, record by
+// record and route by route, what happened. Batches linger for ever, so that
+// a lost wake-up is a deadlock, which synctest reports, as it does goroutines
+// that are left at the end.
+func TestSeeds(t *testing.T) {
+	for seed := *seed1; seed < *seed1+uint64(*seeds); seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			defer func() {
+				if p := recover(); p != nil {
+					panic(fmt.Sprintf("seed %d: %v", seed, p))
+				}
+			}()
+			newHistory(t, seed).run()
+		})
+		if t.Failed() {
+			t.Fatalf("run it alone with -seed=%d -seeds=1", seed)
+		}
+	}
+}
+
+// history is what a run is made of.
+type history struct {
+	*oracle
+	recs    []sluice.Record
+	table   *table
+	flow    *Flow
+	sinks   []*batch.Batcher[int] // none: handlers use none
+	forever bool                  // some handlers never stop failing
+	cut     time.Duration         // Open's ctx ends then; 0: it does not
+	grace   time.Duration         // of Close
+}
+
+func newHistory(t *testing.T, seed uint64) *history {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	chance := func(percent int) bool { return rng.IntN(100) < percent }
+	pick := func(ns ...int) int { return ns[rng.IntN(len(ns))] }
+	h := &history{oracle: newOracle(t, seed, rng), grace: 1000 * time.Hour}
+
+	h.o = Options{
+		Concurrency: pick(1, 2, 4, 64),
+		Window:      pick(1, 3, 10, 100, 4096),
+		MaxAhead:    pick(1, 5, 50, 0),
+		Logger:      quiet,
+		StuckAfter:  time.Duration(pick(1, 60)) * time.Second,
+	}
+	if chance(20) {
+		h.o.WindowBytes = int64(pick(50, 150, 1000))
+	}
+	if chance(15) {
+		h.o.Order = ByShard
+	}
+	if chance(30) {
+		h.o.Policy = Stop
+	}
+	if chance(75) {
+		h.o.DeadLetter = deadLetters{h.oracle}
+		h.o.ParkItem = chance(30)
+	}
+	if chance(20) {
+		h.cut = time.Duration(1+rng.IntN(500)) * time.Millisecond
+	}
+	if chance(20) {
+		h.grace = time.Duration(rng.IntN(300)) * time.Millisecond
+	}
+	if h.forever = chance(10); h.forever {
+		h.grace = min(h.grace, time.Hour)
+	}
+	if chance(60) {
+		for range 2 {
+			h.sinks = append(h.sinks, batch.New(h.commit, nil, batch.Options{
+				MaxItems: 1 + rng.IntN(10), InFlight: 1 + rng.IntN(3), Linger: -1,
+			}))
+		}
+	}
+
+	if chance(50) {
+		h.o.Hooks.Handled = h.hooked
+	}
+	if h.o.ParkItem && chance(50) {
+		h.o.DeadLetter = holder{deadLetters{h.oracle}}
+	}
+	if chance(20) {
+		h.downUntil = time.Now().Add(time.Duration(1+rng.IntN(3)) * time.Minute)
+	}
+
+	h.table = &table{pick: h.match}
+	for i := range 1 + rng.IntN(3) {
+		r := &sluice.Route{Name: string(rune('a' + i)), Index: i, Handler: h.handler(i, 0)}
+		if chance(20) {
+			r.Concurrency = 1 + rng.IntN(3)
+		}
+		if chance(20) {
+			r.Rate, r.Burst = float64(pick(10, 1000)), pick(0, 5)
+		}
+		if chance(20) {
+			r.Timeout = time.Duration(1+rng.IntN(100)) * time.Millisecond
+		}
+		if chance(20) {
+			r.Attempts = 1 + rng.IntN(3)
+		}
+		h.table.routes = append(h.table.routes, r)
+	}
+	h.routes = h.table.routes
+	h.active = make([]int, len(h.routes))
+
+	items := 1 + rng.IntN(20)
+	for i := range 1 + rng.IntN(120) {
+		f := &fate{item: fmt.Sprint("item", rng.IntN(items)), routes: make([]routeFate, len(h.routes)), match: fits}
+		r := rec(f.item, i+1)
+		switch x := rng.IntN(60); x {
+		case 0:
+			r = *sluice.DecodeRecord([]byte(`{"nonsense":`))
+			f.item, f.match = fmt.Sprint("unknown", i), undecodable
+		case 1, 2, 3:
+			f.match = match(x)
+		default:
+			for k := range h.routes {
+				f.routes[k].takes = chance(80)
+			}
+		}
+		if h.o.Order == ByShard {
+			f.lane = "shard"
+		} else {
+			f.lane = f.item
+		}
+		r.EventID = strconv.Itoa(i)
+		h.recs = append(h.recs, r)
+		h.fates = append(h.fates, f)
+	}
+	return h
+}
+
+func (h *history) run() {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	defer cancel()
+	if h.cut > 0 {
+		time.AfterFunc(h.cut, cancel)
+	}
+	f := Open(ctx, h.table, h.o)
+	h.flow, h.settled = f, f.Settled
+	watching := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-f.Changed():
+				h.checkWatermark()
+				f.Held()
+			case <-watching:
+				return
+			}
+		}
+	}()
+
+	submitCtx, cancelSubmit := context.WithTimeout(h.t.Context(), min(h.grace, time.Hour))
+	defer cancelSubmit()
+	submitted := uint64(0)
+	for rest := h.recs; len(rest) > 0; {
+		n := 1 + h.intn(len(rest))
+		last, err := f.Submit(submitCtx, rest[:n]...)
+		if err == nil && last != submitted+uint64(n) {
+			h.errorf("Submit = %d after %d and %d more", last, submitted, n)
+		}
+		submitted = last
+		if err != nil {
+			break
+		}
+		rest = rest[n:]
+		if h.intn(3) == 0 {
+			time.Sleep(time.Duration(h.intn(100)) * time.Millisecond)
+		}
+	}
+	closeCtx, cancelClose := context.WithTimeout(h.t.Context(), h.grace)
+	defer cancelClose()
+	settled, err := f.Close(closeCtx)
+	cancelled := closeCtx.Err() != nil
+	close(watching)
+
+	left := false
+	select {
+	case <-f.Idle():
+	default:
+		left = true
+		if !cancelled {
+			h.errorf("handlers run after Close")
+		}
+	}
+	h.closed(settled, submitted, err, left)
+	f.Held()
+	mustFinish := h.o.Policy == Park && h.o.DeadLetter != nil && h.cut == 0 && h.grace > time.Hour && !h.forever
+	if mustFinish && settled != uint64(len(h.recs)) {
+		h.errorf("Close = %d, %v: want all of %d", settled, err, len(h.recs))
+	}
+	if _, err := f.Submit(h.t.Context(), rec("late", 1)); err == nil {
+		h.errorf("a closed flow takes records")
+	}
+	<-f.Idle()
+	time.Sleep(time.Hour) // goroutines that handlers left behind
+	synctest.Wait()
+	if now := f.Settled(); now != settled {
+		h.errorf("the watermark went on after Close, from %d to %d", settled, now)
+	}
+	h.checkEmpty()
+	if h.o.Hooks.Handled != nil && !left {
+		h.checkHooks()
+	}
+}
+
+// checkEmpty finds what a flow has not given back.
+func (h *history) checkEmpty() {
+	f := h.flow
+	if f.running != 0 || f.busy != 0 || len(f.all) != 0 || len(f.free) != 0 {
+		h.errorf("running %d, busy %d, workers %d, free %d after the end", f.running, f.busy, len(f.all), len(f.free))
+	}
+	if f.scope.Enter(1); f.scope.Idle() {
+		h.errorf("the scope was left too often")
+	}
+	if f.scope.Leave(1); !f.scope.Idle() {
+		h.errorf("the scope was not left")
+	}
+	for _, g := range f.group.gates {
+		if g.running != 0 || g.first != nil || g.last != nil {
+			h.errorf("gate of %s: running %d, queue %v", g.route.Name, g.running, g.first)
+		}
+	}
+}
+
+var errTest = errors.New("failed")
+
+// handler does something at random; rest is how often it replaced itself.
+func (h *history) handler(route, rest int) sluice.Handler {
+	return func(ctx context.Context, r *sluice.Record) (err error) {
+		n, call := h.enter(r, route, rest)
+		returned := false
+		defer func() { h.leave(n, route, err, returned) }()
+		result := func(e error) error { returned = true; return e }
+
+		if route == 0 && time.Now().Before(h.downUntil) {
+			return result(errTest)
+		}
+		how := h.intn(24)
+		if fails := h.intn(8); call > fails && !h.forever || h.forever && n%7 != 0 && call > fails {
+			how = 20 // enough
+		}
+		switch how {
+		case 0:
+			panic("at the disco")
+		case 1:
+			runtime.Goexit()
+		case 2, 3, 4:
+			return result(errTest)
+		case 5:
+			return result(sluice.RetryAfter(time.Duration(h.intn(1000))*time.Millisecond, errTest))
+		case 6:
+			return result(sluice.Permanent(errTest))
+		case 7:
+			return result(fmt.Errorf("wrapped: %w", sluice.Skip("no need")))
+		case 8:
+			return result(&sluice.Remaining{Rest: h.handler(route, rest+1), Err: errors.Join(errTest, sluice.Skip("not all"))})
+		case 9: // obeys
+			select {
+			case <-time.After(time.Duration(h.intn(1000)) * time.Millisecond):
+			case <-ctx.Done():
+				return result(ctx.Err())
+			}
+		case 10, 11: // does not
+			time.Sleep(time.Duration(h.intn(200)) * time.Millisecond)
+		case 12:
+			if h.intn(10) == 0 {
+				time.Sleep(20 * time.Second)
+			}
+		}
+		if h.sinks == nil {
+			return result(nil)
+		}
+		for range h.intn(3) {
+			c, cancel := ctx, context.CancelFunc(func() {})
+			if h.intn(5) == 0 {
+				c, cancel = context.WithTimeout(ctx, time.Duration(h.intn(50))*time.Millisecond)
+			}
+			err := h.sinks[h.intn(2)].Do(c, n)
+			cancel()
+			if err != nil {
+				return result(err)
+			}
+		}
+		if h.intn(20) == 0 { // a goroutine that uses the context after the return
+			go h.sinks[0].Do(ctx, n)
+		}
+		return result(nil)
+	}
+}
+
+func (h *history) commit(ctx context.Context, items []int) []error {
+	time.Sleep(time.Duration(h.intn(20)) * time.Millisecond)
+	switch h.intn(20) {
+	case 0:
+		panic("commit")
+	case 1:
+		runtime.Goexit()
+	case 2, 3:
+		errs := make([]error, len(items))
+		errs[h.intn(len(items))] = errTest
+		return errs
+	}
+	return nil
+}
