@@ -42,7 +42,9 @@ var rules = []rule{
 	// What hangs on it. Router, sources, sinks and handlers never import each
 	// other; an application brings them together.
 	{pkgs: "sdkitem", ours: []string{"item", "internal/jsonscan"}},
+	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/streamsapi"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
+	{pkgs: "internal/streamsapi"},
 	{pkgs: "state/...", ours: nil},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	{pkgs: "deadletter/...", ours: []string{".", "state"}},

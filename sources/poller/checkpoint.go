@@ -1,0 +1,180 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// holding is a shard that this poller owns.
+type holding struct {
+	lease    state.Lease
+	position func() state.Position // what may be stored now
+	observe  func()                // called each round
+	lost     func()                // the lease is another's; called once
+
+	// Under the checkpointer's lock.
+	stored  state.Position
+	waiters []chan error
+}
+
+// checkpointer stores the positions of all shards that are held, in one call.
+type checkpointer struct {
+	store   state.Store
+	every   time.Duration
+	timeout time.Duration
+	done    func(shards int, took time.Duration, err error)
+
+	mu   sync.Mutex
+	held map[*holding]struct{}
+	kick chan struct{} // has room for one
+}
+
+func newCheckpointer(o Options, done func(int, time.Duration, error)) *checkpointer {
+	return &checkpointer{store: o.Store, every: o.CheckpointEvery, timeout: o.CallTimeout, done: done,
+		held: make(map[*holding]struct{}), kick: make(chan struct{}, 1)}
+}
+
+// run stores positions until ctx ends.
+func (c *checkpointer) run(ctx context.Context) {
+	tick := time.NewTicker(c.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.kick:
+		case <-ctx.Done():
+			return
+		}
+		c.round(ctx)
+	}
+}
+
+func (c *checkpointer) hold(h *holding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held[h] = struct{}{}
+}
+
+func (c *checkpointer) drop(h *holding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, h)
+}
+
+// check drops the holdings that the store shows under a later epoch. It finds
+// a lost lease whose position does not move; every other is found by storing.
+func (c *checkpointer) check(stream state.Stream, stored []state.Shard) {
+	epochs := make(map[string]uint64, len(stored))
+	for _, sh := range stored {
+		epochs[sh.ID] = sh.Epoch
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h := range c.held {
+		if h.lease.Stream == stream && epochs[h.lease.ShardID] > h.lease.Epoch {
+			delete(c.held, h)
+			h.lost()
+		}
+	}
+}
+
+// flush returns when h's present position is stored, trying again until ctx
+// ends, or with state.ErrLeaseLost. Concurrent calls share writes.
+func (c *checkpointer) flush(ctx context.Context, h *holding) error {
+	var b backoff
+	for {
+		done := make(chan error, 1)
+		c.mu.Lock()
+		if _, ok := c.held[h]; !ok {
+			c.mu.Unlock()
+			return state.ErrLeaseLost
+		}
+		h.waiters = append(h.waiters, done)
+		c.mu.Unlock()
+		select {
+		case c.kick <- struct{}{}:
+		default:
+		}
+		var err error
+		select {
+		case err = <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err == nil || errors.Is(err, state.ErrLeaseLost) {
+			return err
+		}
+		if sleep(ctx, b.next(transient)) != nil {
+			return err
+		}
+	}
+}
+
+// write is one position on its way to the store.
+type write struct {
+	holding *holding
+	waiters []chan error
+	stored  state.Position
+}
+
+// round stores every position that has moved.
+func (c *checkpointer) round(ctx context.Context) {
+	var writes []write
+	c.mu.Lock()
+	for h := range c.held {
+		writes = append(writes, write{h, h.waiters, h.stored})
+		h.waiters = nil
+	}
+	c.mu.Unlock()
+
+	moved := writes[:0]
+	var cs []state.Checkpoint
+	for _, w := range writes {
+		w.holding.observe()
+		pos := w.holding.position()
+		if pos == w.stored {
+			answer(w.waiters, nil)
+			continue
+		}
+		moved = append(moved, w)
+		cs = append(cs, state.Checkpoint{Lease: w.holding.lease, Position: pos})
+	}
+	if len(cs) == 0 {
+		c.done(0, 0, nil)
+		return
+	}
+	start := time.Now()
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+	errs := c.store.Checkpoint(call, cs)
+	cancel()
+	var first error
+	for i, w := range moved {
+		var err error
+		if errs != nil {
+			err = errs[i]
+		}
+		switch {
+		case err == nil:
+			c.mu.Lock()
+			w.holding.stored = cs[i].Position
+			c.mu.Unlock()
+		case errors.Is(err, state.ErrLeaseLost):
+			c.drop(w.holding)
+			w.holding.lost()
+		case first == nil:
+			first = err
+		}
+		answer(w.waiters, err)
+	}
+	c.done(len(cs), time.Since(start), first)
+}
+
+func answer(waiters []chan error, err error) {
+	for _, w := range waiters {
+		w <- err
+	}
+}

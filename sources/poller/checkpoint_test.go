@@ -1,0 +1,245 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
+)
+
+// F032, F047: the position follows the watermark, not the last success.
+func TestPositionNeverPassesWhatIsUnsettled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "x", "slow", "y", "z")
+		release := make(chan struct{})
+		var got sink
+		r := start(t, s, func(ctx context.Context, rec *sluice.Record) error {
+			if short(rec) == "a/2" {
+				<-release
+			}
+			return got.handle(ctx, rec)
+		}, testOptions(store, "orders"))
+		pass(5 * time.Second)
+		if n := len(strings.Fields(got.all())); n != 3 {
+			t.Errorf("handled %s, want the three others", got.all())
+		}
+		want(t, "position", stored(t, store, "orders"), "a@1")
+		close(release)
+		pass(2 * time.Second)
+		want(t, "position", stored(t, store, "orders"), "a@4")
+		r.mustEnd()
+	})
+}
+
+// F050, F051, F052: on shutdown what runs is finished, nothing new is begun
+// after Grace, the position is exact, and the shard is free at once.
+func TestGrace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "x", "stuck", "slow", "x")
+		never := make(chan struct{})
+		var got sink
+		o := testOptions(store, "orders")
+		o.Grace = 10 * time.Second
+		r := start(t, s, func(ctx context.Context, rec *sluice.Record) error {
+			switch short(rec) {
+			case "a/2":
+				<-never // whatever its context says
+			case "a/3":
+				time.Sleep(5 * time.Second)
+			}
+			return got.handle(ctx, rec)
+		}, o)
+		pass(time.Second)
+		began := time.Now()
+		r.mustEnd()
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("Run took %v of a Grace of 10 s", d)
+		}
+		if !strings.Contains(got.all(), "a/3") {
+			t.Errorf("handled %s: what ran was not waited for", got.all())
+		}
+		want(t, "position", stored(t, store, "orders"), "a@1")
+		shards, _ := store.Shards(t.Context(), state.Stream{Application: "sluice", ARN: stubARN("orders")})
+		want(t, "owner", shards[0].Owner, "")
+		close(never)
+	})
+}
+
+// spy is a store that can be told to fail, and counts.
+type spy struct {
+	state.Store
+	fail  atomic.Bool
+	calls atomic.Int64
+	most  atomic.Int64 // checkpoints in one call
+}
+
+var errDisk = errors.New("disk full")
+
+func (s *spy) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
+	s.calls.Add(1)
+	s.most.Store(max(s.most.Load(), int64(len(cs))))
+	if s.fail.Load() {
+		errs := make([]error, len(cs))
+		for i := range errs {
+			errs[i] = errDisk
+		}
+		return errs
+	}
+	return s.Store.Checkpoint(ctx, cs)
+}
+
+// F042, F046: a store that fails costs nothing but readiness, and a shard is
+// not finished before that is stored.
+func TestStoreFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), &spy{Store: state.NewMemory()}
+		a, b := &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a"}
+		s.table("orders", a, b)
+		s.put(a, "k")
+		s.put(b, "k")
+		store.fail.Store(true)
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Minute)
+		want(t, "handled while the store fails", got.all(), "a/1")
+		if reasons := strings.Join(r.p.Health().Reasons, "\n"); !strings.Contains(reasons, "disk full") {
+			t.Errorf("reasons: %s", reasons)
+		}
+		store.fail.Store(false)
+		pass(time.Minute)
+		want(t, "handled", got.all(), "a/1 b/1")
+		if !r.ready() {
+			t.Errorf("not ready: %v", r.p.Health().Reasons)
+		}
+		store.fail.Store(true)
+		s.put(b, "k")
+		pass(time.Second)
+		if err := r.end(); !errors.Is(err, errDisk) && !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v, want that the last position was not stored", err)
+		}
+	})
+}
+
+// One call for all shards; none while nothing moves.
+func TestCheckpointsShareACall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), &spy{Store: state.NewMemory()}
+		var shards []*stubShard
+		for i := range 20 {
+			shards = append(shards, &stubShard{id: fmt.Sprintf("s%02d", i)})
+			s.put(shards[i], "k")
+		}
+		s.table("orders", shards...)
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(10 * time.Second)
+		if n, most := store.calls.Load(), store.most.Load(); n != 1 || most != 20 {
+			t.Errorf("%d calls, at most %d positions in one; want one of 20", n, most)
+		}
+		r.mustEnd()
+	})
+}
+
+// F035, F036, F043: who lost the lease stops and stores nothing more, also
+// when its position stands still.
+func TestLeaseLost(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		notice  time.Duration
+		handled string
+	}{
+		{"noticed when storing", 3 * time.Second, "a/1 a/2"},
+		{"noticed by a listing", 58500 * time.Millisecond, "a/1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s, store := newStub(), state.NewMemory()
+				a := &stubShard{id: "a"}
+				s.table("orders", a)
+				s.put(a, "x")
+				var thief atomic.Bool
+				thief.Store(true)
+				var cancelled atomic.Bool
+				var got sink
+				r := start(t, s, func(ctx context.Context, rec *sluice.Record) error {
+					if thief.Load() && rec.Sequence != stubBase+"1" && !strings.HasSuffix(c.handled, short(rec)) {
+						<-ctx.Done()
+						cancelled.Store(true)
+						return ctx.Err()
+					}
+					return got.handle(ctx, rec)
+				}, testOptions(store, "orders"))
+				pass(2 * time.Second)
+				stream := state.Stream{Application: "sluice", ARN: stubARN("orders")}
+				mine, _ := store.Shards(t.Context(), stream)
+				if err := store.Release(t.Context(), state.Lease{Stream: stream, ShardID: "a", Owner: mine[0].Owner, Epoch: mine[0].Epoch}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := store.Claim(t.Context(), stream, "a", "", "thief"); err != nil {
+					t.Fatal(err)
+				}
+				s.put(a, "j", "k")
+				pass(c.notice)
+				if !cancelled.Load() {
+					t.Fatal("the handler's context was not cancelled")
+				}
+				want(t, "handled", got.all(), c.handled)
+				want(t, "position", stored(t, store, "orders"), "a@1")
+				thief.Store(false)
+				pass(30 * time.Second) // it shows no sign of life
+				r.mustEnd()
+				want(t, "position at the end", stored(t, store, "orders"), "a@3")
+				want(t, "events at the end", r.log(), "started a, lease lost a, started a, stopped a")
+			})
+		})
+	}
+}
+
+// F049: a panic outside the handlers ends one shard, visibly, and it is begun
+// again.
+func TestPanicIsOneShards(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a, b := &stubShard{id: "a"}, &stubShard{id: "b"}
+		s.table("orders", a, b)
+		s.put(a, "k")
+		s.put(b, "k")
+		var panicked atomic.Bool
+		var got sink
+		p, err := New(s.config(), matcher(got.handle), func() Options {
+			o := testOptions(store, "orders")
+			o.Hooks.Polled = func(p Poll) {
+				if p.Shard.ID == "a" && !panicked.Swap(true) {
+					panic("hook")
+				}
+			}
+			return o
+		}())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx) }()
+		pass(time.Second)
+		want(t, "handled", got.all(), "b/1")
+		pass(10 * time.Second)
+		want(t, "handled later", got.all(), "b/1 a/1")
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package poller
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/smithy-go/middleware"
+	"golang.org/x/time/rate"
+)
+
+// describeRate is how many DescribeStream calls a second one stream gets; the
+// service allows 10 and others may be asking too.
+const describeRate = 5
+
+// listing is what DescribeStream says about a stream.
+type listing struct {
+	table  string
+	view   string
+	status types.StreamStatus
+	shards []listed
+	pages  int
+	date   time.Time // of the last answer, by the service's clock; else by ours
+}
+
+// describer is the part of the service that discovery needs.
+type describer interface {
+	DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
+}
+
+// discovery lists the shards of one stream.
+type discovery struct {
+	api     describer
+	arn     string
+	timeout time.Duration
+	limiter *rate.Limiter
+	failed  func(action string, err error, k kind, retryIn time.Duration)
+}
+
+func newDiscovery(api describer, arn string, timeout time.Duration) *discovery {
+	return &discovery{api: api, arn: arn, timeout: timeout, limiter: rate.NewLimiter(describeRate, describeRate)}
+}
+
+// list lists all shards. A page that fails is asked for again, so that a long
+// listing is never begun anew; only a stream that does not exist and the end
+// of ctx are errors.
+func (d *discovery) list(ctx context.Context) (listing, error) {
+	return d.pages(ctx, nil)
+}
+
+// children lists the children of a closed shard.
+func (d *discovery) children(ctx context.Context, id string) (listing, error) {
+	return d.pages(ctx, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &id})
+}
+
+func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter) (listing, error) {
+	var l listing
+	from := ""
+	asked := map[string]bool{"": true}
+	for {
+		out, err := d.page(ctx, from, filter)
+		if err != nil {
+			return l, err
+		}
+		l.add(out)
+		from = aws.ToString(out.StreamDescription.LastEvaluatedShardId)
+		if asked[from] { // empty, or the service goes round in circles
+			return l, nil
+		}
+		asked[from] = true
+	}
+}
+
+// page asks for one page until it is there.
+func (d *discovery) page(ctx context.Context, from string, filter *types.ShardFilter) (*dynamodbstreams.DescribeStreamOutput, error) {
+	var b backoff
+	for {
+		out, err := d.try(ctx, from, filter)
+		if err == nil {
+			return out, nil
+		}
+		k := classify(err)
+		if ctx.Err() != nil || k == notFound || d.failed == nil {
+			return nil, err
+		}
+		wait := b.next(k)
+		d.failed("dynamodb:DescribeStream", err, k, wait)
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (d *discovery) try(ctx context.Context, from string, filter *types.ShardFilter) (*dynamodbstreams.DescribeStreamOutput, error) {
+	if err := d.limiter.Wait(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &d.arn, ShardFilter: filter}
+	if from != "" {
+		in.ExclusiveStartShardId = &from
+	}
+	return d.api.DescribeStream(ctx, in)
+}
+
+func (l *listing) add(out *dynamodbstreams.DescribeStreamOutput) {
+	s := out.StreamDescription
+	l.table, l.view, l.status = aws.ToString(s.TableName), string(s.StreamViewType), s.StreamStatus
+	l.pages++
+	for _, sh := range s.Shards {
+		r := sh.SequenceNumberRange
+		l.shards = append(l.shards, listed{
+			id:     aws.ToString(sh.ShardId),
+			parent: aws.ToString(sh.ParentShardId),
+			closed: r != nil && aws.ToString(r.EndingSequenceNumber) != "",
+		})
+	}
+	l.date = serviceTime(out.ResultMetadata)
+}
+
+// serviceTime is the time by the service's clock, in an answer's Date header.
+func serviceTime(md middleware.Metadata) time.Time {
+	if t, ok := awsmiddleware.GetServerTime(md); ok {
+		return t
+	}
+	return time.Now()
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

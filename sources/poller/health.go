@@ -1,0 +1,178 @@
+package poller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/flow"
+)
+
+// Health says whether the poller does what it is there for.
+type Health struct {
+	Ready   bool
+	Reasons []string // why it is not; empty when it is
+}
+
+// Status is one shard being read.
+type Status struct {
+	Shard     Shard
+	Position  string        // sequence number of the last settled record, or empty
+	Lag       time.Duration // age of the oldest record not settled; about 0 on an idle shard
+	Unsettled uint64        // records in the flow
+	LastPoll  time.Time     // the last good one
+	Err       error         // of the last poll
+}
+
+// HeldItem is an item whose lane waits, and its shard.
+type HeldItem struct {
+	Shard Shard
+	flow.Held
+}
+
+// Health returns the poller's readiness: all streams are listed, every shard
+// is polled and its watermark moves, positions can be stored, no route is in
+// an outage, and no gap waits to be acknowledged.
+func (p *Poller) Health() Health {
+	reasons := p.health.reasons()
+	for _, s := range p.health.streams() {
+		if t := s.trouble(p.o.StaleAfter); t != "" {
+			reasons = append(reasons, t)
+		}
+	}
+	for _, g := range p.gauges.all() {
+		if t := g.trouble(p.o.StaleAfter, p.o.StallAfter); t != "" {
+			reasons = append(reasons, t)
+		}
+	}
+	for _, o := range p.o.Flow.Group.Outages() {
+		reasons = append(reasons, fmt.Sprintf("route %q fails for every record since %s: %v", o.Route, o.Since.Format(time.RFC3339), o.Err))
+	}
+	return Health{Ready: len(reasons) == 0, Reasons: reasons}
+}
+
+// Lag returns the largest lag of the shards being read.
+func (p *Poller) Lag() time.Duration {
+	var lag time.Duration
+	for _, g := range p.gauges.all() {
+		g.observe()
+		lag = max(lag, g.lag())
+	}
+	return lag
+}
+
+// Shards lists the shards being read, ordered by table and id.
+func (p *Poller) Shards() []Status {
+	var all []Status
+	for _, g := range p.gauges.all() {
+		all = append(all, g.status())
+	}
+	return all
+}
+
+// Held lists the items that wait for a retry or a stuck handler, the oldest
+// first.
+func (p *Poller) Held() []HeldItem {
+	var all []HeldItem
+	for _, g := range p.gauges.all() {
+		for _, h := range g.flow.Held() {
+			all = append(all, HeldItem{g.shard, h})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b HeldItem) int { return int(b.Age - a.Age) })
+	return all
+}
+
+// Gaps lists the gaps found since the start that were not acknowledged.
+func (p *Poller) Gaps() []Gap {
+	p.health.mu.Lock()
+	defer p.health.mu.Unlock()
+	return slices.Clone(p.health.gaps)
+}
+
+// AcknowledgeGaps says that somebody has seen the gaps found so far; they no
+// longer make the poller unready.
+func (p *Poller) AcknowledgeGaps() {
+	p.health.mu.Lock()
+	defer p.health.mu.Unlock()
+	p.health.gaps = nil
+}
+
+// health is what concerns the poller as a whole.
+type health struct {
+	mu     sync.Mutex
+	open   []*stream // nil before the start and after the end
+	stores map[string]trouble
+	gaps   []Gap
+	halts  []Shard
+}
+
+type trouble struct {
+	err   error
+	since time.Time
+}
+
+func (h *health) begin(streams []*stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = streams
+}
+
+func (h *health) streams() []*stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open
+}
+
+// store notes how a kind of call to the store ended.
+func (h *health) store(call string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		delete(h.stores, call)
+		return
+	}
+	t := h.stores[call]
+	if t.err == nil {
+		t.since = time.Now()
+	}
+	t.err = err
+	if h.stores == nil {
+		h.stores = make(map[string]trouble)
+	}
+	h.stores[call] = t
+}
+
+func (h *health) gap(g Gap) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gaps = append(h.gaps, g)
+}
+
+func (h *health) halt(s Shard) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.halts = append(h.halts, s)
+}
+
+func (h *health) reasons() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var reasons []string
+	if h.open == nil {
+		reasons = append(reasons, "not reading: the streams are not open")
+	}
+	for _, call := range slices.Sorted(maps.Keys(h.stores)) {
+		t := h.stores[call]
+		reasons = append(reasons, fmt.Sprintf("state store: %s fails since %s: %v", call, t.since.Format(time.RFC3339), t.err))
+	}
+	for _, s := range h.halts {
+		reasons = append(reasons, fmt.Sprintf("table %s shard %s: halted at a gap", s.Table, s.ID))
+	}
+	for _, g := range h.gaps {
+		reasons = append(reasons, fmt.Sprintf("table %s shard %s: records after %q were trimmed unread; acknowledge the gap", g.Shard.Table, g.Shard.ID, g.After))
+	}
+	return reasons
+}

@@ -1,0 +1,162 @@
+package poller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
+)
+
+// child, when set, is what this test binary does when it was started by itself.
+var child func()
+
+func TestMain(m *testing.M) {
+	if child != nil && os.Getenv(childEnv) != "" {
+		child()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const childEnv = "SLUICE_POLLER_TEST_CHILD"
+
+// one is a Matcher of one route that takes every record.
+type one struct{ route *sluice.Route }
+
+func (o one) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Route, error) {
+	return append(dst, o.route), nil
+}
+func (o one) Routes() []*sluice.Route { return []*sluice.Route{o.route} }
+
+func matcher(h sluice.Handler) one { return one{&sluice.Route{Name: "test", Handler: h}} }
+
+// sink notes what was handled, as "shard/number".
+type sink struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func short(rec *sluice.Record) string {
+	return rec.ShardID + "/" + strings.TrimPrefix(string(rec.Sequence), stubBase)
+}
+
+func (s *sink) handle(_ context.Context, rec *sluice.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got = append(s.got, short(rec))
+	return nil
+}
+
+func (s *sink) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.got, " ")
+}
+
+// rig is one Poller on a stub within a bubble.
+type rig struct {
+	t    *testing.T
+	p    *Poller
+	stop context.CancelFunc
+	done chan error
+
+	mu     sync.Mutex
+	events []string // hooks, as "what shard …"
+}
+
+func testOptions(store state.Store, tables ...string) Options {
+	o := Options{Store: store, Start: TrimHorizon, Logger: slog.New(slog.DiscardHandler)}
+	for _, t := range tables {
+		o.Streams = append(o.Streams, Stream{Table: t})
+	}
+	return o
+}
+
+// start runs a Poller; the rig's hooks note what happens.
+func start(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
+	t.Helper()
+	r := &rig{t: t, done: make(chan error, 1)}
+	note := func(format string, args ...any) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.events = append(r.events, fmt.Sprintf(format, args...))
+	}
+	o.Hooks = Hooks{
+		ShardStarted: func(s Shard, after sluice.Sequence) { note("started %s", s.ID) },
+		ShardEnded:   func(s Shard, e End) { note("%s %s", e, s.ID) },
+		Dropped:      func(s Shard, n int) { note("dropped %s %d", s.ID, n) },
+		Gap:          func(g Gap) { note("gap %s %s", g.Shard.ID, strings.TrimPrefix(string(g.After), stubBase)) },
+	}
+	p, err := New(s.config(), matcher(h), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.p = p
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(t.Context())
+	go func() { r.done <- p.Run(ctx) }()
+	synctest.Wait()
+	return r
+}
+
+// end stops the Poller and returns what Run returned.
+func (r *rig) end() error {
+	r.t.Helper()
+	r.stop()
+	return <-r.done
+}
+
+func (r *rig) mustEnd() {
+	r.t.Helper()
+	if err := r.end(); err != nil {
+		r.t.Fatalf("Run: %v", err)
+	}
+}
+
+func (r *rig) log() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.events, ", ")
+}
+
+func (r *rig) ready() bool { return r.p.Health().Ready }
+
+func want(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
+	}
+}
+
+// stored returns the positions of a table's shards, as "id@number", finished
+// ones with a "!".
+func stored(t *testing.T, s state.Store, table string) string {
+	t.Helper()
+	shards, err := s.Shards(t.Context(), state.Stream{Application: "sluice", ARN: stubARN(table)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, sh := range shards {
+		p := sh.ID + "@" + strings.TrimPrefix(sh.Position.Sequence, stubBase)
+		if sh.Position.Finished {
+			p += "!"
+		}
+		out = append(out, p)
+	}
+	return strings.Join(out, " ")
+}
+
+func bubble(t *testing.T, f func(t *testing.T)) { t.Helper(); synctest.Test(t, f) }
+
+func pass(d time.Duration) { time.Sleep(d); synctest.Wait() }

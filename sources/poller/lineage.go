@@ -1,0 +1,179 @@
+package poller
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// confirmations is how many listings in a row must agree that a shard is not
+// there: pages of one listing can contradict each other.
+const confirmations = 2
+
+// listed is a shard as a listing shows it.
+type listed struct {
+	id, parent string
+	closed     bool
+}
+
+type phase uint8
+
+const (
+	waiting phase = iota
+	running
+	done   // settled to its end
+	halted // at a gap, for good
+)
+
+// node is one shard of the forest.
+type node struct {
+	listed
+	phase    phase
+	stored   bool      // the store knows it: it was begun before
+	awaiting bool      // ended here, and its children are to be listed
+	gone     bool      // the service denied it; a listing must say whether it is there
+	orphan   int       // listings that showed it without its parent
+	missing  int       // listings that did not show it
+	notYet   time.Time // not to be started before
+	latest   string    // iterator taken at a start at LATEST
+}
+
+// forest holds the lineage of a stream's shards and decides which may be read:
+// a child only when its parent is settled to its end. It is used by one
+// goroutine.
+type forest struct{ nodes map[string]*node }
+
+func newForest() *forest { return &forest{nodes: make(map[string]*node)} }
+
+func (f *forest) node(id string) *node {
+	n := f.nodes[id]
+	if n == nil {
+		n = &node{listed: listed{id: id}}
+		f.nodes[id] = n
+	}
+	return n
+}
+
+// remember merges what the store has. A shard that is stored but not listed
+// is tried all the same: the service says whether it is gone.
+func (f *forest) remember(shards []state.Shard) {
+	for _, sh := range shards {
+		n := f.nodes[sh.ID]
+		if n == nil && sh.Position.Finished {
+			continue // its children know it by being started
+		}
+		n = f.node(sh.ID)
+		n.stored = true
+		if n.parent == "" {
+			n.parent = sh.Parent
+		}
+		if sh.Position.Finished {
+			n.phase = done
+		}
+	}
+}
+
+// merge takes a listing and returns how many shards it had that were new. Only
+// a complete one says that a shard is missing.
+func (f *forest) merge(shards []listed, complete bool) (fresh int) {
+	in := make(map[string]bool, len(shards))
+	for _, l := range shards {
+		in[l.id] = true
+		n := f.nodes[l.id]
+		if n == nil {
+			n = f.node(l.id)
+			fresh++
+		}
+		n.closed = n.closed || l.closed
+		if l.parent != "" {
+			n.parent = l.parent
+		}
+		n.missing = 0
+	}
+	if !complete {
+		return fresh
+	}
+	for id, n := range f.nodes {
+		switch {
+		case in[id]:
+			n.gone = false
+		case n.phase == done && n.missing+1 >= confirmations:
+			delete(f.nodes, id) // trimmed and not needed
+			continue
+		default:
+			n.missing++
+		}
+		if n.phase == waiting && n.parent != "" && f.nodes[n.parent] == nil {
+			n.orphan++
+		}
+	}
+	return fresh
+}
+
+// blocked reports whether n must wait for its parent. A parent that nobody
+// knows was trimmed; to be sure, a second listing must miss it too, unless n
+// was begun before.
+func (f *forest) blocked(n *node) bool {
+	if n.parent == "" {
+		return false
+	}
+	if p := f.nodes[n.parent]; p != nil {
+		return p.phase != done
+	}
+	return !n.stored && n.orphan < confirmations
+}
+
+// ready returns the shards that may be started, the oldest first, and when the
+// next of those that must wait for a moment may be (zero: none).
+func (f *forest) ready(now time.Time) (start []*node, next time.Time) {
+	for _, n := range f.nodes {
+		if n.phase != waiting || n.gone && n.missing < confirmations || f.blocked(n) {
+			continue
+		}
+		if n.notYet.After(now) {
+			if next.IsZero() || n.notYet.Before(next) {
+				next = n.notYet
+			}
+			continue
+		}
+		start = append(start, n)
+	}
+	slices.SortFunc(start, func(a, b *node) int { return strings.Compare(a.id, b.id) })
+	return start, next
+}
+
+// unsure reports whether another listing should come soon: a shard waits for a
+// parent that may be trimmed, the service denied one, or one ended and its
+// children are not shown yet.
+func (f *forest) unsure() bool {
+	for n := range maps.Values(f.nodes) {
+		if n.awaiting {
+			if n.awaiting = f.childless(n.id); n.awaiting {
+				return true
+			}
+		}
+		if n.phase != waiting {
+			continue
+		}
+		if n.gone && n.missing < confirmations {
+			return true
+		}
+		if n.parent != "" && f.nodes[n.parent] == nil && f.blocked(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// childless reports whether no child of id is known.
+func (f *forest) childless(id string) bool {
+	for n := range maps.Values(f.nodes) {
+		if n.parent == id {
+			return false
+		}
+	}
+	return true
+}

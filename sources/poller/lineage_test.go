@@ -1,0 +1,142 @@
+package poller
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+func ids(nodes []*node) string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.id)
+	}
+	return fmt.Sprint(out)
+}
+
+func TestForest(t *testing.T) {
+	now := time.Now()
+	family := []listed{{"a", "", true}, {"b", "a", false}, {"c", "a", false}, {"d", "", false}}
+	for _, c := range []struct {
+		name  string
+		build func(f *forest)
+		ready string
+	}{
+		{"children wait for their parent (F008)", func(f *forest) { f.merge(family, true) }, "[a d]"},
+		{"children start when their parent is settled", func(f *forest) {
+			f.merge(family, true)
+			f.node("a").phase = done
+		}, "[b c d]"},
+		{"a parent listed after its child blocks it all the same (F010)", func(f *forest) {
+			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge(family, true)
+		}, "[a d]"},
+		{"a missing parent is looked for once more", func(f *forest) { f.merge([]listed{{"b", "a", false}}, true) }, "[]"},
+		{"a trimmed parent does not block (F009)", func(f *forest) {
+			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{"b", "a", false}}, true)
+		}, "[b]"},
+		{"a shard begun before does not wait for a trimmed parent", func(f *forest) {
+			f.merge([]listed{{"b", "a", false}}, true)
+			f.remember([]state.Shard{{ID: "b", Parent: "a"}})
+		}, "[b]"},
+		{"a stored parent that is not listed is read before its child", func(f *forest) {
+			f.merge([]listed{{"b", "a", false}}, true)
+			f.remember([]state.Shard{{ID: "a"}})
+		}, "[a]"},
+		{"a finished parent shown late is not begun again (F013)", func(f *forest) {
+			f.merge([]listed{{"b", "a", false}}, true)
+			f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}, {ID: "b"}})
+			f.merge(family, true)
+			f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}, {ID: "b"}})
+		}, "[b c d]"},
+		{"a denied shard waits for two listings", func(f *forest) {
+			f.merge(family, true)
+			f.node("a").gone, f.node("a").missing = true, 0
+			f.merge([]listed{{"b", "a", false}}, true)
+		}, "[d]"},
+		{"a denied shard that two listings miss is retired", func(f *forest) {
+			f.merge(family, true)
+			f.node("a").gone, f.node("a").missing = true, 0
+			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{"b", "a", false}}, true)
+		}, "[a d]"},
+		{"a denied shard that is listed is tried again", func(f *forest) {
+			f.merge(family, true)
+			f.node("a").gone = true
+			f.merge(family, true)
+		}, "[a d]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newForest()
+			c.build(f)
+			got, _ := f.ready(now)
+			want(t, "ready", ids(got), c.ready)
+		})
+	}
+}
+
+// Whatever the listings leave out and in whatever order they come, a shard
+// never runs beside one of its listed ancestors, and all are read in the end.
+func TestForestNeverRunsParentAndChild(t *testing.T) {
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		var all []listed
+		parents := map[string]string{}
+		for i := range 1 + rnd.IntN(20) {
+			l := listed{id: fmt.Sprintf("s%02d", i)}
+			if i > 0 && rnd.IntN(4) > 0 {
+				l.parent = fmt.Sprintf("s%02d", rnd.IntN(i))
+			}
+			all = append(all, l)
+			parents[l.id] = l.parent
+		}
+		f, active, finished := newForest(), map[string]bool{}, map[string]bool{}
+		for range 1000 {
+			rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			f.merge(all, true)
+			if rnd.IntN(2) == 0 {
+				f.merge(all[:rnd.IntN(len(all)+1)], false)
+			}
+			start, _ := f.ready(time.Now())
+			for _, n := range start {
+				for p := parents[n.id]; p != ""; p = parents[p] {
+					if !finished[p] {
+						t.Fatalf("seed %d: %s started before its ancestor %s was settled", seed, n.id, p)
+					}
+				}
+				if active[n.id] || finished[n.id] {
+					t.Fatalf("seed %d: %s started twice", seed, n.id)
+				}
+				n.phase, active[n.id] = running, true
+			}
+			for id := range active {
+				if rnd.IntN(2) == 0 {
+					f.node(id).phase, finished[id] = done, true
+					delete(active, id)
+				}
+			}
+			if len(finished) == len(all) {
+				break
+			}
+		}
+		if len(finished) != len(all) {
+			t.Fatalf("seed %d: %d of %d shards were read", seed, len(finished), len(all))
+		}
+	}
+}
+
+func TestForestForgetsWhatIsTrimmed(t *testing.T) {
+	f := newForest()
+	f.merge([]listed{{"a", "", true}, {"b", "a", false}}, true)
+	f.node("a").phase = done
+	for range confirmations {
+		f.merge([]listed{{"b", "a", false}}, true)
+	}
+	if f.nodes["a"] != nil {
+		t.Errorf("a trimmed, finished shard is still kept: %v", f.nodes)
+	}
+}

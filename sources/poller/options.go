@@ -1,0 +1,178 @@
+package poller
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/state"
+)
+
+// Where a stream's first reading begins.
+const (
+	TrimHorizon = "TRIM_HORIZON" // with the oldest record that the stream still has
+	Latest      = "LATEST"       // with what is written from now on
+)
+
+// Stream names one stream: by its table, whose latest stream is looked up at
+// the start, or by its ARN. Exactly one of the two is set.
+type Stream struct {
+	Table string
+	ARN   string
+}
+
+// String returns the name that was given.
+func (s Stream) String() string {
+	if s.ARN != "" {
+		return "stream " + s.ARN
+	}
+	return fmt.Sprintf("table %q", s.Table)
+}
+
+// GapPolicy says what a shard does when records were trimmed before they were
+// read.
+type GapPolicy uint8
+
+const (
+	// GoOn reports the gap and reads on with the oldest record there is.
+	// Standing still would lose more.
+	GoOn GapPolicy = iota
+	// Halt stops the shard where the gap begins. Its position stays.
+	Halt
+)
+
+// Options configure a Poller. Streams and Store are required; the zero value
+// of everything else is the default.
+type Options struct {
+	Application string   // separates applications that share a store (default "sluice")
+	Streams     []Stream // at least one
+	Store       state.Store
+
+	// Start is where a stream begins that has no stored position: TRIM_HORIZON
+	// or LATEST. Empty refuses to begin such a stream with a *NoStartError. A
+	// stored position always wins.
+	Start string
+	// StartName is how a user of the program gives Start, such as a flag; the
+	// *NoStartError says it (default "Options.Start").
+	StartName string
+
+	Flow  flow.Options // of every shard's flow; Policy must be flow.Park
+	Owner string       // of the leases; unique per process (default host name, process id and random digits)
+
+	// A shard is polled again at once while it has a backlog, every
+	// BusyInterval while it had a record in the last minute, and then slower
+	// and slower until every IdleInterval.
+	BusyInterval time.Duration // default 200 ms
+	IdleInterval time.Duration // default 1 s, never less than BusyInterval
+	Limit        int32         // records per GetRecords call, 1 to 1,000 (default: the service's 1,000)
+
+	DiscoverEvery   time.Duration // between listings of all shards; the end of a shard brings one forward (default 1 min)
+	CheckpointEvery time.Duration // between writes of all shards' positions (default 1 s)
+	HeartbeatEvery  time.Duration // between signs of life to the store (default 2 s)
+	CallTimeout     time.Duration // of one call to the service or the store (default 10 s)
+	StartTimeout    time.Duration // for the service to answer at the start (default 5 s)
+	Grace           time.Duration // from the cancelling of Run's context to its return (default 25 s)
+
+	Gaps       GapPolicy
+	StaleAfter time.Duration // a shard not polled for longer makes the poller unready (default 30 s)
+	StallAfter time.Duration // a watermark standing still for longer does too (default 5 min)
+
+	Hooks  Hooks
+	Logger *slog.Logger // default slog.Default()
+}
+
+func (o Options) withDefaults() Options {
+	set(&o.Application, "sluice")
+	set(&o.StartName, "Options.Start")
+	set(&o.BusyInterval, 200*time.Millisecond)
+	set(&o.IdleInterval, max(time.Second, o.BusyInterval))
+	set(&o.DiscoverEvery, time.Minute)
+	set(&o.CheckpointEvery, time.Second)
+	set(&o.HeartbeatEvery, 2*time.Second)
+	set(&o.CallTimeout, 10*time.Second)
+	set(&o.StartTimeout, 5*time.Second)
+	set(&o.Grace, 25*time.Second)
+	set(&o.StaleAfter, 30*time.Second)
+	set(&o.StallAfter, 5*time.Minute)
+	if o.Owner == "" {
+		host, _ := os.Hostname() // the rest of the name is unique without it
+		o.Owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:8])
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate looks at options that have their defaults.
+func (o Options) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("poller: "+format, args...)) }
+	if len(o.Streams) == 0 {
+		bad("Options.Streams is empty: name at least one table or stream ARN")
+	}
+	for i, s := range o.Streams {
+		switch {
+		case (s.Table == "") == (s.ARN == ""):
+			bad("Options.Streams[%d]: set either Table or ARN (Table is %q, ARN is %q)", i, s.Table, s.ARN)
+		case s.ARN != "" && tableOf(s.ARN) == "":
+			bad("Options.Streams[%d].ARN: %q is not a stream ARN: want arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE/stream/LABEL", i, s.ARN)
+		case slices.Contains(o.Streams[:i], s):
+			bad("Options.Streams[%d]: %v is named twice", i, s)
+		}
+	}
+	if o.Store == nil {
+		bad("Options.Store is nil: give the store that keeps the positions")
+	}
+	if o.Start != "" && o.Start != TrimHorizon && o.Start != Latest {
+		bad("%s is %q: want %s or %s", o.StartName, o.Start, TrimHorizon, Latest)
+	}
+	if o.Flow.Policy != flow.Park {
+		bad("Options.Flow.Policy is Stop, which is for Lambda: a shard would stand still for good; want Park")
+	}
+	if o.Limit < 0 || o.Limit > maxRecords {
+		bad("Options.Limit is %d: want 0 (the service's own limit) or 1 to %d", o.Limit, maxRecords)
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"BusyInterval", o.BusyInterval}, {"IdleInterval", o.IdleInterval}, {"DiscoverEvery", o.DiscoverEvery},
+		{"CheckpointEvery", o.CheckpointEvery}, {"HeartbeatEvery", o.HeartbeatEvery}, {"CallTimeout", o.CallTimeout},
+		{"StartTimeout", o.StartTimeout}, {"Grace", o.Grace}, {"StaleAfter", o.StaleAfter}, {"StallAfter", o.StallAfter},
+	} {
+		if d.value < 0 {
+			bad("Options.%s is %v: want more than 0, or 0 for the default", d.name, d.value)
+		}
+	}
+	if o.IdleInterval < o.BusyInterval {
+		bad("Options.IdleInterval is %v: want at least BusyInterval (%v)", o.IdleInterval, o.BusyInterval)
+	}
+	return errors.Join(errs...)
+}
+
+// tableOf returns the table of a stream ARN, or "".
+func tableOf(arn string) string {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) != 6 || parts[0] != "arn" {
+		return ""
+	}
+	res := strings.Split(parts[5], "/")
+	if len(res) != 4 || res[0] != "table" || res[2] != "stream" || res[3] == "" {
+		return ""
+	}
+	return res[1]
+}

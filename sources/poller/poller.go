@@ -1,0 +1,121 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/streamsapi"
+	"github.com/sluicehq/sluice/state"
+)
+
+// Poller reads streams and hands their records to the routes of a Matcher.
+type Poller struct {
+	cfg     aws.Config
+	matcher sluice.Matcher
+	o       Options
+
+	api         *streamsapi.Client
+	tables      *dynamodb.Client
+	checkpoints *checkpointer
+	gauges      gauges
+	health      health
+	ran         atomic.Bool
+}
+
+// New returns a Poller that calls the service by cfg. It makes no call; its
+// error says which option is wrong.
+func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, errors.New("poller: the matcher is nil: give a router")
+	}
+	if o.Flow.Group == nil {
+		o.Flow.Group = flow.NewGroup(m)
+	}
+	if o.Flow.Logger == nil {
+		o.Flow.Logger = o.Logger
+	}
+	p := &Poller{cfg: cfg, matcher: m, o: o,
+		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
+	p.checkpoints = newCheckpointer(o, p.checkpointed)
+	return p, nil
+}
+
+// Run reads until ctx ends, and then returns within Options.Grace: readers
+// stop, the flows settle what was taken, the positions are stored and the
+// shards released. It returns nil after an orderly end, also when records were
+// left unsettled: they come again. It returns an error when a stream cannot be
+// started (*StreamError, *NoStartError) or a last position could not be
+// stored. Nothing ends Run in between; see Health. Run must be called once.
+func (p *Poller) Run(ctx context.Context) error {
+	if p.ran.Swap(true) {
+		return errors.New("poller: Run was called before: make a new Poller")
+	}
+	streams, err := p.open(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before it began
+		}
+		return err
+	}
+	p.health.begin(streams)
+	defer p.health.begin(nil)
+
+	flows, endFlows := after(ctx, p.o.Grace-p.reserve())
+	defer endFlows()
+	writes, endWrites := after(ctx, p.o.Grace)
+	defer endWrites()
+	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	background.Go(func() { p.checkpoints.run(beats) })
+	background.Go(func() { p.heartbeat(beats) })
+
+	errs := make([]error, len(streams))
+	var reading sync.WaitGroup
+	for i, s := range streams {
+		reading.Go(func() { errs[i] = s.run(ctx, flows, writes) })
+	}
+	reading.Wait()
+	endBeats()
+	background.Wait()
+	return errors.Join(errs...)
+}
+
+// reserve is the part of Grace that is kept for the last writes.
+func (p *Poller) reserve() time.Duration { return min(p.o.Grace/4, 3*time.Second) }
+
+// after returns a context that ends d after ctx did.
+func after(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var mu sync.Mutex
+	var timer *time.Timer
+	stop := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if late.Err() == nil {
+			timer = time.AfterFunc(d, cancel)
+		}
+	})
+	return late, func() {
+		stop()
+		cancel()
+		mu.Lock()
+		defer mu.Unlock()
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}
+
+func held(err error) bool { return errors.Is(err, state.ErrHeld) }

@@ -1,0 +1,95 @@
+package poller
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// The map agrees with a list of all records, whatever the widths of their
+// sequence numbers, records without one, and records passed over.
+func TestPositionsAgainstList(t *testing.T) {
+	type entry struct {
+		seq     sluice.Sequence // position when this one and all before are settled
+		created time.Time
+	}
+	for seed := range uint64(500) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		before := sluice.Sequence("")
+		if rnd.IntN(2) == 0 {
+			before = "5"
+		}
+		seen := time.Unix(1<<31, 0)
+		p := startAt(before, seen)
+		var list []entry // list[i] is ordinal i+1
+		at, n, settled := before, 10, uint64(0)
+		check := func() {
+			want := before
+			if settled > 0 {
+				want = list[settled-1].seq
+			}
+			if got := p.settle(settled); got != want {
+				t.Fatalf("seed %d: %d settled: position %q, want %q", seed, settled, got, want)
+			}
+			oldest := seen
+			if settled < uint64(len(list)) {
+				oldest = list[settled].created
+			}
+			if got := p.oldest(); !got.Equal(oldest) {
+				t.Fatalf("seed %d: %d settled: oldest %v, want %v", seed, settled, got, oldest)
+			}
+		}
+		for range 40 {
+			switch rnd.IntN(3) {
+			case 0:
+				recs := make([]sluice.Record, rnd.IntN(5))
+				for i := range recs {
+					n += 1 + rnd.IntN(30)
+					recs[i].Created = time.Unix(int64(n), 0)
+					if rnd.IntN(6) > 0 {
+						recs[i].Sequence = sluice.Sequence(fmt.Sprint(n))
+						at = recs[i].Sequence
+					}
+					list = append(list, entry{at, recs[i].Created})
+				}
+				p.add(recs)
+			case 1:
+				n++
+				at = sluice.Sequence(fmt.Sprint(n))
+				p.pass(at)
+				if len(list) > 0 {
+					list[len(list)-1].seq = at
+				} else {
+					before = at
+				}
+				if settled == uint64(len(list)) {
+					p.settle(settled)
+				}
+			case 2:
+				settled += uint64(rnd.IntN(len(list) - int(settled) + 1))
+				check()
+			}
+		}
+		settled = uint64(len(list))
+		check()
+	}
+}
+
+func TestPositionsKeepLittle(t *testing.T) {
+	p := startAt("", time.Now())
+	recs := make([]sluice.Record, 1000)
+	for i := range recs {
+		recs[i].Sequence = sluice.Sequence(fmt.Sprintf("%025d", i))
+	}
+	allocs := testing.AllocsPerRun(100, func() { p.add(recs) })
+	if allocs > 4 {
+		t.Errorf("a page of 1,000 records takes %v allocations, want a handful", allocs)
+	}
+	p.settle(p.last)
+	if p.runs != nil {
+		t.Errorf("%d runs are kept of settled records", len(p.runs))
+	}
+}

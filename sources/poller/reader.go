@@ -1,0 +1,208 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	maxRecords = 1000      // in a page
+	fullBytes  = 900 << 10 // of 1 MB; a page this large has another behind it
+	backlogAge = 5 * time.Second
+)
+
+// Actions as IAM names them.
+const (
+	getIterator = "dynamodb:GetShardIterator"
+	getRecords  = "dynamodb:GetRecords"
+)
+
+var (
+	errGone   = errors.New("the service does not know the shard")
+	errHalted = errors.New("halted at a gap")
+)
+
+// service is the part of the API that reading a shard needs.
+type service interface {
+	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
+	GetRecords(ctx context.Context, iterator string, limit int32) ([]byte, error)
+}
+
+// page is what one GetRecords call brought.
+type page struct {
+	records []sluice.Record
+	seenTo  time.Time // everything written before is in this page or an earlier one
+	last    bool      // the shard is closed and this is its end
+}
+
+// reader reads the pages of one shard, whatever happens to its iterator. It is
+// used by one goroutine.
+type reader struct {
+	api     service
+	shard   Shard
+	limit   int32
+	timeout time.Duration
+	halt    bool // at a gap
+	closed  bool // when it was listed: until its end there is always more to read
+
+	after    sluice.Sequence // the last record read; else the checkpoint; else empty
+	iterator string          // of the next page; empty: to be asked for
+
+	pace    *pace
+	backoff backoff
+	notYet  time.Time // of the next call
+
+	polled func(Poll, kind)
+	gap    func(after sluice.Sequence)
+	failed func(action string, err error, k kind, retryIn time.Duration)
+}
+
+// next returns the next page. Errors are errGone, errHalted and ctx's own;
+// everything else is tried again.
+func (r *reader) next(ctx context.Context) (page, error) {
+	for {
+		if r.iterator == "" {
+			it, err := r.locate(ctx)
+			if err != nil {
+				if err := r.recover(ctx, getIterator, err); err != nil {
+					return page{}, err
+				}
+				continue
+			}
+			r.iterator = it
+		}
+		if err := sleep(ctx, time.Until(r.notYet)); err != nil {
+			return page{}, err
+		}
+		pg, err := r.poll(ctx)
+		if err == nil {
+			return pg, nil
+		}
+		if err := r.recover(ctx, getRecords, err); err != nil {
+			return page{}, err
+		}
+	}
+}
+
+// locate asks for an iterator behind the last record read. A sequence number
+// is never sent empty.
+func (r *reader) locate(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	in := &dynamodbstreams.GetShardIteratorInput{
+		StreamArn: &r.shard.StreamARN, ShardId: &r.shard.ID,
+		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+	}
+	if r.after != "" {
+		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
+		in.SequenceNumber = aws.String(string(r.after))
+	}
+	out, err := r.api.GetShardIterator(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	if aws.ToString(out.ShardIterator) == "" {
+		return "", errors.New("the answer holds no iterator")
+	}
+	return *out.ShardIterator, nil
+}
+
+// poll makes one GetRecords call and, when it is good, moves on by it.
+func (r *reader) poll(ctx context.Context) (page, error) {
+	start := time.Now()
+	call, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	body, err := r.api.GetRecords(call, r.iterator, r.limit)
+	var pg sluice.Page
+	if err == nil {
+		pg, err = sluice.DecodeGetRecords(body, sluice.Source{StreamARN: r.shard.StreamARN, ShardID: r.shard.ID})
+	}
+	p := Poll{Shard: r.shard, Records: len(pg.Records), Bytes: len(body), Took: time.Since(start), Err: err}
+	p.Full = len(pg.Records) >= r.most() || len(body) >= fullBytes
+	if ctx.Err() == nil {
+		r.polled(p, classify(err))
+	}
+	if err != nil {
+		return page{}, err
+	}
+	r.backoff.reset()
+	r.iterator = pg.NextShardIterator
+	res := page{records: pg.Records, seenTo: start, last: pg.NextShardIterator == ""}
+	behind := p.Full || r.closed
+	if n := len(pg.Records); n > 0 {
+		for i := n - 1; i >= 0; i-- {
+			if pg.Records[i].Sequence.Valid() {
+				r.after = pg.Records[i].Sequence
+				break
+			}
+		}
+		newest := &pg.Records[n-1]
+		if !newest.Created.IsZero() {
+			behind = behind || start.Sub(createdBefore(newest)) > backlogAge
+		}
+		if behind && !newest.Created.IsZero() {
+			res.seenTo = newest.Created
+		}
+	}
+	r.notYet = time.Now().Add(r.pace.answered(start, len(pg.Records), behind))
+	return res, nil
+}
+
+func (r *reader) most() int {
+	if r.limit > 0 {
+		return int(r.limit)
+	}
+	return maxRecords
+}
+
+// recover decides what follows an error: nil to go on, having waited.
+func (r *reader) recover(ctx context.Context, action string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	k := classify(err)
+	again := r.backoff.failures > 0
+	wait := r.backoff.next(k)
+	switch k {
+	case notFound:
+		return fmt.Errorf("%w: %w", errGone, err)
+	case expired:
+		r.iterator = ""
+		if !again {
+			wait = 0
+		}
+	case invalid:
+		r.iterator = ""
+	case throttled:
+		r.pace.throttled()
+	case trimmed:
+		r.iterator = ""
+		if r.after != "" { // else its beginning moved on while it was looked for
+			r.gap(r.after)
+			if r.halt {
+				return fmt.Errorf("%w: %w", errHalted, err)
+			}
+			r.after, wait = "", 0
+		}
+	}
+	r.failed(action, err, k, wait)
+	return sleep(ctx, wait)
+}
+
+// createdBefore is a time before which rec was certainly created. Creation
+// times are rounded down: by AWS to the second, by DynamoDB Local to the
+// minute.
+func createdBefore(rec *sluice.Record) time.Time {
+	if rec.Created.Unix()%60 == 0 {
+		return rec.Created.Add(time.Minute)
+	}
+	return rec.Created.Add(time.Second)
+}

@@ -1,0 +1,129 @@
+package poller
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// What happens goes to the hooks, the log and the health from here.
+
+func (s Shard) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("table", s.Table), slog.String("id", s.ID))
+}
+
+func (p *Poller) started(s Shard, after sluice.Sequence) {
+	p.o.Logger.Info("shard started", "shard", s, "after", string(after))
+	if h := p.o.Hooks.ShardStarted; h != nil {
+		h(s, after)
+	}
+}
+
+func (p *Poller) ended(s Shard, end End, err error) {
+	level := slog.LevelInfo
+	if end != EndFinished && end != EndStopped {
+		level = slog.LevelError
+	}
+	args := []any{"shard", s, "end", string(end)}
+	if err != nil {
+		args = append(args, "error", err)
+	}
+	p.o.Logger.Log(context.Background(), level, "shard ended", args...)
+	if h := p.o.Hooks.ShardEnded; h != nil {
+		h(s, end)
+	}
+}
+
+// notClaimed reports a shard that could not be begun: because another has it,
+// or because the store failed.
+func (p *Poller) notClaimed(s Shard, err error, retryIn time.Duration) {
+	if held(err) {
+		p.o.Logger.Debug("shard is held by another", "shard", s, "error", err)
+		return
+	}
+	p.health.store("claim", err)
+	p.failed(s, "claim", err, transient, retryIn)
+}
+
+func (p *Poller) polled(poll Poll) {
+	if h := p.o.Hooks.Polled; h != nil {
+		h(poll)
+	}
+}
+
+func (p *Poller) lagged(s Shard, lag time.Duration) {
+	if h := p.o.Hooks.Lag; h != nil {
+		h(s, lag)
+	}
+}
+
+func (p *Poller) dropped(s Shard, n int) {
+	if h := p.o.Hooks.Dropped; h != nil {
+		h(s, n)
+	}
+}
+
+func (p *Poller) discovered(d Discovery) {
+	p.o.Logger.Debug("shards listed", "table", d.Table, "pages", d.Pages, "shards", d.Shards, "new", d.New, "error", d.Err)
+	if h := p.o.Hooks.Discovered; h != nil {
+		h(d)
+	}
+}
+
+func (p *Poller) checkpointed(shards int, took time.Duration, err error) {
+	p.health.store("checkpoint", err)
+	if shards == 0 {
+		return
+	}
+	if err != nil {
+		p.o.Logger.Error("positions were not stored and will be again", "shards", shards, "error", err)
+	}
+	if h := p.o.Hooks.Checkpointed; h != nil {
+		h(shards, took, err)
+	}
+}
+
+func (p *Poller) gap(g Gap) {
+	p.health.gap(g)
+	p.o.Logger.Error("records were trimmed before they were read: they are lost to this application",
+		"shard", g.Shard, "after", string(g.After), "whole_rest_of_shard", g.Gone)
+	if h := p.o.Hooks.Gap; h != nil {
+		h(g)
+	}
+}
+
+func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.Duration) {
+	level := slog.LevelWarn
+	switch k {
+	case expired:
+		level = slog.LevelDebug
+	case refused, notFound:
+		level = slog.LevelError
+	}
+	p.o.Logger.Log(context.Background(), level, "call failed", "action", action, "shard", s, "stream", s.StreamARN,
+		"kind", k.String(), "retry_in", retryIn, "error", err)
+	if h := p.o.Hooks.Failed; h != nil {
+		h(s, action, err, retryIn)
+	}
+}
+
+// heartbeat tells the store that this owner lives, whatever its handlers do.
+func (p *Poller) heartbeat(ctx context.Context) {
+	for {
+		call, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
+		err := p.o.Store.Heartbeat(call, p.o.Owner)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		p.health.store("heartbeat", err)
+		if err != nil {
+			p.failed(Shard{}, "heartbeat", err, transient, p.o.HeartbeatEvery)
+		}
+		if sleep(ctx, p.o.HeartbeatEvery) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,346 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
+)
+
+const (
+	describeTable  = "dynamodb:DescribeTable"
+	describeStream = "dynamodb:DescribeStream"
+
+	startCalls   = 16              // made at a time for LATEST iterators
+	clockMargin  = 2 * time.Second // of the service's clocks among each other, and of a Date header's rounding
+	enableStream = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
+)
+
+// open finds the streams and prepares all of them, so that every mistake in a
+// list of tables is told at once. Nothing is stored before all is well.
+func (p *Poller) open(ctx context.Context) ([]*stream, error) {
+	if err := p.credentials(ctx); err != nil {
+		return nil, err
+	}
+	var streams []*stream
+	var errs []error
+	for _, name := range p.o.Streams {
+		s, err := p.find(ctx, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, other := range streams {
+			if other.id == s.id {
+				errs = append(errs, &StreamError{Stream: name, Err: fmt.Errorf("it is the stream of %v", other.name), Do: "Name it once"})
+			}
+		}
+		streams = append(streams, s)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if err := p.storedStarts(ctx, streams); err != nil {
+		return nil, err
+	}
+	for _, s := range streams {
+		if err := s.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return streams, nil
+}
+
+// credentials fails when there are none, rather than with the first call.
+func (p *Poller) credentials(ctx context.Context) error {
+	const do = "give them by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine; DynamoDB Local takes any"
+	if p.cfg.Region == "" {
+		return errors.New("poller: no AWS Region: set AWS_REGION")
+	}
+	if p.cfg.Credentials == nil {
+		return errors.New("poller: no AWS credentials: " + do)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
+	defer cancel()
+	if _, err := p.cfg.Credentials.Retrieve(ctx); err != nil {
+		return fmt.Errorf("poller: no AWS credentials: %w: %s", err, do)
+	}
+	return nil
+}
+
+// find looks a stream up, and tries every call that reading it takes.
+func (p *Poller) find(ctx context.Context, name Stream) (*stream, error) {
+	s := &stream{p: p, name: name, forest: newForest()}
+	arn := name.ARN
+	if arn == "" {
+		var err error
+		if arn, err = p.streamOf(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	s.table = tableOf(arn)
+	s.id = state.Stream{Application: p.o.Application, ARN: arn}
+	s.discovery = newDiscovery(p.api, arn, p.o.CallTimeout)
+	var d *types.StreamDescription
+	if err := p.first(ctx, name, describeStream, arn, func(ctx context.Context) error {
+		out, err := p.api.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
+		if err == nil {
+			d = out.StreamDescription
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := p.checkView(name, s.table, string(d.StreamViewType)); err != nil {
+		return nil, err
+	}
+	if len(d.Shards) > 0 {
+		if err := p.tryShard(ctx, name, arn, aws.ToString(d.Shards[len(d.Shards)-1].ShardId)); err != nil {
+			return nil, err
+		}
+	}
+	s.discovery.failed = func(action string, err error, k kind, retryIn time.Duration) {
+		s.troubled(err)
+		p.failed(Shard{Table: s.table, StreamARN: arn}, action, err, k, retryIn)
+	}
+	return s, nil
+}
+
+// streamOf returns the ARN of the table's latest stream.
+func (p *Poller) streamOf(ctx context.Context, name Stream) (arn string, err error) {
+	err = p.first(ctx, name, describeTable, fmt.Sprintf("table %q", name.Table), func(ctx context.Context) error {
+		out, err := p.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name.Table})
+		if err == nil {
+			arn = aws.ToString(out.Table.LatestStreamArn)
+		}
+		return err
+	})
+	if err == nil && arn == "" {
+		err = &StreamError{Stream: name, Err: errors.New("the table has no stream"), Do: fmt.Sprintf(enableStream, name.Table)}
+	}
+	return arn, err
+}
+
+// checkView refuses a stream whose records lack the images that a route reads:
+// the route would decide on what it does not see.
+func (p *Poller) checkView(name Stream, table, view string) error {
+	have, err := sluice.ParseView(view)
+	if err != nil {
+		return nil // a view type of the future; the records themselves tell
+	}
+	for _, r := range p.matcher.Routes() {
+		if !have.Has(r.Needs) {
+			return &StreamError{Stream: name,
+				Err: fmt.Errorf("its view type is %s, but route %q needs %s", have, r.Name, r.Needs),
+				Do:  "The view type of a stream cannot be changed: disable the table's stream and make a new one. " + fmt.Sprintf(enableStream, table)}
+		}
+	}
+	return nil
+}
+
+// tryShard makes the two calls that reading takes, so that a missing
+// permission is known at the start. Any other failure is the reader's affair.
+func (p *Poller) tryShard(ctx context.Context, name Stream, arn, shard string) error {
+	var iterator string
+	for _, try := range []struct {
+		action string
+		call   func(context.Context) error
+	}{
+		{getIterator, func(ctx context.Context) error {
+			out, err := p.api.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+				StreamArn: &arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+			})
+			if err == nil {
+				iterator = aws.ToString(out.ShardIterator)
+			}
+			return err
+		}},
+		{getRecords, func(ctx context.Context) error {
+			_, err := p.api.GetRecords(ctx, iterator, 1)
+			return err
+		}},
+	} {
+		call, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
+		err := try.call(call)
+		cancel()
+		if err == nil {
+			continue
+		}
+		if classify(err) == refused {
+			return refusal(name, try.action, arn, err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// first makes a call of the start: again and again until StartTimeout when
+// that may help.
+func (p *Poller) first(ctx context.Context, name Stream, action, resource string, call func(context.Context) error) error {
+	limit, cancel := context.WithTimeout(ctx, p.o.StartTimeout)
+	defer cancel()
+	var b backoff
+	for {
+		one, cancel := context.WithTimeout(limit, p.o.CallTimeout)
+		err := call(one)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		switch classify(err) {
+		case refused:
+			return refusal(name, action, resource, err)
+		case notFound, invalid:
+			return &StreamError{Stream: name, Action: action, Err: err,
+				Do: fmt.Sprintf("Is it spelt as in the service, and are Region (%s), account and endpoint%s the right ones?", p.cfg.Region, p.endpoint())}
+		}
+		if sleep(limit, b.next(transient)) != nil {
+			return &StreamError{Stream: name, Action: action,
+				Err: fmt.Errorf("no good answer within %v: tried %d times, at last: %w", p.o.StartTimeout, b.failures, err),
+				Do:  fmt.Sprintf("Is the service running and reachable from here, and is the endpoint%s right? It follows from AWS_ENDPOINT_URL or the Region (%s)", p.endpoint(), p.cfg.Region)}
+		}
+	}
+}
+
+func (p *Poller) endpoint() string {
+	if p.cfg.BaseEndpoint == nil {
+		return ""
+	}
+	return " " + *p.cfg.BaseEndpoint
+}
+
+func refusal(name Stream, action, resource string, err error) error {
+	return &StreamError{Stream: name, Action: action + " on " + resource, Err: err,
+		Do: "Allow the action on that resource, or use other credentials"}
+}
+
+// storedStarts refuses streams that have neither a stored start nor one given.
+func (p *Poller) storedStarts(ctx context.Context, streams []*stream) error {
+	var missing []string
+	for _, s := range streams {
+		call, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
+		start, err := p.o.Store.Start(call, s.id, state.Start{})
+		cancel()
+		switch {
+		case errors.Is(err, state.ErrNoStart):
+			missing = append(missing, s.name.String())
+		case err != nil:
+			return fmt.Errorf("poller: %v: read the stored start: %w", s.name, err)
+		default:
+			s.start = start
+		}
+	}
+	if len(missing) > 0 && p.o.Start == "" {
+		return &NoStartError{Streams: missing, Name: p.o.StartName, Err: state.ErrNoStart}
+	}
+	return nil
+}
+
+// prepare stores the start when it is the first and fills the forest.
+func (s *stream) prepare(ctx context.Context) error {
+	began := time.Now()
+	l, err := s.discovery.list(ctx)
+	if err != nil {
+		return &StreamError{Stream: s.name, Action: describeStream, Err: err}
+	}
+	var latest map[string]string
+	if s.start == (state.Start{}) {
+		if s.start, latest, err = s.firstStart(ctx, l); err != nil {
+			return fmt.Errorf("poller: %v: store the start: %w", s.name, err)
+		}
+	}
+	stored, err := s.stored(ctx)
+	if err != nil {
+		return fmt.Errorf("poller: %v: read the stored positions: %w", s.name, err)
+	}
+	fresh := s.forest.merge(l.shards, true)
+	s.forest.remember(stored)
+	for id, it := range latest {
+		s.forest.node(id).latest = it
+	}
+	s.listed(l.status)
+	s.p.discovered(Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: l.pages, Shards: len(l.shards), New: fresh, Took: time.Since(began)})
+	s.p.o.Logger.Info("stream found", "table", s.table, "stream", s.id.ARN, "shards", len(l.shards), "stored", len(stored),
+		"start", s.start.Position, "since", s.start.At)
+	return nil
+}
+
+// firstStart stores where the stream's reading begins. At LATEST it first
+// takes an iterator for every open shard; the start is the moment after that:
+// whatever is written later is behind those iterators, and in no shard that
+// was closed already. The stored time lets a restart find the same records
+// from the horizon.
+func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[string]string, error) {
+	want := state.Start{Position: s.p.o.Start}
+	var latest map[string]string
+	if want.Position == Latest {
+		var date time.Time
+		latest, date = s.latest(ctx, l)
+		want.At = date.Add(-clockMargin).UTC().Truncate(time.Millisecond)
+	}
+	call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
+	defer cancel()
+	got, err := s.p.o.Store.Start(call, s.id, want)
+	if err != nil {
+		return got, nil, err
+	}
+	if got.Position != want.Position || !got.At.Equal(want.At) {
+		return got, nil, nil // another worker was first: its start counts
+	}
+	if want.Position == Latest {
+		var closed []string
+		for _, sh := range l.shards {
+			if sh.closed {
+				closed = append(closed, sh.id)
+			}
+		}
+		if len(closed) > 0 {
+			err = s.p.o.Store.Finish(call, s.id, closed...)
+		}
+	}
+	return got, latest, err
+}
+
+// latest returns LATEST iterators of the open shards, and the time by the
+// service's clock when it had them. A shard without one is read from the
+// horizon.
+func (s *stream) latest(ctx context.Context, l listing) (map[string]string, time.Time) {
+	var mu sync.Mutex
+	iterators, date := make(map[string]string), l.date
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, startCalls)
+	for _, sh := range l.shards {
+		if sh.closed {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
+			defer cancel()
+			out, err := s.p.api.GetShardIterator(call, &dynamodbstreams.GetShardIteratorInput{
+				StreamArn: &s.id.ARN, ShardId: &sh.id, ShardIteratorType: types.ShardIteratorTypeLatest,
+			})
+			if err != nil || aws.ToString(out.ShardIterator) == "" {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			iterators[sh.id] = *out.ShardIterator
+			if t := serviceTime(out.ResultMetadata); t.After(date) {
+				date = t
+			}
+		})
+	}
+	wg.Wait()
+	return iterators, date
+}

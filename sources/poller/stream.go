@@ -1,0 +1,235 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+const (
+	soon      = 200 * time.Millisecond // to the next listing when something is unsure; doubled each time
+	heldRetry = time.Second            // for a shard that another owner has
+	goneRetry = 5 * time.Second        // for a shard that is listed but was denied, or failed
+)
+
+// stream reads all shards of one stream, each when its turn has come.
+type stream struct {
+	p         *Poller
+	name      Stream // as it was given
+	table     string
+	id        state.Stream
+	start     state.Start
+	discovery *discovery
+	forest    *forest
+
+	running int
+	looking int // listings under way
+	listAt  time.Time
+	soon    time.Duration
+	errs    []error // of the end
+
+	mu       sync.Mutex // guards what health reads
+	err      error      // of discovery, while it lasts
+	errSince time.Time
+	status   types.StreamStatus
+}
+
+// outcome is how a worker ended.
+type outcome struct {
+	id  string
+	end End
+	err error
+}
+
+// found is the answer to a listing of all shards, or of one shard's children.
+type found struct {
+	listing
+	parent string // whose children; empty: all
+	stored []state.Shard
+	took   time.Duration
+	err    error
+}
+
+// run starts shards as they become ready until ctx ends, and returns when all
+// their workers have.
+func (s *stream) run(ctx, flows, writes context.Context) error {
+	ends, finds := make(chan outcome), make(chan found)
+	s.listAt, s.soon = time.Now().Add(s.p.o.DiscoverEvery), soon
+	s.review()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	stopped := ctx.Done()
+	for {
+		if ctx.Err() != nil && s.running == 0 && s.looking == 0 {
+			return errors.Join(s.errs...)
+		}
+		if ctx.Err() == nil {
+			timer.Reset(time.Until(s.begin(ctx, flows, writes, ends)))
+		}
+		select {
+		case <-stopped:
+			stopped = nil
+			timer.Stop()
+		case <-timer.C:
+			if s.looking == 0 && !time.Now().Before(s.listAt) {
+				s.look(ctx, "", finds)
+			}
+		case o := <-ends:
+			s.running--
+			s.ended(ctx, o)
+			if o.end == EndFinished && ctx.Err() == nil {
+				s.look(ctx, o.id, finds)
+			}
+		case f := <-finds:
+			s.looking--
+			s.merge(f)
+		}
+	}
+}
+
+// begin starts every shard whose turn it is and returns when to look again.
+func (s *stream) begin(ctx, flows, writes context.Context, ends chan<- outcome) (next time.Time) {
+	ready, next := s.forest.ready(time.Now())
+	for _, n := range ready {
+		n.phase = running
+		s.running++
+		w := &worker{
+			p: s.p, stream: s, shard: Shard{Table: s.table, StreamARN: s.id.ARN, ID: n.id},
+			parent: n.parent, closed: n.closed, gone: n.gone, latest: n.latest,
+		}
+		n.latest = ""
+		go func() {
+			end, err := w.run(ctx, flows, writes)
+			ends <- outcome{w.shard.ID, end, err}
+		}()
+	}
+	if s.looking == 0 && (next.IsZero() || s.listAt.Before(next)) {
+		next = s.listAt
+	}
+	if next.IsZero() {
+		next = time.Now().Add(s.p.o.DiscoverEvery)
+	}
+	return next
+}
+
+// ended notes how a shard's worker came back.
+func (s *stream) ended(ctx context.Context, o outcome) {
+	shard := Shard{Table: s.table, StreamARN: s.id.ARN, ID: o.id}
+	n := s.forest.node(o.id)
+	n.phase = waiting
+	switch o.end {
+	case notBegun:
+		n.notYet = time.Now().Add(heldRetry)
+		if ctx.Err() == nil {
+			s.p.notClaimed(shard, o.err, heldRetry)
+		}
+		return
+	case EndFinished:
+		n.phase, n.awaiting = done, true
+		s.soon = soon
+	case EndGone:
+		n.gone, n.missing = true, 0
+		n.notYet = time.Now().Add(goneRetry)
+		s.soon = soon
+	case EndHalted:
+		n.phase = halted
+		s.p.health.halt(shard)
+	case EndLost:
+		n.notYet = time.Now().Add(heldRetry)
+	case EndFailed:
+		n.notYet = time.Now().Add(goneRetry)
+		if ctx.Err() != nil {
+			s.errs = append(s.errs, o.err)
+		}
+	}
+	n.stored = true
+	s.review()
+	s.p.ended(shard, o.end, o.err)
+}
+
+// look lists all shards, or the children of one, in the background.
+func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
+	s.looking++
+	go func() {
+		f := found{parent: parent}
+		start := time.Now()
+		if parent != "" {
+			f.listing, f.err = s.discovery.children(ctx, parent)
+		} else if f.listing, f.err = s.discovery.list(ctx); f.err == nil {
+			f.stored, f.err = s.stored(ctx)
+		}
+		f.took = time.Since(start)
+		finds <- f
+	}()
+}
+
+func (s *stream) stored(ctx context.Context) ([]state.Shard, error) {
+	call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
+	defer cancel()
+	return s.p.o.Store.Shards(call, s.id)
+}
+
+// merge takes what was found into the forest and plans the next listing.
+func (s *stream) merge(f found) {
+	d := Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: f.pages, Shards: len(f.shards), Took: f.took, Err: f.err}
+	if f.err == nil {
+		d.New = s.forest.merge(f.shards, f.parent == "")
+		s.forest.remember(f.stored)
+		s.p.checkpoints.check(s.id, f.stored)
+		s.listed(f.status)
+	} else if !errors.Is(f.err, context.Canceled) {
+		s.troubled(f.err)
+	}
+	s.p.discovered(d)
+	if f.parent == "" {
+		s.listAt = time.Now().Add(s.p.o.DiscoverEvery)
+	}
+	s.review()
+}
+
+// review brings the next listing forward while something is unsure.
+func (s *stream) review() {
+	if !s.forest.unsure() {
+		s.soon = soon
+		return
+	}
+	if at := time.Now().Add(s.soon); at.Before(s.listAt) {
+		s.listAt = at
+	}
+	s.soon = min(2*s.soon, s.p.o.DiscoverEvery)
+}
+
+func (s *stream) listed(status types.StreamStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = nil
+	s.status = status
+}
+
+func (s *stream) troubled(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.errSince = time.Now()
+	}
+	s.err = err
+}
+
+// trouble returns why the stream makes the poller unready, or "".
+func (s *stream) trouble(staleAfter time.Duration) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch k := classify(s.err); {
+	case s.err != nil && (k == refused || k == notFound || time.Since(s.errSince) > staleAfter):
+		return fmt.Sprintf("table %s: shards cannot be listed: %v on %s", s.table, s.err, s.id.ARN)
+	case s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling:
+		return fmt.Sprintf("table %s: stream %s is %s: nothing new will arrive", s.table, s.id.ARN, s.status)
+	}
+	return ""
+}

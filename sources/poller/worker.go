@@ -1,0 +1,293 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/state"
+)
+
+// worker owns one shard: it claims it, reads it into a flow, and gives it up.
+type worker struct {
+	p      *Poller
+	stream *stream
+	shard  Shard
+	parent string
+	closed bool
+	gone   bool   // listings agree that it is no more: only its end is to be stored
+	latest string // iterator taken at a start at LATEST; empty when there is none
+
+	lease    state.Lease
+	flow     *flow.Flow
+	pos      *positions
+	gauge    *gauge
+	holding  *holding
+	finished atomic.Bool // all is settled and the shard is at its end
+
+	skipTo     sluice.Sequence // records up to here were read before
+	dropBefore time.Time       // records created before are dropped; zero: none
+}
+
+// run owns the shard until it ends, ctx ends, or the lease is lost. Once ctx
+// ends nothing more is read; what was taken is settled until flows ends, and
+// stored until writes ends.
+func (w *worker) run(ctx, flows, writes context.Context) (end End, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			end, err = EndFailed, fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	stored, err := w.claim(ctx)
+	if err != nil {
+		return notBegun, err
+	}
+	defer w.release(writes)
+	if stored.Position.Finished {
+		return EndFinished, nil
+	}
+	if w.gone {
+		return w.retire(writes, stored)
+	}
+	owned, lose := context.WithCancelCause(flows)
+	defer lose(nil)
+	after := sluice.Sequence(stored.Position.Sequence)
+	w.pos = startAt(after, time.Now())
+	w.flow = flow.Open(owned, w.p.matcher, w.p.o.Flow)
+	w.gauge = newGauge(w.shard, w.flow, w.pos)
+	w.holding = &holding{
+		lease: w.lease, stored: stored.Position, position: w.position,
+		observe: func() { w.p.lagged(w.shard, w.gauge.observe()) },
+		lost:    func() { lose(state.ErrLeaseLost) },
+	}
+	w.p.checkpoints.hold(w.holding)
+	defer w.p.checkpoints.drop(w.holding)
+	w.p.gauges.add(w.gauge)
+	defer w.p.gauges.remove(w.gauge)
+
+	w.p.started(w.shard, after)
+	end, err = w.read(ctx, owned, after)
+	w.gauge.poll(false)
+	return w.close(ctx, owned, writes, end, err)
+}
+
+// retire stores that a shard which is no more is at its end, so that its
+// children may start.
+func (w *worker) retire(writes context.Context, stored state.Shard) (End, error) {
+	w.p.gap(Gap{Shard: w.shard, After: sluice.Sequence(stored.Position.Sequence), Gone: true, Found: time.Now()})
+	end := stored.Position
+	end.Finished = true
+	h := &holding{
+		lease: w.lease, stored: stored.Position, position: func() state.Position { return end },
+		observe: func() {}, lost: func() {},
+	}
+	w.p.checkpoints.hold(h)
+	defer w.p.checkpoints.drop(h)
+	if err := w.p.checkpoints.flush(writes, h); err != nil {
+		return EndFailed, err
+	}
+	return EndFinished, nil
+}
+
+// claim makes the shard ours, durably, before a handler sees a record.
+func (w *worker) claim(ctx context.Context) (state.Shard, error) {
+	call, cancel := context.WithTimeout(ctx, w.p.o.CallTimeout)
+	defer cancel()
+	sh, err := w.p.o.Store.Claim(call, w.stream.id, w.shard.ID, w.parent, w.p.o.Owner)
+	if err != nil {
+		return sh, fmt.Errorf("claim shard %s: %w", w.shard.ID, err)
+	}
+	w.lease = state.Lease{Stream: w.stream.id, ShardID: w.shard.ID, Owner: w.p.o.Owner, Epoch: sh.Epoch}
+	return sh, nil
+}
+
+// read takes pages to the flow until the shard's end, the end of ctx, a lost
+// lease or an error that the reader cannot mend.
+func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, error) {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(owned, stop)()
+	w.skipTo = after
+	w.dropBefore = w.stream.start.At
+	pages, ended := w.fetch(reading, after)
+	for pg := range pages {
+		if err := w.take(reading, pg); err != nil {
+			stop()
+			break
+		}
+		if pg.last {
+			return EndFinished, <-ended
+		}
+	}
+	err := <-ended
+	switch {
+	case errors.Is(context.Cause(owned), state.ErrLeaseLost):
+		return EndLost, state.ErrLeaseLost
+	case ctx.Err() != nil:
+		return EndStopped, nil
+	case errors.Is(err, errGone):
+		return EndGone, err
+	case errors.Is(err, errHalted):
+		return EndHalted, err
+	}
+	return EndFailed, err
+}
+
+// fetch reads pages in a goroutine of its own: the next one is fetched and
+// decoded while the flow works on this one, and waits in its hands. After the
+// last page, or with an error, pages is closed and ended says why.
+func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page, <-chan error) {
+	r := &reader{
+		api: w.p.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
+		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after,
+		pace: newPace(w.p.o.BusyInterval, w.p.o.IdleInterval),
+		polled: func(p Poll, k kind) {
+			w.gauge.polled(p.Err, k)
+			w.p.polled(p)
+		},
+		gap: func(after sluice.Sequence) {
+			w.p.gap(Gap{Shard: w.shard, After: after, Found: time.Now()})
+		},
+		failed: func(action string, err error, k kind, retryIn time.Duration) {
+			if action != getRecords {
+				w.gauge.polled(err, k)
+			}
+			w.p.failed(w.shard, action, err, k, retryIn)
+		},
+	}
+	if after == "" {
+		r.iterator = w.latest
+	}
+	pages, ended := make(chan page), make(chan error, 1)
+	go func() {
+		defer close(pages)
+		defer func() {
+			if v := recover(); v != nil {
+				ended <- fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			}
+		}()
+		for {
+			pg, err := r.next(ctx)
+			if err != nil {
+				ended <- err
+				return
+			}
+			w.gauge.poll(false)
+			select {
+			case pages <- pg:
+			case <-ctx.Done():
+				ended <- ctx.Err()
+				return
+			}
+			if pg.last {
+				ended <- nil
+				return
+			}
+			w.gauge.poll(true)
+		}
+	}()
+	return pages, ended
+}
+
+// take submits the page's records but those read before or created before a
+// start at LATEST. It waits while the flow's window is full.
+func (w *worker) take(ctx context.Context, pg page) error {
+	recs := pg.records
+	skipped, dropped := 0, 0
+	for len(recs) > 0 {
+		rec := &recs[0]
+		if rec.Sequence.Valid() && rec.Sequence.Compare(w.skipTo) <= 0 {
+			skipped++ // read again from the horizon after a trim
+		} else if !w.dropBefore.IsZero() && !rec.Created.IsZero() && !createdBefore(rec).After(w.dropBefore) {
+			dropped++
+			w.pos.pass(rec.Sequence)
+		} else {
+			break
+		}
+		recs = recs[1:]
+	}
+	if dropped > 0 {
+		w.p.dropped(w.shard, dropped)
+	}
+	if len(recs) > 0 {
+		// From the first record that is kept, all are: of one item a later
+		// change is never left out.
+		w.dropBefore = time.Time{}
+		for i := len(recs) - 1; i >= 0; i-- {
+			if recs[i].Sequence.Valid() {
+				w.skipTo = recs[i].Sequence
+				break
+			}
+		}
+		w.pos.add(recs)
+		last, err := w.flow.Submit(ctx, recs...)
+		w.gauge.submit(last)
+		if err != nil {
+			return err
+		}
+	}
+	w.pos.saw(pg.seenTo)
+	return nil
+}
+
+// position is what may be stored now: never more than the flow's watermark.
+func (w *worker) position() state.Position {
+	finished := w.finished.Load()
+	return state.Position{Sequence: string(w.pos.settle(w.flow.Settled())), Finished: finished}
+}
+
+// close waits until what was taken is settled and stores how far that is.
+func (w *worker) close(ctx, owned, writes context.Context, end End, cause error) (End, error) {
+	_, err := w.flow.Close(owned)
+	lost := errors.Is(context.Cause(owned), state.ErrLeaseLost)
+	switch {
+	case lost:
+		end, cause = EndLost, state.ErrLeaseLost
+	case end == EndFinished && err == nil:
+		w.finished.Store(true)
+	case end == EndFinished:
+		end = EndStopped
+	}
+	w.idle(ctx)
+	if lost {
+		return end, cause
+	}
+	switch err := w.p.checkpoints.flush(writes, w.holding); {
+	case errors.Is(err, state.ErrLeaseLost):
+		return EndLost, err
+	case err != nil:
+		return EndFailed, errors.Join(cause, fmt.Errorf("store the position of table %s shard %s: %w", w.shard.Table, w.shard.ID, err))
+	}
+	return end, cause
+}
+
+// idle waits for handlers that the end of the flow left running: two calls for
+// one item must not overlap when the shard is begun again. When Run ends there
+// is little time for that.
+func (w *worker) idle(ctx context.Context) {
+	select {
+	case <-w.flow.Idle():
+		return
+	case <-ctx.Done():
+	}
+	t := time.NewTimer(w.p.reserve() / 2)
+	defer t.Stop()
+	select {
+	case <-w.flow.Idle():
+	case <-t.C:
+	}
+}
+
+// release gives the shard up, so that nobody has to wait for it.
+func (w *worker) release(writes context.Context) {
+	call, cancel := context.WithTimeout(writes, w.p.o.CallTimeout)
+	defer cancel()
+	if err := w.p.o.Store.Release(call, w.lease); err != nil && !errors.Is(err, state.ErrLeaseLost) {
+		w.p.failed(w.shard, "release", err, transient, 0)
+	}
+}
