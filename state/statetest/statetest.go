@@ -45,6 +45,21 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 			test.run(t, s)
 		})
 	}
+	runLetters(t, func(t *testing.T) (state.Letters, func() error) {
+		s := open(t)
+		l, _ := s.(state.Letters) // nil: a store of positions only
+		return l, s.Close
+	})
+}
+
+// RunLetters tests a store of letters only. open returns a new, empty one.
+func RunLetters(t *testing.T, open func(t *testing.T) state.Letters) {
+	runLetters(t, func(t *testing.T) (state.Letters, func() error) {
+		return open(t), func() error { return nil }
+	})
+}
+
+func runLetters(t *testing.T, open func(t *testing.T) (l state.Letters, close func() error)) {
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T, l state.Letters)
@@ -55,13 +70,15 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"letters in pages", testLettersPages},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := open(t)
-			defer closeStore(t, s)
-			l, ok := s.(state.Letters)
-			if !ok {
-				return // a store of positions only
+			l, close := open(t)
+			defer func() {
+				if err := close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			}()
+			if l != nil {
+				test.run(t, l)
 			}
-			test.run(t, l)
 		})
 	}
 }

@@ -1,0 +1,125 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
+)
+
+// Box keeps the dead letters of one application. It is what a flow parks in;
+// it knows which items it holds, also after a restart. All methods are safe
+// for concurrent use. One process at a time may use an application's letters.
+type Box struct {
+	letters state.Letters
+	app     string
+	held    held
+	redrive sync.Mutex // one at a time, so that an item's entries stay in order
+}
+
+// NewBox returns a box over the letters of an application.
+func NewBox(letters state.Letters, app string) *Box {
+	return &Box{letters: letters, app: app}
+}
+
+// ErrNotFound says that there is no entry of an id.
+var ErrNotFound = errors.New("no such dead letter")
+
+// Park keeps the failure of rec; it is what a flow calls.
+func (b *Box) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
+	return b.put(ctx, newEntry(rec, f, time.Now()), rec)
+}
+
+// put stores e, and then holds its item. A crash in between is no harm: what
+// is held is read from the entries.
+func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
+	data, err := e.Append(nil)
+	if err != nil {
+		return err
+	}
+	if err := b.letters.PutLetter(ctx, b.app, e.ID, data); err != nil {
+		return err
+	}
+	b.held.add(e.ID, e.Route, rec)
+	return nil
+}
+
+// List returns up to limit entries whose id is greater than after, in the
+// order of their ids. Entries that cannot be read are left out and named in
+// the error, beside those that can; last is the last id looked at, empty when
+// there are no more.
+func (b *Box) List(ctx context.Context, after string, limit int) (entries []Entry, last string, err error) {
+	letters, err := b.letters.ListLetters(ctx, b.app, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	var errs []error
+	for _, l := range letters {
+		last = l.ID
+		e, err := Parse(l.Data)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", l.ID, err))
+			continue
+		}
+		entries = append(entries, e)
+	}
+	return entries, last, errors.Join(errs...)
+}
+
+// Get returns one entry, or [ErrNotFound].
+func (b *Box) Get(ctx context.Context, id string) (Entry, error) {
+	data, ok, err := b.letters.GetLetter(ctx, b.app, id)
+	if err != nil {
+		return Entry{}, err
+	}
+	if !ok {
+		return Entry{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	return Parse(data)
+}
+
+// Delete gives one entry up: what it holds is lost, and its item is no longer
+// held by it. That it is not there is no error.
+func (b *Box) Delete(ctx context.Context, id string) error {
+	if err := b.letters.DeleteLetter(ctx, b.app, id); err != nil {
+		return err
+	}
+	b.held.remove(id)
+	return nil
+}
+
+const page = 100 // entries read at a time
+
+// Load reads which items are held. Holds does so when it is first called; a
+// program that parks whole items calls Load at its start, so that entries
+// which cannot be read are told then.
+func (b *Box) Load(ctx context.Context) error {
+	return b.held.load(func(add func(id, route string, rec *sluice.Record)) error {
+		for after := ""; ; {
+			entries, last, err := b.List(ctx, after, page)
+			if err != nil {
+				return fmt.Errorf("which items are held cannot be told: %w", err)
+			}
+			for _, e := range entries {
+				add(e.ID, e.Route, e.Record())
+			}
+			if last == "" {
+				return nil
+			}
+			after = last
+		}
+	})
+}
+
+// Holds reports whether an earlier change of rec's item is parked for route,
+// or for all routes. It answers from memory.
+func (b *Box) Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error) {
+	if err := b.Load(ctx); err != nil {
+		return false, err
+	}
+	return b.held.holds(rec, route), nil
+}

@@ -1,0 +1,201 @@
+package deadletter
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Version is that of the entries this package writes. It reads these and older
+// ones.
+const Version = 1
+
+// Entry is one record that failed for good, on one route.
+type Entry struct {
+	ID string
+
+	Raw       []byte // the record as it came, whole; see [Entry.Record]
+	EventID   string
+	EventName sluice.EventName
+	Table     string
+	StreamARN string
+	ShardID   string // empty when it came by Lambda
+	Sequence  sluice.Sequence
+	Origin    sluice.Origin // of the record when it failed
+
+	Route    string // empty when the record could not be decoded or matched: it is for all routes
+	Attempts int    // calls of the route's handler, redrives included
+	Redrives int    // that failed
+	First    Fault
+	Last     Fault
+	ParkedAt time.Time
+}
+
+// Fault is one failure. Its text is cut after 4 KiB.
+type Fault struct {
+	At    time.Time
+	Error string
+}
+
+// VersionError says that an entry was written by a newer program.
+type VersionError struct {
+	ID      string
+	Version int
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("dead letter %s is of version %d, written by a newer program; this one reads versions up to %d: run the newer program", e.ID, e.Version, Version)
+}
+
+// newEntry describes rec's failure.
+func newEntry(rec *sluice.Record, f sluice.Failure, now time.Time) Entry {
+	return Entry{
+		ID:  id(rec, f.Route),
+		Raw: bytes.Clone(rec.Raw()), EventID: rec.EventID, EventName: rec.EventName, Table: rec.Table,
+		StreamARN: rec.StreamARN, ShardID: rec.ShardID, Sequence: rec.Sequence, Origin: rec.Origin,
+		Route: f.Route, Attempts: f.Attempts,
+		First: fault(f.FirstAt, f.First), Last: fault(f.LastAt, f.Last),
+		ParkedAt: now,
+	}
+}
+
+// id is the record's fence, so that ids sort as the changes do, and a hash of
+// what else tells records and routes apart. The shard is left out: Lambda does
+// not say it.
+func id(rec *sluice.Record, route string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q", rec.StreamARN, rec.EventID, route)
+	if rec.EventID == "" {
+		h.Write(rec.Raw())
+	}
+	fence := rec.Sequence
+	if !fence.Valid() {
+		fmt.Fprintf(h, "%q", fence)
+		fence = ""
+	}
+	return fence.Fence() + "-" + hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func fault(at time.Time, err error) Fault {
+	if err == nil {
+		return Fault{At: at}
+	}
+	const most = 4 << 10
+	text := err.Error()
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return Fault{At: at, Error: strings.ToValidUTF8(text, "\uFFFD")}
+}
+
+// Record decodes the parked record, at its position and with the Origin
+// Redriven. Its Err says whether it can be decoded. It aliases Raw.
+func (e *Entry) Record() *sluice.Record {
+	rec := sluice.DecodeRecord(e.Raw)
+	rec.Origin = sluice.Redriven
+	// An answer of GetRecords names neither stream nor shard.
+	rec.Table, rec.StreamARN, rec.ShardID = e.Table, e.StreamARN, e.ShardID
+	return rec
+}
+
+// stored is an entry as it is kept. Names are added, never changed or removed;
+// a change that an older program would misread raises the version.
+type stored struct {
+	Version   int         `json:"version"`
+	ID        string      `json:"id"`
+	Route     string      `json:"route,omitempty"`
+	Table     string      `json:"table,omitempty"`
+	Position  position    `json:"position"`
+	EventID   string      `json:"eventId,omitempty"`
+	EventName string      `json:"eventName,omitempty"`
+	Origin    string      `json:"origin"`
+	Attempts  int         `json:"attempts"`
+	Redrives  int         `json:"redrives,omitempty"`
+	First     storedFault `json:"firstError"`
+	Last      storedFault `json:"lastError"`
+	ParkedAt  time.Time   `json:"parkedAt"`
+
+	// One of the two: base64 holds what is no JSON text.
+	Record json.RawMessage `json:"record,omitempty"`
+	Base64 []byte          `json:"recordBase64,omitempty"`
+}
+
+type position struct {
+	StreamARN string `json:"streamArn,omitempty"`
+	ShardID   string `json:"shardId,omitempty"`
+	Sequence  string `json:"sequence,omitempty"`
+}
+
+type storedFault struct {
+	At   time.Time `json:"at,omitzero"`
+	Text string    `json:"text,omitempty"`
+}
+
+// Append appends the entry to dst as one line of JSON, without a line end.
+func (e *Entry) Append(dst []byte) ([]byte, error) {
+	s := stored{
+		Version: Version, ID: e.ID, Route: e.Route, Table: e.Table,
+		Position: position{e.StreamARN, e.ShardID, string(e.Sequence)},
+		EventID:  e.EventID, EventName: string(e.EventName), Origin: e.Origin.String(),
+		Attempts: e.Attempts, Redrives: e.Redrives, ParkedAt: e.ParkedAt.UTC(),
+		First: storedFault{e.First.At.UTC(), e.First.Error}, Last: storedFault{e.Last.At.UTC(), e.Last.Error},
+	}
+	if json.Valid(e.Raw) && utf8.Valid(e.Raw) {
+		s.Record = e.Raw
+	} else {
+		s.Base64 = e.Raw
+	}
+	buf := bytes.NewBuffer(dst)
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false) // the record as it came
+	if err := enc.Encode(s); err != nil {
+		return nil, fmt.Errorf("dead letter %s: %w", e.ID, err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// Parse reads what [Entry.Append] wrote, by this version or an older one; the
+// error of a newer one is a [*VersionError].
+func Parse(data []byte) (Entry, error) {
+	var head struct {
+		Version int    `json:"version"`
+		ID      string `json:"id"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return Entry{}, fmt.Errorf("not a dead letter: %w", err)
+	}
+	switch {
+	case head.Version < 1 || head.ID == "":
+		return Entry{}, fmt.Errorf("not a dead letter: version %d, id %q", head.Version, head.ID)
+	case head.Version > Version:
+		return Entry{}, &VersionError{ID: head.ID, Version: head.Version}
+	}
+	var s stored
+	if err := json.Unmarshal(data, &s); err != nil {
+		return Entry{}, fmt.Errorf("dead letter %s: %w", head.ID, err)
+	}
+	e := Entry{
+		ID: s.ID, Raw: s.Record, Route: s.Route, Table: s.Table,
+		StreamARN: s.Position.StreamARN, ShardID: s.Position.ShardID, Sequence: sluice.Sequence(s.Position.Sequence),
+		EventID: s.EventID, EventName: sluice.EventName(s.EventName),
+		Attempts: s.Attempts, Redrives: s.Redrives, ParkedAt: s.ParkedAt,
+		First: Fault{s.First.At, s.First.Text}, Last: Fault{s.Last.At, s.Last.Text},
+	}
+	if s.Record == nil {
+		e.Raw = s.Base64
+	}
+	for _, o := range []sluice.Origin{sluice.Live, sluice.Replayed, sluice.Redriven, sluice.Backfilled} {
+		if s.Origin == o.String() {
+			e.Origin = o
+			return e, nil
+		}
+	}
+	return Entry{}, fmt.Errorf("dead letter %s: unknown origin %q", s.ID, s.Origin)
+}

@@ -1,0 +1,247 @@
+package deadletter
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// File keeps letters in a file of their own, one JSON object a line: readable
+// with any tool, and apart from the positions. It implements state.Letters.
+// One process at a time may have it.
+//
+// Every change is appended and synced; letters are kept in memory, too. What
+// was replaced or deleted goes when the file is opened next.
+type File struct {
+	path string
+
+	mu      sync.Mutex
+	f       *os.File
+	size    int64 // up to the last whole line
+	broken  error // why nothing can be appended any more
+	letters map[string]map[string][]byte
+}
+
+var _ state.Letters = (*File)(nil)
+
+// line is one change.
+type line struct {
+	App     string          `json:"application"`
+	ID      string          `json:"id"`
+	Deleted bool            `json:"deleted,omitempty"`
+	Letter  json.RawMessage `json:"letter,omitempty"`
+	Base64  []byte          `json:"letterBase64,omitzero"` // one that is no JSON text
+}
+
+// OpenFile opens the file at path, or creates it and the directories above it,
+// readable by this user only.
+func OpenFile(path string) (*File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("dead-letter file: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("dead-letter file: %w", err)
+	}
+	d := &File{path: path, f: f, letters: make(map[string]map[string][]byte)}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("dead-letter file %s is in use by another process (%w): stop it, or name another file", path, err), f.Close())
+	}
+	stale, err := d.read()
+	if err == nil && stale {
+		err = d.compact()
+	}
+	if err == nil {
+		err = syncDir(path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("dead-letter file %s: %w", path, err), d.f.Close())
+	}
+	return d, nil
+}
+
+// read reads all lines; stale says whether some are of no use any more. A last
+// line that is not whole was never acknowledged, and is cut off.
+func (d *File) read() (stale bool, err error) {
+	r := bufio.NewReader(d.f)
+	for n := 1; ; n++ {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			if len(text) == 0 {
+				return stale, nil
+			}
+			return stale, d.f.Truncate(d.size)
+		}
+		if err != nil {
+			return stale, err
+		}
+		var l line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return stale, fmt.Errorf("line %d: %w", n, err)
+		}
+		if l.App == "" || l.ID == "" || !l.Deleted && l.Letter == nil && l.Base64 == nil {
+			return stale, fmt.Errorf("line %d is not one of a dead-letter file", n)
+		}
+		d.size += int64(len(text))
+		_, replaces := d.letters[l.App][l.ID]
+		stale = stale || replaces || l.Deleted
+		d.apply(l)
+	}
+}
+
+func (d *File) apply(l line) {
+	if l.Deleted {
+		delete(d.letters[l.App], l.ID)
+		return
+	}
+	if d.letters[l.App] == nil {
+		d.letters[l.App] = make(map[string][]byte)
+	}
+	if l.Letter != nil {
+		d.letters[l.App][l.ID] = l.Letter
+	} else {
+		d.letters[l.App][l.ID] = l.Base64
+	}
+}
+
+// put returns the line that stores data, which it does not keep.
+func put(app, id string, data []byte) line {
+	data = append([]byte{}, data...)
+	if json.Valid(data) && utf8.Valid(data) {
+		return line{App: app, ID: id, Letter: data}
+	}
+	return line{App: app, ID: id, Base64: data}
+}
+
+// compact writes what is left to a new file and puts it in the old one's place.
+func (d *File) compact() error {
+	tmp := d.path + ".new"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	err = lock(f)
+	size := int64(0)
+	w := bufio.NewWriter(f)
+	for app, letters := range d.letters {
+		for id, data := range letters {
+			text, e := encode(put(app, id, data))
+			_, e2 := w.Write(text)
+			err = errors.Join(err, e, e2)
+			size += int64(len(text))
+		}
+	}
+	if err = errors.Join(err, w.Flush(), f.Sync()); err == nil {
+		err = os.Rename(tmp, d.path)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close(), os.Remove(tmp))
+	}
+	old := d.f
+	d.f, d.size = f, size
+	return old.Close()
+}
+
+func encode(l line) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // the letter as it is
+	err := enc.Encode(l)
+	return buf.Bytes(), err
+}
+
+func (d *File) append(ctx context.Context, l line) error {
+	if err := errors.Join(ctx.Err(), state.ValidateLetter(l.App, l.ID)); err != nil {
+		return err
+	}
+	text, err := encode(l)
+	if err != nil {
+		return fmt.Errorf("dead letter %s: %w", l.ID, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken != nil {
+		return d.broken
+	}
+	_, err = d.f.WriteAt(text, d.size)
+	if err == nil {
+		err = d.f.Sync()
+	}
+	if err != nil {
+		err = fmt.Errorf("dead-letter file %s: %w", d.path, err)
+		// Half a line must not stand before the next one.
+		if cut := d.f.Truncate(d.size); cut != nil {
+			d.broken = errors.Join(err, cut)
+		}
+		return err
+	}
+	d.size += int64(len(text))
+	d.apply(l)
+	return nil
+}
+
+// PutLetter implements state.Letters.
+func (d *File) PutLetter(ctx context.Context, app, id string, data []byte) error {
+	return d.append(ctx, put(app, id, data))
+}
+
+// DeleteLetter implements state.Letters.
+func (d *File) DeleteLetter(ctx context.Context, app, id string) error {
+	return d.append(ctx, line{App: app, ID: id, Deleted: true})
+}
+
+// GetLetter implements state.Letters.
+func (d *File) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
+	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, id)); err != nil {
+		return nil, false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	data, ok := d.letters[app][id]
+	return bytes.Clone(data), ok, nil
+}
+
+// ListLetters implements state.Letters.
+func (d *File) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, "any")); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var letters []state.Letter
+	for _, id := range slices.Sorted(maps.Keys(d.letters[app])) {
+		if id > after && len(letters) < limit {
+			letters = append(letters, state.Letter{ID: id, Data: bytes.Clone(d.letters[app][id])})
+		}
+	}
+	return letters, nil
+}
+
+// Close gives the file up. Nothing can be changed afterwards.
+func (d *File) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.broken = fmt.Errorf("dead-letter file %s: %w", d.path, os.ErrClosed)
+	return d.f.Close()
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}

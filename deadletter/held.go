@@ -1,0 +1,102 @@
+package deadletter
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/sluicehq/sluice"
+)
+
+// held is which items have entries.
+type held struct {
+	mu     sync.RWMutex
+	loaded bool
+	items  map[heldItem][]heldEntry
+	ids    map[string]heldItem
+}
+
+// heldItem is an item within one generation of its table.
+type heldItem struct {
+	stream string
+	keys   uint64 // hash
+}
+
+type heldEntry struct {
+	id, route string
+	sequence  sluice.Sequence
+}
+
+// load has read add what is stored, once. Entries that are added meanwhile by
+// others stay.
+func (h *held) load(read func(add func(id, route string, rec *sluice.Record)) error) error {
+	h.mu.RLock()
+	loaded := h.loaded
+	h.mu.RUnlock()
+	if loaded {
+		return nil
+	}
+	// Under the lock: an entry must not be read here, then removed by another,
+	// and only then be added.
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.loaded {
+		return nil
+	}
+	if err := read(h.addLocked); err != nil {
+		return err
+	}
+	h.loaded = true
+	return nil
+}
+
+func (h *held) add(id, route string, rec *sluice.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.addLocked(id, route, rec)
+}
+
+func (h *held) addLocked(id, route string, rec *sluice.Record) {
+	if !rec.Keys.Exists() { // nobody knows which item it is
+		return
+	}
+	if _, ok := h.ids[id]; ok {
+		return
+	}
+	if h.ids == nil {
+		h.ids, h.items = make(map[string]heldItem), make(map[heldItem][]heldEntry)
+	}
+	it := itemOf(rec)
+	h.ids[id] = it
+	h.items[it] = append(h.items[it], heldEntry{id, route, rec.Sequence})
+}
+
+func (h *held) remove(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	it, ok := h.ids[id]
+	if !ok {
+		return
+	}
+	delete(h.ids, id)
+	rest := slices.DeleteFunc(h.items[it], func(e heldEntry) bool { return e.id == id })
+	if len(rest) == 0 {
+		delete(h.items, it)
+	} else {
+		h.items[it] = rest
+	}
+}
+
+// holds looks for entries before rec only: a record that comes again after a
+// restart is not held by its own entry.
+func (h *held) holds(rec *sluice.Record, route string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if len(h.items) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(h.items[itemOf(rec)], func(e heldEntry) bool {
+		return (e.route == route || e.route == "") && e.sequence.Compare(rec.Sequence) < 0
+	})
+}
+
+func itemOf(rec *sluice.Record) heldItem { return heldItem{rec.StreamARN, rec.Keys.Hash()} }

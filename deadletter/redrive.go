@@ -1,0 +1,192 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Redrive runs the route of one entry again, or all routes that its record
+// takes when it names none, and deletes the entry once they have succeeded. An
+// entry that fails again stays, with the new error; where it named no route
+// it becomes one entry for each route that failed. Routes that do not allow
+// redriven records refuse before anything is run.
+func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string) error {
+	b.redrive.Lock()
+	defer b.redrive.Unlock()
+	e, err := b.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	return b.redriveEntry(ctx, m, e)
+}
+
+// Report is what RedriveAll did.
+type Report struct {
+	Done    int // succeeded; deleted
+	Failed  int // failed or were refused; kept
+	Waiting int // not tried, because an earlier change of their item failed; kept
+}
+
+// RedriveAll redrives every entry of a route, or of all when route is empty,
+// in the order of their ids: changes of one item in their order, and none
+// after one that failed. The error joins those of the entries; cancelling ctx
+// ends it between two entries.
+func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (Report, error) {
+	b.redrive.Lock()
+	defer b.redrive.Unlock()
+	var (
+		r      Report
+		errs   []error
+		failed = make(map[heldItem][]string) // routes of items, "" is all
+	)
+	for after := ""; ; {
+		entries, last, err := b.List(ctx, after, page)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for _, e := range entries {
+			if route != "" && e.Route != route {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return r, errors.Join(append(errs, err)...)
+			}
+			rec := e.Record()
+			it := itemOf(rec)
+			if behind := failed[it]; slices.Contains(behind, "") || slices.Contains(behind, e.Route) || e.Route == "" && behind != nil {
+				r.Waiting++
+				continue
+			}
+			if err := b.redriveEntry(ctx, m, e); err != nil {
+				r.Failed++
+				errs = append(errs, err)
+				if rec.Keys.Exists() {
+					failed[it] = append(failed[it], e.Route)
+				}
+				continue
+			}
+			r.Done++
+		}
+		if last == "" {
+			return r, errors.Join(errs...)
+		}
+		after = last
+	}
+}
+
+func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry) error {
+	rec := e.Record()
+	routes, err := routesOf(m, rec, e.Route)
+	if err != nil {
+		return fmt.Errorf("dead letter %s: %w", e.ID, err)
+	}
+	var failed []error
+	var again []Entry
+	for _, rt := range routes {
+		err := call(ctx, rt, rec)
+		var skip *sluice.SkipError
+		if err == nil || errors.As(err, &skip) {
+			continue
+		}
+		if cut := ctx.Err(); cut != nil {
+			// The caller gave up, which says nothing about the record.
+			return fmt.Errorf("dead letter %s on route %q: %w", e.ID, rt.Name, cut)
+		}
+		failed = append(failed, fmt.Errorf("dead letter %s on route %q: %w", e.ID, rt.Name, err))
+		one := e
+		if e.Route == "" {
+			one.ID, one.Route = id(rec, rt.Name), rt.Name
+		}
+		one.Attempts++
+		one.Redrives++
+		one.Last = fault(time.Now(), err)
+		again = append(again, one)
+	}
+	// What happened has happened, whether or not the caller still waits.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	// New entries first: a crash in between repeats, and loses nothing.
+	for _, one := range again {
+		if err := b.put(ctx, one, rec); err != nil {
+			return errors.Join(append(failed, err)...)
+		}
+	}
+	if !slices.ContainsFunc(again, func(one Entry) bool { return one.ID == e.ID }) {
+		if err := b.Delete(ctx, e.ID); err != nil {
+			return errors.Join(append(failed, err)...)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// storeTimeout is for storing what came of a redrive.
+const storeTimeout = 10 * time.Second
+
+// ErrRefused says that a route does not take redriven records, or that it does
+// not take this record any more.
+var ErrRefused = errors.New("redrive refused")
+
+// routesOf returns the routes that rec is to run, all of which allow it.
+func routesOf(m sluice.Matcher, rec *sluice.Record, name string) ([]*sluice.Route, error) {
+	if err := rec.Err(); err != nil {
+		return nil, err
+	}
+	routes, err := m.Match(nil, rec)
+	if name != "" {
+		// What other routes refuse does not matter.
+		i := slices.IndexFunc(routes, func(rt *sluice.Route) bool { return rt.Name == name })
+		switch {
+		case i >= 0:
+			routes, err = routes[i:i+1], nil
+		case err != nil:
+			return nil, fmt.Errorf("%w: route %q: %w", ErrRefused, name, err)
+		default:
+			return nil, fmt.Errorf("%w: route %q does not take this record: it was removed or filters it now; restore the route, or delete the dead letter", ErrRefused, name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	for _, rt := range routes {
+		if !rt.Redrive {
+			return nil, fmt.Errorf("%w: route %q does not allow redriven records: later changes of the item may have been handled since", ErrRefused, rt.Name)
+		}
+	}
+	return routes, nil
+}
+
+// PanicError is a handler's panic, or its end by runtime.Goexit.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+
+// call calls a route's handler under its timeout, on a goroutine of its own:
+// a Goexit would end the caller's.
+func call(ctx context.Context, rt *sluice.Route, rec *sluice.Record) error {
+	if rt.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, rt.Timeout)
+		defer cancel()
+	}
+	result := make(chan error, 1)
+	go func() {
+		var err error = &PanicError{Value: "the handler ended its goroutine"}
+		defer func() {
+			if v := recover(); v != nil {
+				err = &PanicError{Value: v, Stack: debug.Stack()}
+			}
+			result <- err
+		}()
+		err = rt.Handler(ctx, rec)
+	}()
+	return <-result
+}
