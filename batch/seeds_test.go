@@ -109,7 +109,7 @@ func (s *service) check(item int, err error) {
 
 // With a linger for ever a lost signal is a deadlock, which synctest reports.
 func TestSeedsNeverLoseASignal(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range uint64(2000) {
 		synctest.Test(t, func(t *testing.T) { history(t, seed) })
 		if t.Failed() {
 			return

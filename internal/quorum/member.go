@@ -18,7 +18,7 @@ type Host interface {
 // record after record.
 type Member struct {
 	Scope *Scope
-	Host  Host // a pointer, or nil
+	Host  Host // comparable, or nil
 
 	// depth is the handler's goroutines that wait in a sink. It is −1 for the
 	// moment in which a commit ended between a goroutine's joining and parking.

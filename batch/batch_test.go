@@ -1,0 +1,616 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+)
+
+const rtt = 10 * time.Millisecond
+
+// recorder is a commit function that notes what it was given.
+type recorder struct {
+	mu      sync.Mutex
+	commits [][]int
+}
+
+func (r *recorder) commit(_ context.Context, items []int) []error {
+	r.mu.Lock()
+	r.commits = append(r.commits, slices.Clone(items))
+	r.mu.Unlock()
+	time.Sleep(rtt)
+	return nil
+}
+
+func (r *recorder) expect(t *testing.T, want ...[]int) {
+	t.Helper()
+	if !reflect.DeepEqual(r.commits, want) {
+		t.Errorf("commits %v, want %v", r.commits, want)
+	}
+}
+
+func TestLingerWithoutAScope(t *testing.T) {
+	for _, c := range []struct{ linger, want time.Duration }{{0, 2 * time.Millisecond}, {time.Second, time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			var r recorder
+			b := New(r.commit, nil, Options{Linger: c.linger})
+			start := time.Now()
+			var wg sync.WaitGroup
+			for i := range 3 {
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * time.Millisecond / 2)
+					if err := b.Do(t.Context(), i); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			r.expect(t, []int{0, 1, 2})
+			if took := time.Since(start); took != c.want+rtt {
+				t.Errorf("took %v, want the linger of %v and a round trip", took, c.want)
+			}
+		})
+	}
+}
+
+// What nobody has to wait for is sent at once: the linger is an hour here.
+func TestFullBatchesAreSentAtOnce(t *testing.T) {
+	size := func(i int) int { return i }
+	for _, c := range []struct {
+		name  string
+		o     Options
+		items []int
+		want  [][]int
+	}{
+		{"by items", Options{MaxItems: 2}, []int{1, 2, 3, 4}, [][]int{{1, 2}, {3, 4}}},
+		{"by bytes, exactly", Options{MaxBytes: 10}, []int{4, 6, 10}, [][]int{{4, 6}, {10}}},
+		{"the next does not fit", Options{MaxBytes: 10}, []int{4, 3, 7, 3}, [][]int{{4, 3}, {7, 3}}},
+		{"larger than the limit: alone", Options{MaxBytes: 10}, []int{1, 99, 2, 8}, [][]int{{1}, {99}, {2, 8}}},
+		{"both", Options{MaxItems: 3, MaxBytes: 10}, []int{1, 1, 1, 5, 5}, [][]int{{1, 1, 1}, {5, 5}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r recorder
+				c.o.Linger = time.Hour
+				b := New(r.commit, size, c.o)
+				start := time.Now()
+				var wg sync.WaitGroup
+				for _, item := range c.items {
+					wg.Go(func() { b.Do(t.Context(), item) })
+					synctest.Wait() // they join in this order
+				}
+				wg.Wait()
+				slices.SortFunc(r.commits, func(a, b []int) int { // they ran at once
+					return slices.Index(c.items, a[0]) - slices.Index(c.items, b[0])
+				})
+				r.expect(t, c.want...)
+				if took := time.Since(start); took != rtt {
+					t.Errorf("took %v, want one round trip", took)
+				}
+			})
+		})
+	}
+}
+
+func TestDueBatchGrowsUntilASlotIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		b := New(r.commit, nil, Options{MaxItems: 4, InFlight: 1, Linger: time.Millisecond})
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() { b.Do(t.Context(), i) })
+			synctest.Wait()
+			if i < 3 {
+				time.Sleep(2 * time.Millisecond) // 1 is due long before the slot is free, and takes 2, 3 and 4
+			}
+		}
+		wg.Wait()
+		r.expect(t, []int{0}, []int{1, 2, 3, 4}, []int{5, 6, 7, 8}, []int{9})
+	})
+}
+
+func TestEachIsReleasedWhenItsCommitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(func(_ context.Context, items []int) []error {
+			time.Sleep(time.Duration(items[0]) * time.Second)
+			errs := make([]error, len(items))
+			for i, item := range items {
+				errs[i] = fmt.Errorf("error of %d", item)
+			}
+			return errs
+		}, nil, Options{MaxItems: 2})
+		start := time.Now()
+		var wg sync.WaitGroup
+		for _, item := range []int{9, 1, 2, 3} { // commits of 9 s and 2 s
+			wg.Go(func() {
+				err := b.Do(t.Context(), item)
+				if want := fmt.Sprintf("error of %d", item); err == nil || err.Error() != want {
+					t.Errorf("got %v, want %s", err, want)
+				}
+				want := 9 * time.Second
+				if item == 2 || item == 3 {
+					want = 2 * time.Second
+				}
+				if took := time.Since(start); took != want {
+					t.Errorf("item %d released after %v, want %v", item, took, want)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+	})
+}
+
+func TestCommitThatDoesNotAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		commit func(context.Context, []int) []error
+		want   string
+	}{
+		{"panic", func(context.Context, []int) []error { panic("broken") }, "batch: the commit function panicked: broken\n"},
+		{"nil panic", func(context.Context, []int) []error { panic(nil) }, "batch: the commit function panicked: "}, //nolint:govet // a commit may do so
+		{"Goexit", func(context.Context, []int) []error { runtime.Goexit(); return nil }, "batch: the commit function ended its goroutine (runtime.Goexit)"},
+		{"too few", func(context.Context, []int) []error { return make([]error, 1) }, "batch: the commit function answered 2 items with 1 errors"},
+		{"none, but not nil", func(context.Context, []int) []error { return []error{} }, "batch: the commit function answered 2 items with 0 errors"},
+		{"too many", func(context.Context, []int) []error { return make([]error, 3) }, "batch: the commit function answered 2 items with 3 errors"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := New(c.commit, nil, Options{MaxItems: 2, InFlight: 1})
+				for range 2 { // the slot is free again
+					answered := 0
+					var mu sync.Mutex
+					var wg sync.WaitGroup
+					for i := range 2 {
+						wg.Go(func() {
+							err := b.Do(t.Context(), i)
+							mu.Lock()
+							answered++
+							mu.Unlock()
+							if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+								t.Errorf("got %v, want %s", err, c.want)
+							}
+						})
+					}
+					wg.Wait()
+					want := 2
+					if c.name == "Goexit" {
+						want = 1 // the other ran the commit and ended with it
+					}
+					if answered != want {
+						t.Errorf("%d callers answered, want %d", answered, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestPanicShowsItsStack(t *testing.T) {
+	b := New(func(context.Context, []int) []error { panic("broken") }, nil, Options{MaxItems: 1})
+	if err := b.Do(t.Context(), 1); !strings.Contains(err.Error(), "batch_test.go:") {
+		t.Errorf("no stack in %v", err)
+	}
+}
+
+func TestCommitContext(t *testing.T) {
+	type key struct{}
+	const timeout = time.Minute
+	for _, c := range []struct {
+		name    string
+		callers []time.Duration // their deadlines from now, 0 is none; the first leads
+		want    time.Duration
+	}{
+		{"no deadlines", []time.Duration{0, 0}, timeout},
+		{"the latest", []time.Duration{time.Second, 3 * time.Second, 2 * time.Second}, 3 * time.Second},
+		{"one without", []time.Duration{time.Second, 0}, timeout},
+		{"later than the timeout", []time.Duration{time.Second, time.Hour}, timeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				b := New(func(ctx context.Context, items []int) []error {
+					if ctx.Value(key{}) != nil {
+						t.Error("the commit sees a caller's value")
+					}
+					<-ctx.Done()
+					if took := time.Since(start); took != c.want {
+						t.Errorf("the commit's context ended after %v, want %v", took, c.want)
+					}
+					return nil
+				}, nil, Options{MaxItems: len(c.callers), Timeout: timeout})
+				var wg sync.WaitGroup
+				for i, d := range c.callers {
+					ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, i))
+					defer cancel()
+					if d > 0 {
+						ctx, cancel = context.WithDeadline(ctx, start.Add(d))
+						defer cancel()
+					}
+					wg.Go(func() {
+						if err := b.Do(ctx, i); err != nil {
+							t.Errorf("caller %d: %v", i, err)
+						}
+					})
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// One that is gone has no say in the deadline.
+func TestCommitContextWithoutTheWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		b := New(func(ctx context.Context, _ []int) []error {
+			if d, _ := ctx.Deadline(); d.Sub(start) != time.Second {
+				t.Errorf("the commit may take %v", d.Sub(start))
+			}
+			return nil
+		}, nil, Options{Timeout: time.Minute})
+		gone, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { b.Do(gone, 1) })
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := b.Do(ctx, 2); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+	})
+}
+
+var errReason = errors.New("reason")
+
+func TestCancelledBeforeSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		b := New(r.commit, func(i int) int { return i }, Options{MaxBytes: 1000, Linger: time.Second})
+		ctxs := make([]context.Context, 6)
+		cancels := make([]context.CancelCauseFunc, 6)
+		var wg sync.WaitGroup
+		for i := range ctxs {
+			ctxs[i], cancels[i] = context.WithCancelCause(t.Context())
+			defer cancels[i](nil)
+			wg.Go(func() {
+				var err error
+				if i == 3 {
+					err = errors.Join(b.DoAll(ctxs[i], []int{30, 31, 32})...)
+				} else {
+					err = b.Do(ctxs[i], 10*i)
+				}
+				if gone := i == 0 || i == 3 || i == 5; gone != errors.Is(err, errReason) || !gone && err != nil {
+					t.Errorf("caller %d: %v", i, err)
+				}
+			})
+			synctest.Wait()
+		}
+		for _, i := range []int{3, 0, 5} { // several of one caller, the first, the last
+			cancels[i](errReason)
+		}
+		synctest.Wait()
+		b.mu.Lock()
+		if b.open.bytes != 70 {
+			t.Errorf("%d bytes counted for 10, 20 and 40", b.open.bytes)
+		}
+		b.mu.Unlock()
+		wg.Wait()
+		r.expect(t, []int{10, 20, 40})
+	})
+}
+
+// The batch that lost its callers must not be sent, and not hold its place.
+func TestAllCancelledBeforeSending(t *testing.T) {
+	for _, state := range []string{"open", "due", "full"} {
+		t.Run(state, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r recorder
+				o := Options{MaxItems: 2, InFlight: 1, Linger: time.Hour}
+				if state == "due" {
+					o = Options{MaxItems: 3, InFlight: 1, Linger: rtt / 10}
+				}
+				b := New(r.commit, nil, o)
+				var wg sync.WaitGroup
+				if state != "open" {
+					wg.Go(func() { b.DoAll(t.Context(), []int{1, 2}) }) // holds the slot
+					time.Sleep(rtt / 2)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), rtt/4)
+				defer cancel()
+				n := 2
+				if state == "open" {
+					n = 1
+				}
+				for range n {
+					wg.Go(func() {
+						if err := b.Do(ctx, 3); !errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("got %v", err)
+						}
+					})
+				}
+				time.Sleep(rtt / 3)
+				b.mu.Lock()
+				if b.open != nil || len(b.ready) != 0 {
+					t.Errorf("open %v, %d ready after all have left", b.open != nil, len(b.ready))
+				}
+				b.mu.Unlock()
+				wg.Go(func() { b.DoAll(t.Context(), []int{4, 5}) })
+				wg.Wait()
+				want := [][]int{{1, 2}, {4, 5}}
+				if state == "open" {
+					want = want[1:]
+				}
+				r.expect(t, want...)
+			})
+		})
+	}
+}
+
+func TestCancelledWhileSendingGetsTheTrueResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := errors.New("second failed")
+		b := New(func(ctx context.Context, items []int) []error {
+			time.Sleep(time.Second)
+			if ctx.Err() != nil {
+				t.Error("a caller cancelled the commit")
+			}
+			return []error{nil, fails}
+		}, nil, Options{MaxItems: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i, want := range []error{nil, fails} {
+			wg.Go(func() {
+				if err := b.Do(ctx, i); err != want { //nolint:errorlint // the very error, not wrapped
+					t.Errorf("item %d: %v, want %v", i, err, want)
+				}
+				if time.Since(start) != time.Second {
+					t.Errorf("item %d returned after %v, before its commit ended", i, time.Since(start))
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(time.Second / 2)
+		cancel()
+		wg.Wait()
+	})
+}
+
+func TestCancelledBeforeTheCall(t *testing.T) {
+	b := New(func(context.Context, []int) []error { t.Error("called"); return nil }, nil, Options{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errReason)
+	if err := b.Do(ctx, 1); !errors.Is(err, errReason) {
+		t.Errorf("Do: %v", err)
+	}
+	errs := b.DoAll(ctx, []int{1, 2})
+	if len(errs) != 2 || !errors.Is(errs[0], errReason) || !errors.Is(errs[1], errReason) {
+		t.Errorf("DoAll: %v", errs)
+	}
+}
+
+func TestDoAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		running := false
+		b := New(func(ctx context.Context, items []int) []error {
+			if running {
+				t.Error("two commits of one caller at once")
+			}
+			running = true
+			r.commit(ctx, items)
+			running = false
+			if i := slices.Index(items, 3); i >= 0 {
+				errs := make([]error, len(items))
+				errs[i] = errors.New("three")
+				return errs
+			}
+			return nil
+		}, nil, Options{MaxItems: 3, Linger: time.Millisecond})
+
+		if errs := b.DoAll(t.Context(), nil); errs != nil {
+			t.Errorf("no items: %v", errs)
+		}
+		r.expect(t)
+		if errs := b.DoAll(t.Context(), []int{10, 11}); errs != nil {
+			t.Errorf("all durable: %v, want nil", errs)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { b.Do(t.Context(), 0) }) // leaves room for two
+		synctest.Wait()
+		errs := b.DoAll(t.Context(), []int{1, 2, 3, 4, 5, 6})
+		wg.Wait()
+		r.expect(t, []int{10, 11}, []int{0, 1, 2}, []int{3, 4, 5}, []int{6})
+		for i, err := range errs {
+			if (i == 2) != (err != nil) {
+				t.Errorf("error %d is %v", i, err)
+			}
+		}
+		if len(errs) != 6 {
+			t.Errorf("%d errors for 6 items", len(errs))
+		}
+	})
+}
+
+func TestDoAllCancelledBetweenCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		b := New(r.commit, nil, Options{MaxItems: 2})
+		ctx, cancel := context.WithTimeout(t.Context(), rtt+rtt/2)
+		defer cancel()
+		errs := b.DoAll(ctx, []int{1, 2, 3, 4, 5})
+		r.expect(t, []int{1, 2}, []int{3, 4})
+		for i, err := range errs {
+			if gone := i == 4; gone != errors.Is(err, context.DeadlineExceeded) || !gone && err != nil {
+				t.Errorf("error %d is %v", i, err)
+			}
+		}
+	})
+}
+
+// A size func that panics is its caller's own misfortune.
+func TestPanicOfTheSizeFunc(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		b := New(r.commit, func(i int) int { return 10 / i }, Options{MaxItems: 2, InFlight: 1})
+		for _, call := range []func(){
+			func() { b.Do(t.Context(), 0) },
+			func() { b.DoAll(t.Context(), []int{5, 0}) },
+		} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("no panic")
+					}
+				}()
+				call()
+			}()
+		}
+		if err := b.Do(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
+		r.expect(t, []int{1})
+	})
+}
+
+func TestHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []Commit
+		b := New(func(_ context.Context, items []int) []error {
+			time.Sleep(rtt)
+			switch items[0] {
+			case 1:
+				return []error{nil, errors.New("one")}
+			case 3:
+				panic("all")
+			}
+			return nil
+		}, func(i int) int { return 100 * i }, Options{MaxItems: 2, Hooks: Hooks{Committed: func(c Commit) { got = append(got, c) }}})
+		b.DoAll(t.Context(), []int{1, 2, 3, 4, 5})
+		want := []Commit{{2, 300, 1, rtt}, {2, 700, 2, rtt}, {1, 500, 0, rtt}}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestPanicOfAHookReleasesTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		b := New(r.commit, nil, Options{MaxItems: 2, InFlight: 1, Hooks: Hooks{Committed: func(Commit) { panic("hook") }}})
+		panics := 0
+		var mu sync.Mutex
+		for range 2 {
+			var wg sync.WaitGroup
+			for i := range 2 {
+				wg.Go(func() {
+					defer func() {
+						if recover() != nil {
+							mu.Lock()
+							panics++
+							mu.Unlock()
+						}
+					}()
+					if err := b.Do(t.Context(), i); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		if panics != 2 {
+			t.Errorf("%d of 2 hooks' panics seen", panics)
+		}
+	})
+}
+
+// F098: nothing of what is durable stays reachable, neither from the Batcher
+// nor from a caller that is slow to return.
+func TestItemsAreReleased(t *testing.T) {
+	type item struct{ body [1 << 10]byte }
+	synctest.Test(t, func(t *testing.T) {
+		b := New(func(_ context.Context, items []*item) []error { return make([]error, len(items)) },
+			func(i *item) int { return len(i.body) }, Options{MaxItems: 7, Linger: time.Millisecond})
+		var mu sync.Mutex
+		var refs []weak.Pointer[item]
+		fresh := func() *item {
+			i := new(item)
+			mu.Lock()
+			refs = append(refs, weak.Make(i))
+			mu.Unlock()
+			return i
+		}
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { b.Do(t.Context(), fresh()) })
+			wg.Go(func() { b.DoAll(t.Context(), []*item{fresh(), fresh()}) })
+		}
+		withdrawn, cancel := context.WithCancel(t.Context())
+		wg.Go(func() { b.Do(withdrawn, fresh()) })
+		cancel()
+		wg.Wait()
+		wait, leave := make(chan struct{}), make(chan struct{})
+		b.mu.Lock()
+		kept := b.groupFor(0)
+		kept.join(t.Context(), nil)
+		kept.add(0, fresh(), 0)
+		kept.joined()
+		b.mu.Unlock()
+		wg.Go(func() { kept.wait(t.Context(), nil, 0); close(wait); <-leave; runtime.KeepAlive(kept) })
+		<-wait
+		runtime.GC()
+		for i, ref := range refs {
+			if ref.Value() != nil {
+				t.Errorf("item %d of %d is still reachable", i, len(refs))
+			}
+		}
+		close(leave)
+		wg.Wait()
+		runtime.KeepAlive(b)
+	})
+}
+
+func TestOptionsAreValidated(t *testing.T) {
+	commit := func(context.Context, []int) []error { return nil }
+	size := func(int) int { return 1 }
+	for _, c := range []struct {
+		o      Options
+		size   func(int) int
+		commit func(context.Context, []int) []error
+		want   string
+	}{
+		{Options{MaxItems: -1}, nil, commit, "batch: Options.MaxItems is -1; allowed are 0 (100) and above"},
+		{Options{MaxBytes: -1}, size, commit, "batch: Options.MaxBytes is -1; allowed are 0 (no limit) and above"},
+		{Options{MaxBytes: 9}, nil, commit, "batch: Options.MaxBytes is 9, but there is no size function to count with"},
+		{Options{InFlight: -1}, nil, commit, "batch: Options.InFlight is -1; allowed are 0 (4) and above"},
+		{Options{Timeout: -1}, nil, commit, "batch: Options.Timeout is -1ns; allowed are 0 (30s) and above"},
+		{Options{}, nil, nil, "batch: New needs a commit function"},
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != c.want {
+					t.Errorf("panic %v, want %s", got, c.want)
+				}
+			}()
+			New(c.commit, c.size, c.o)
+		}()
+	}
+	want := Options{MaxItems: 100, InFlight: 4, Linger: 2 * time.Millisecond, Timeout: 30 * time.Second}
+	if got := New(commit, nil, Options{}).opt; !reflect.DeepEqual(got, want) {
+		t.Errorf("defaults %+v, want %+v", got, want)
+	}
+}
