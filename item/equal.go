@@ -1,62 +1,77 @@
 package item
 
 import (
+	"bytes"
 	"hash/maphash"
-	"math/big"
+	"math/bits"
 	"slices"
 )
 
-var seed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
 // Hash returns a hash of the attribute map that does not depend on the order
 // of its attributes nor on how its strings are escaped, so that it names an
-// item by its keys. It differs from process to process. Equal items have equal
-// hashes, but for numbers written differently (1 and 1.0).
+// item by its keys. It differs from process to process. Items that are Equal
+// have equal hashes.
 func (it Item) Hash() uint64 {
 	var sum uint64
 	for c := it.cursor(); c.next(); {
-		sum += hashAttr(c.name, c.value)
+		sum += combine(maphash.Bytes(hashSeed, textBytes(c.name)), c.value.hash())
 	}
 	return sum
 }
 
-func hashAttr(name []byte, v Value) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	h.Write(textBytes(name))
-	h.WriteByte(0xff) // in no UTF-8 text
-	h.WriteByte(byte(v.kind))
+func combine(a, b uint64) uint64 { return mix(mix(a) + bits.RotateLeft64(b, 23)) }
+
+func (v Value) hash() uint64 {
+	h := uint64(v.kind)
 	switch v.kind {
-	case S, N, B:
-		h.Write(textBytes(v.raw))
+	case S, B:
+		h = combine(h, maphash.Bytes(hashSeed, textBytes(v.raw)))
+	case N:
+		var buf [64]byte
+		h = combine(h, maphash.Bytes(hashSeed, appendCanonical(buf[:0], textBytes(v.raw))))
+	case BOOL, NULL:
+		h = combine(h, uint64(v.raw[0]))
 	case M:
-		maphash.WriteComparable(&h, v.Map().Hash())
+		h = combine(h, v.Map().Hash())
 	case L:
 		for e := range v.List() {
-			maphash.WriteComparable(&h, hashAttr([]byte(`""`), e))
+			h = combine(h, e.hash())
 		}
 	case SS, NS, BS:
 		var sum uint64
 		for e := range v.Set() {
-			sum += hashAttr([]byte(`""`), e)
+			sum += mix(e.hash())
 		}
-		maphash.WriteComparable(&h, sum)
-	default:
-		h.Write(v.raw)
+		h = combine(h, sum)
 	}
-	return h.Sum64()
+	return h
 }
 
 // Equal reports whether two items hold the same attributes with the same
 // types and values; order of attributes, order within sets, escapes and white
-// space do not count, numbers are compared as numbers.
+// space do not count, numbers are compared as numbers. An absent item equals
+// only an absent one.
 func (it Item) Equal(o Item) bool {
-	if it.Exists() != o.Exists() || it.Len() != o.Len() {
+	switch {
+	case it.Exists() != o.Exists():
+		return false
+	case bytes.Equal(it.raw, o.raw):
+		return true
+	case it.Len() != o.Len():
 		return false
 	}
+	// In maps of one writer the attributes mostly stand in the same order.
+	d := o.cursor()
 	for c := it.cursor(); c.next(); {
-		w, ok := o.get(text(c.name))
-		if !ok || !c.value.Equal(w) {
+		w, ok := Value{}, d.next()
+		if ok && bytes.Equal(c.name, d.name) {
+			w = d.value
+		} else if w, ok = o.get(text(c.name)); !ok {
+			return false
+		}
+		if !c.value.Equal(w) {
 			return false
 		}
 	}
@@ -65,44 +80,47 @@ func (it Item) Equal(o Item) bool {
 
 // Equal compares two values as Item.Equal does.
 func (v Value) Equal(o Value) bool {
-	if v.kind != o.kind {
+	switch {
+	case v.kind != o.kind:
 		return false
+	case bytes.Equal(v.raw, o.raw):
+		return true
 	}
 	switch v.kind {
 	case S, B:
-		return string(textBytes(v.raw)) == string(textBytes(o.raw))
+		return bytes.Equal(textBytes(v.raw), textBytes(o.raw))
 	case N:
-		return canonical(v) == canonical(o)
+		return bytes.Equal(canonical(v), canonical(o))
 	case M:
 		return v.Map().Equal(o.Map())
 	case L:
-		a, b := slices.Collect(v.List()), slices.Collect(o.List())
-		return slices.EqualFunc(a, b, Value.Equal)
+		a, b := elements{b: v.raw}, elements{b: o.raw}
+		for a.next() {
+			if !b.next() || !a.element(L).Equal(b.element(L)) {
+				return false
+			}
+		}
+		return !b.next()
 	case SS, NS, BS:
-		return slices.Equal(members(v), members(o))
+		return slices.EqualFunc(members(v), members(o), bytes.Equal)
 	}
-	return string(v.raw) == string(o.raw)
+	return false
 }
 
 // members returns a set's members in an order of their own.
-func members(v Value) []string {
-	var out []string
+func members(v Value) [][]byte {
+	var out [][]byte
 	for e := range v.Set() {
 		out = append(out, canonical(e))
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.SortFunc(out, bytes.Compare)
+	return out
 }
 
-// canonical returns a text that two equal scalars share.
-func canonical(v Value) string {
-	t := text(v.raw)
-	if v.kind != N {
-		return t
+// canonical returns bytes that equal scalars of one kind share.
+func canonical(v Value) []byte {
+	if v.kind == N {
+		return appendCanonical(nil, textBytes(v.raw))
 	}
-	r, ok := new(big.Rat).SetString(t)
-	if !ok {
-		return t
-	}
-	return r.RatString()
+	return textBytes(v.raw)
 }

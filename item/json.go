@@ -3,8 +3,6 @@ package item
 import (
 	"bytes"
 	"slices"
-
-	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
 // JSONOption changes what AppendJSON writes.
@@ -85,33 +83,6 @@ func (v Value) appendSorted(dst []byte, o jsonOptions) []byte {
 		}
 		dst = append(append(dst, a.name...), ':')
 		dst = a.value.appendJSON(dst, o)
-	}
-	return dst
-}
-
-// appendNumber appends a checked number in JSON's grammar, which knows no
-// plus sign, no leading zeros and no bare point.
-func appendNumber(dst, t []byte) []byte {
-	if end, msg := jsonscan.Number(t, 0); msg == "" && end == len(t) {
-		return append(dst, t...)
-	}
-	if t[0] == '-' {
-		dst = append(dst, '-')
-	}
-	if t[0] == '-' || t[0] == '+' {
-		t = t[1:]
-	}
-	for len(t) > 1 && t[0] == '0' && t[1]-'0' <= 9 {
-		t = t[1:]
-	}
-	if t[0] == '.' {
-		dst = append(dst, '0')
-	}
-	for i, c := range t {
-		if c == '.' && (i+1 == len(t) || t[i+1]-'0' > 9) {
-			continue
-		}
-		dst = append(dst, c)
 	}
 	return dst
 }

@@ -1,83 +1,151 @@
 package item
 
-// checkNumber says what is wrong with the text of an N: a decimal number with
-// optional sign, point and exponent, of at most 38 significant digits and a
-// magnitude between 1E-130 and 9.99…E+125.
-func checkNumber(t []byte) string {
+import (
+	"strconv"
+
+	"github.com/sluicehq/sluice/internal/jsonscan"
+)
+
+// number is the text of an N taken apart: 0.d₁d₂d₃… · 10^exp, where d are the
+// digits without the zeros at either end. Leading zeros, a plus sign and a
+// bare point are allowed.
+type number struct {
+	negative bool
+	first    int // offset of the first digit that is not 0
+	last     int // offset after the last one
+	digits   int // between them, without the point; 0 for zero
+	exp      int
+}
+
+// parseNumber takes t apart; ok is false when it is no number.
+func parseNumber(t []byte) (n number, ok bool) {
 	i := 0
 	if i < len(t) && (t[i] == '-' || t[i] == '+') {
+		n.negative = t[i] == '-'
 		i++
 	}
-	digits, significant, zeros := 0, 0, 0 // zeros: those at the end of significant
-	exp := 0                              // of the first significant digit
-	point := false
+	seen, point := false, false
+	zeros := 0 // since the last digit that is not 0
 	for ; i < len(t); i++ {
-		switch c := t[i]; {
-		case c == '.' && !point:
+		c := t[i]
+		if c == '.' {
+			if point {
+				return n, false
+			}
 			point = true
 			continue
-		case c-'0' > 9:
-			goto exponent
-		case c == '0' && significant == 0:
-			digits++
-			if point {
-				exp--
+		}
+		if c-'0' > 9 {
+			break
+		}
+		seen = true
+		switch {
+		case c != '0':
+			if n.digits == 0 {
+				n.first = i
 			}
-			continue
-		case c == '0':
+			n.digits += zeros + 1
+			n.last, zeros = i+1, 0
+		case n.digits > 0:
 			zeros++
+		case point: // a zero between the point and the first digit
+			n.exp--
+			continue
 		default:
-			zeros = 0
+			continue
 		}
-		digits++
-		significant++
-		if !point && significant > 1 {
-			exp++
-		}
-		if point && significant == 1 {
-			exp--
+		if !point {
+			n.exp++
 		}
 	}
-exponent:
-	if digits == 0 {
-		return "invalid number"
+	if !seen {
+		return n, false
 	}
-	if i < len(t) {
-		if t[i]|0x20 != 'e' {
-			return "invalid number"
-		}
+	if i == len(t) {
+		return n, true
+	}
+	if t[i]|0x20 != 'e' {
+		return n, false
+	}
+	i++
+	negative := false
+	if i < len(t) && (t[i] == '-' || t[i] == '+') {
+		negative = t[i] == '-'
 		i++
-		neg := false
-		if i < len(t) && (t[i] == '-' || t[i] == '+') {
-			neg = t[i] == '-'
-			i++
-		}
-		if i == len(t) {
-			return "invalid number"
-		}
-		e := 0
-		for ; i < len(t); i++ {
-			if t[i]-'0' > 9 {
-				return "invalid number"
-			}
-			if e = e*10 + int(t[i]-'0'); e > 1<<20 {
-				e = 1 << 20
-			}
-		}
-		if neg {
-			e = -e
-		}
-		exp += e
 	}
-	switch {
-	case significant == 0:
-		return ""
-	case significant-zeros > 38:
+	if i == len(t) {
+		return n, false
+	}
+	exp := 0
+	for ; i < len(t); i++ {
+		if t[i]-'0' > 9 {
+			return n, false
+		}
+		exp = min(exp*10+int(t[i]-'0'), 1<<20)
+	}
+	if negative {
+		exp = -exp
+	}
+	n.exp += exp
+	return n, true
+}
+
+// checkNumber says what is wrong with the text of an N: more than 38
+// significant digits, or a magnitude outside 1E-130 to 9.99…E+125.
+func checkNumber(t []byte) string {
+	switch n, ok := parseNumber(t); {
+	case !ok:
+		return "invalid number"
+	case n.digits > 38:
 		return "number of more than 38 significant digits"
-	case exp > 125:
+	case n.digits > 0 && n.exp > 126:
 		return "number larger than 9.99E+125"
-	case exp < -130:
+	case n.digits > 0 && n.exp < -129:
 		return "number smaller than 1E-130"
 	}
 	return ""
+}
+
+// appendCanonical appends a text that equal numbers share.
+func appendCanonical(dst, t []byte) []byte {
+	n, _ := parseNumber(t)
+	if n.digits == 0 {
+		return append(dst, '0')
+	}
+	if n.negative {
+		dst = append(dst, '-')
+	}
+	for _, c := range t[n.first:n.last] {
+		if c != '.' {
+			dst = append(dst, c)
+		}
+	}
+	return strconv.AppendInt(append(dst, 'e'), int64(n.exp), 10)
+}
+
+// appendNumber appends a checked number in JSON's grammar, which knows no plus
+// sign, no leading zeros and no bare point.
+func appendNumber(dst, t []byte) []byte {
+	if end, msg := jsonscan.Number(t, 0); msg == "" && end == len(t) {
+		return append(dst, t...)
+	}
+	if t[0] == '-' {
+		dst = append(dst, '-')
+	}
+	if t[0] == '-' || t[0] == '+' {
+		t = t[1:]
+	}
+	for len(t) > 1 && t[0] == '0' && t[1]-'0' <= 9 {
+		t = t[1:]
+	}
+	if t[0] == '.' {
+		dst = append(dst, '0')
+	}
+	for i, c := range t {
+		if c == '.' && (i+1 == len(t) || t[i+1]-'0' > 9) {
+			continue
+		}
+		dst = append(dst, c)
+	}
+	return dst
 }

@@ -284,7 +284,7 @@ func (p *Parser) value(i, depth int) int {
 		w := jsonscan.Load(b, i)
 		if w&valueMask == valueForm {
 			if kind = shortKinds[byte(w>>16)]; kind != Invalid {
-				i += 5
+				i = jsonscan.Space(b, i+5)
 				goto payload
 			}
 		}

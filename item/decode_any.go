@@ -1,0 +1,99 @@
+package item
+
+import (
+	"reflect"
+	"strconv"
+)
+
+// anyPlan serves interfaces. One that holds a non-nil pointer is filled through it.
+func anyPlan(v Value, rv reflect.Value) error {
+	if v.kind == NULL {
+		rv.SetZero()
+		return nil
+	}
+	if e := rv.Elem(); e.Kind() == reflect.Pointer && !e.IsNil() && e.Elem() != rv {
+		return planOf(e.Type().Elem(), 0)(v, e.Elem())
+	}
+	if rv.NumMethod() > 0 {
+		return mismatch(v, rv)
+	}
+	x, err := v.any()
+	if err != nil {
+		return err
+	}
+	rv.Set(reflect.ValueOf(x))
+	return nil
+}
+
+// any returns v, which is no NULL, as the plainest Go value.
+func (v Value) any() (any, error) {
+	switch v.kind {
+	case S:
+		return v.Str(), nil
+	case N:
+		return v.float()
+	case B:
+		return v.Bytes(), nil
+	case BOOL:
+		return v.Bool(), nil
+	case M:
+		m := map[string]any{}
+		for c := v.Map().cursor(); c.next(); {
+			name := text(c.name)
+			if c.value.kind == NULL {
+				m[name] = nil
+				continue
+			}
+			x, err := c.value.any()
+			if err != nil {
+				return nil, within(name, err)
+			}
+			m[name] = x
+		}
+		return m, nil
+	case L:
+		l := []any{}
+		for e := range v.List() {
+			var x any
+			if e.kind != NULL {
+				var err error
+				if x, err = e.any(); err != nil {
+					return nil, within(strconv.Itoa(len(l)), err)
+				}
+			}
+			l = append(l, x)
+		}
+		return l, nil
+	case SS:
+		l := []string{}
+		for e := range v.Set() {
+			l = append(l, e.Str())
+		}
+		return l, nil
+	case NS:
+		l := []float64{}
+		for e := range v.Set() {
+			f, err := e.float()
+			if err != nil {
+				return nil, within(strconv.Itoa(len(l)), err)
+			}
+			l = append(l, f)
+		}
+		return l, nil
+	case BS:
+		l := [][]byte{}
+		for e := range v.Set() {
+			l = append(l, e.Bytes())
+		}
+		return l, nil
+	}
+	return nil, nil
+}
+
+func (v Value) float() (float64, error) {
+	f, err := strconv.ParseFloat(string(textBytes(v.raw)), 64)
+	if err != nil {
+		return 0, &DecodeError{Type: reflect.TypeFor[float64](), Err: err}
+	}
+	return f, nil
+}
