@@ -1,0 +1,209 @@
+//go:build integration
+
+package manhunt
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluicehq/sluice"
+)
+
+// config reaches the local server whose endpoint is in the environment.
+func config(t *testing.T, env string) aws.Config {
+	t.Helper()
+	endpoint := os.Getenv(env)
+	if endpoint == "" {
+		t.Fatalf("%s is not set: run make test", env)
+	}
+	return aws.Config{
+		Region:       "us-east-1",
+		BaseEndpoint: aws.String(endpoint),
+		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
+	}
+}
+
+// newTable makes a table of its own for the test.
+func newTable(t *testing.T) *Table {
+	t.Helper()
+	table := NewTable(config(t, "SLUICE_TEST_DYNAMODB"), "manhunt-"+rand.Text())
+	if err := table.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if _, err := table.db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table.name}); err != nil {
+			t.Error(err)
+		}
+	})
+	return table
+}
+
+func put(t *testing.T, table *Table, items ...sluice.Item) {
+	t.Helper()
+	for _, it := range items {
+		if err := table.Put(t.Context(), it); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// searchAt is a search of contact 89fa8f8.
+func searchAt(id, started, status string) sluice.Item {
+	return edit(Fixtures()[search], "a271244", id, "2019-12-30T19:32:14Z", started, `"status":{"S":"active"}`, `"status":{"S":"`+status+`"}`, "active#", status+"#")
+}
+
+// ids are the places of items among the answers.
+func ids[T any](items []T, id func(T) string) string {
+	var out []string
+	for _, it := range items {
+		out = append(out, id(it))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestQueries(t *testing.T) {
+	table := newTable(t)
+	ctx := t.Context()
+	fx := Fixtures()
+	put(t, table, fx...)
+	put(t, table,
+		edit(fx[contact], "89fa8f8", "9d657f8", "Zavier Curtis", "Alma Berg"),
+		edit(fx[contact], "89fa8f8", "0000001", "Zavier Curtis", "Mia Olsen"),
+		edit(fx[contact], "89fa8f8", "0000002", "db3280c", "6f7ad1b"),
+		searchAt("s2", "2019-12-31T00:00:00Z", "failed"),
+		searchAt("s3", "2019-12-29T08:00:00Z", "active"),
+		searchAt("s4", "2020-01-02T08:00:00Z", "active"),
+		edit(fx[attempted], "1004c16", "6f08fe0", `"step":{"N":"0"}`, `"step":{"N":"1"}`, "19:32:20Z", "19:52:20Z"),
+		// Rows that stand where another type is looked for.
+		edit(fx[contact], `"PK":{"S":"89fa8f8"}`, `"PK":{"S":"x1"}`, `"SK":{"S":"contact"}`, `"SK":{"S":"search"}`, "db3280c", "89fa8f8"),
+		edit(fx[search], `"PK":{"S":"a271244"}`, `"PK":{"S":"x2"}`, `"SK":{"S":"search"}`, `"SK":{"S":"contact"}`, `"GSI1PK":{"S":"89fa8f8"}`, `"GSI1PK":{"S":"db3280c"}`, "active#89fa8f8", "active#x2"),
+	)
+
+	t.Run("search", func(t *testing.T) { // 1
+		s, ok, err := table.Search(ctx, "a271244")
+		want := Search{ID: "a271244", ContactID: "89fa8f8", DomainID: "db3280c", Status: "active", Started: "2019-12-30T19:32:14Z", Metadata: map[string]any{"incident": "I-1"}}
+		if err != nil || !ok || fmt.Sprint(s) != fmt.Sprint(want) {
+			t.Errorf("%+v, %v, %v", s, ok, err)
+		}
+		for _, id := range []string{"nobody", "89fa8f8", "x1", "x2"} {
+			if s, ok, err := table.Search(ctx, id); ok || err != nil {
+				t.Errorf("%s: %+v, %v", id, s, err)
+			}
+		}
+	})
+	t.Run("search with attempts", func(t *testing.T) { // 2
+		s, attempts, ok, err := table.SearchWithAttempts(ctx, "a271244")
+		if err != nil || !ok || s.ID != "a271244" || ids(attempts, func(a Attempt) string { return a.ID }) != "1004c16 6f08fe0" {
+			t.Fatalf("%+v, %+v, %v, %v", s, attempts, ok, err)
+		}
+		if a := attempts[0]; a.Method.ID != "538235b" || a.Method.Order != 1 || a.Attempted != "2019-12-30T19:32:20Z" || a.Step != 0 {
+			t.Errorf("%+v", a)
+		}
+		if _, _, ok, err := table.SearchWithAttempts(ctx, "89fa8f8"); ok || err != nil {
+			t.Errorf("a contact: %v, %v", ok, err)
+		}
+	})
+	t.Run("contact", func(t *testing.T) { // 3
+		c, ok, err := table.Contact(ctx, "89fa8f8")
+		if want := (Contact{ID: "89fa8f8", DomainID: "db3280c", Name: "Zavier Curtis"}); err != nil || !ok || c != want {
+			t.Errorf("%+v, %v, %v", c, ok, err)
+		}
+		for _, id := range []string{"nobody", "a271244", "x1", "x2"} {
+			if c, ok, err := table.Contact(ctx, id); ok || err != nil {
+				t.Errorf("%s: %+v, %v", id, c, err)
+			}
+		}
+	})
+	t.Run("contact with methods", func(t *testing.T) { // 4
+		c, methods, ok, err := table.ContactWithMethods(ctx, "89fa8f8")
+		if err != nil || !ok || c.ID != "89fa8f8" || len(methods) != 2 {
+			t.Fatalf("%+v, %+v, %v, %v", c, methods, ok, err)
+		}
+		want := Method{ContactID: "89fa8f8", ID: "800e613", DomainID: "db3280c", Type: "call", Destination: "+15550100", Order: 2, WaitSeconds: 1200, Enabled: true}
+		if methods[1] != want || methods[0].ID != "538235b" {
+			t.Errorf("%+v", methods)
+		}
+		if _, _, ok, err := table.ContactWithMethods(ctx, "a271244"); ok || err != nil {
+			t.Errorf("a search: %v, %v", ok, err)
+		}
+	})
+	t.Run("contacts of a domain by name", func(t *testing.T) { // 5
+		cs, err := table.Contacts(ctx, "db3280c")
+		if got := ids(cs, func(c Contact) string { return c.Name }); err != nil || got != "Alma Berg Mia Olsen Zavier Curtis" {
+			t.Errorf("%s, %v", got, err)
+		}
+	})
+	for _, tt := range []struct { // 6 to 9
+		name string
+		read func() ([]Search, error)
+		want string
+	}{
+		{"searches of a contact", func() ([]Search, error) { return table.Searches(ctx, "89fa8f8") }, "s3 a271244 s2 s4"},
+		{"searches before", func() ([]Search, error) { return table.SearchesBefore(ctx, "89fa8f8", "2019-12-31T00:00:00Z") }, "s3 a271244"},
+		{"searches after", func() ([]Search, error) { return table.SearchesAfter(ctx, "89fa8f8", "2019-12-31T00:00:00Z") }, "s4"},
+		{"active searches", func() ([]Search, error) { return table.SearchesIn(ctx, "active", "89fa8f8") }, "s3 a271244 s4"},
+		{"failed searches", func() ([]Search, error) { return table.SearchesIn(ctx, "failed", "89fa8f8") }, "s2"},
+		{"canceled searches of another", func() ([]Search, error) { return table.SearchesIn(ctx, "canceled", "9d657f8") }, "2ad6a19"},
+		{"active before", func() ([]Search, error) { return table.SearchesInBefore(ctx, "active", "89fa8f8", "2019-12-31") }, "s3 a271244"},
+		{"active after", func() ([]Search, error) { return table.SearchesInAfter(ctx, "active", "89fa8f8", "2019-12-31") }, "s4"},
+		{"searches of nobody", func() ([]Search, error) { return table.Searches(ctx, "nobody") }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := tt.read()
+			if got := ids(s, func(s Search) string { return s.ID }); err != nil || got != tt.want {
+				t.Errorf("%s, %v, want %s", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// A partition of more than one page (1 MB) is read whole.
+func TestQueryReadsAllPages(t *testing.T) {
+	table := newTable(t)
+	fx := Fixtures()
+	put(t, table, fx[contact])
+	for i := range 4 {
+		put(t, table, edit(fx[email], "538235b", fmt.Sprintf("m%d", i), "z@example.com", strings.Repeat("z", 350_000)))
+	}
+	items, err := table.ContactItems(t.Context(), "89fa8f8")
+	if err != nil || len(items) != 5 {
+		t.Errorf("%d items, %v", len(items), err)
+	}
+}
+
+func TestFailSearch(t *testing.T) {
+	table := newTable(t)
+	fx := Fixtures()
+	put(t, table, fx[search], fx[canceled])
+	for range 2 { // the second time it is over already
+		if err := table.FailSearch(t.Context(), "a271244", "89fa8f8", contactNotFound); err != nil {
+			t.Fatal(err)
+		}
+		it, err := table.SearchItem(t.Context(), "a271244")
+		want := edit(fx[search], `"status":{"S":"active"}`, `"status":{"S":"failed"},"resolution":{"S":"contact_not_found"}`, "active#", "failed#")
+		if err != nil || !it.Equal(want) {
+			t.Errorf("search is now %s, %v", it.Raw(), err)
+		}
+	}
+	if err := table.FailSearch(t.Context(), "2ad6a19", "9d657f8", contactNotFound); err != nil {
+		t.Error(err)
+	}
+	if it, err := table.SearchItem(t.Context(), "2ad6a19"); err != nil || !it.Equal(fx[canceled]) {
+		t.Errorf("a canceled search is now %s, %v", it.Raw(), err)
+	}
+	if err := table.FailSearch(t.Context(), "gone", "9d657f8", contactNotFound); err != nil {
+		t.Error(err)
+	}
+	if it, err := table.SearchItem(t.Context(), "gone"); err != nil || it.Exists() {
+		t.Errorf("a search that never was is now %s, %v", it.Raw(), err)
+	}
+}

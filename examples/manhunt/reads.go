@@ -1,0 +1,179 @@
+package manhunt
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Contact is someone who can be reached.
+type Contact struct {
+	ID       string `dynamodbav:"PK"`
+	DomainID string `dynamodbav:"GSI1PK"`
+	Name     string `dynamodbav:"GSI1SK"`
+}
+
+// Method is one way of reaching a contact.
+type Method struct {
+	ContactID   string `dynamodbav:"PK"`
+	ID          string `dynamodbav:"SK"`
+	DomainID    string `dynamodbav:"domainId"`
+	Type        string `dynamodbav:"type"`
+	Destination string `dynamodbav:"destination"`
+	Order       int64  `dynamodbav:"order"`
+	WaitSeconds int64  `dynamodbav:"waitSeconds"`
+	Enabled     bool   `dynamodbav:"enabled"`
+}
+
+// Search looks for one contact. Status is active, canceled, successful or
+// failed.
+type Search struct {
+	ID         string         `dynamodbav:"PK"`
+	ContactID  string         `dynamodbav:"contactId"`
+	DomainID   string         `dynamodbav:"domainId"`
+	Status     string         `dynamodbav:"status"`
+	Started    string         `dynamodbav:"GSI1SK"` // RFC 3339
+	Resolution string         `dynamodbav:"resolution"`
+	Metadata   map[string]any `dynamodbav:"metadata"`
+}
+
+// Attempt is a method that a search tried, or is about to.
+type Attempt struct {
+	SearchID  string `dynamodbav:"PK"`
+	ID        string `dynamodbav:"SK"`
+	ContactID string `dynamodbav:"contactId"`
+	DomainID  string `dynamodbav:"domainId"`
+	Step      int64  `dynamodbav:"step"`
+	Method    struct {
+		ID    string `dynamodbav:"methodId"`
+		Type  string `dynamodbav:"type"`
+		Order int64  `dynamodbav:"order"`
+	} `dynamodbav:"method"`
+	Attempted string `dynamodbav:"attemptedDatetime"` // RFC 3339; "" before
+	Response  string `dynamodbav:"response"`
+}
+
+// Search returns a search; false when there is none.
+func (t *Table) Search(ctx context.Context, id string) (s Search, found bool, err error) {
+	it, err := t.SearchItem(ctx, id)
+	if err != nil || !it.Exists() {
+		return s, false, err
+	}
+	return s, true, decode(it, &s)
+}
+
+// SearchWithAttempts returns a search and its attempts, by their ids; false
+// when there is no such search.
+func (t *Table) SearchWithAttempts(ctx context.Context, id string) (s Search, attempts []Attempt, found bool, err error) {
+	items, err := t.query(ctx, query{partition: id})
+	if err != nil {
+		return s, nil, false, err
+	}
+	if s, found, err = first[Search](items, "search"); err != nil || !found {
+		return s, nil, false, err
+	}
+	attempts, err = all[Attempt](items, "searchAttempt")
+	return s, attempts, true, err
+}
+
+// Contact returns a contact; false when there is none.
+func (t *Table) Contact(ctx context.Context, id string) (c Contact, found bool, err error) {
+	it, err := t.get(ctx, id, "contact", "contact")
+	if err != nil || !it.Exists() {
+		return c, false, err
+	}
+	return c, true, decode(it, &c)
+}
+
+// ContactWithMethods returns a contact and its methods, by their ids; false
+// when there is no such contact.
+func (t *Table) ContactWithMethods(ctx context.Context, id string) (c Contact, methods []Method, found bool, err error) {
+	items, err := t.ContactItems(ctx, id)
+	if err != nil {
+		return c, nil, false, err
+	}
+	if c, found, err = first[Contact](items, "contact"); err != nil || !found {
+		return c, nil, false, err
+	}
+	methods, err = all[Method](items, "contactMethod")
+	return c, methods, true, err
+}
+
+// Contacts returns the contacts of a domain by name. Like all that follow it
+// reads an index, which lags behind the table.
+func (t *Table) Contacts(ctx context.Context, domainID string) ([]Contact, error) {
+	return typed[Contact](ctx, t, "contact", query{index: "GSI1", partition: domainID})
+}
+
+// Searches returns all searches of a contact, the oldest first.
+func (t *Table) Searches(ctx context.Context, contactID string) ([]Search, error) {
+	return typed[Search](ctx, t, "search", query{index: "GSI1", partition: contactID})
+}
+
+// SearchesBefore returns the searches of a contact that started before date,
+// an RFC 3339 time or the beginning of one.
+func (t *Table) SearchesBefore(ctx context.Context, contactID, date string) ([]Search, error) {
+	return typed[Search](ctx, t, "search", query{index: "GSI1", partition: contactID, operator: "<", than: date})
+}
+
+// SearchesAfter returns the searches of a contact that started after date.
+func (t *Table) SearchesAfter(ctx context.Context, contactID, date string) ([]Search, error) {
+	return typed[Search](ctx, t, "search", query{index: "GSI1", partition: contactID, operator: ">", than: date})
+}
+
+// SearchesIn returns the searches of a contact that have the status, the
+// oldest first.
+func (t *Table) SearchesIn(ctx context.Context, status, contactID string) ([]Search, error) {
+	return typed[Search](ctx, t, "search", query{index: "GSI2", partition: status + "#" + contactID})
+}
+
+// SearchesInBefore is SearchesIn for those that started before date.
+func (t *Table) SearchesInBefore(ctx context.Context, status, contactID, date string) ([]Search, error) {
+	return typed[Search](ctx, t, "search", query{index: "GSI2", partition: status + "#" + contactID, operator: "<", than: date})
+}
+
+// SearchesInAfter is SearchesIn for those that started after date.
+func (t *Table) SearchesInAfter(ctx context.Context, status, contactID, date string) ([]Search, error) {
+	return typed[Search](ctx, t, "search", query{index: "GSI2", partition: status + "#" + contactID, operator: ">", than: date})
+}
+
+func typed[T any](ctx context.Context, t *Table, entityType string, q query) ([]T, error) {
+	items, err := t.query(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return all[T](items, entityType)
+}
+
+// all decodes the items of one type.
+func all[T any](items []sluice.Item, entityType string) ([]T, error) {
+	var out []T
+	for _, it := range items {
+		if attribute(it, "entityType") != entityType {
+			continue
+		}
+		var v T
+		if err := decode(it, &v); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func first[T any](items []sluice.Item, entityType string) (v T, found bool, err error) {
+	for _, it := range items {
+		if attribute(it, "entityType") == entityType {
+			return v, true, decode(it, &v)
+		}
+	}
+	return v, false, nil
+}
+
+func decode(it sluice.Item, into any) error {
+	if err := it.Decode(into); err != nil {
+		return fmt.Errorf("%s %s: %w", attribute(it, "entityType"), attribute(it, "PK"), err)
+	}
+	return nil
+}
