@@ -102,6 +102,16 @@ const (
 	attempted
 )
 
+// secondAttempt is the second step's, as the consumer of the queue leaves it;
+// without attemptedAt, as it is before.
+func secondAttempt() sluice.Item {
+	return edit(Fixtures()[attempted], "1004c16", "6f08fe0", `"step":{"N":"0"}`, `"step":{"N":"1"}`,
+		`"methodId":{"S":"538235b"},"type":{"S":"email"},"order":{"N":"1"}`, `"methodId":{"S":"800e613"},"type":{"S":"call"},"order":{"N":"2"}`,
+		"19:32:20Z", "19:52:25Z")
+}
+
+const attemptedAt = `,"attemptedDatetime":{"S":"2019-12-30T19:52:25Z"}`
+
 // handle routes rec over s as it is seen at the given time, and returns what
 // was sent and the outcome.
 func handle(t *testing.T, s *store, rec sluice.Record, now string) ([]escalation.Message, error) {
@@ -125,10 +135,7 @@ func handle(t *testing.T, s *store, rec sluice.Record, now string) ([]escalation
 
 func TestMessages(t *testing.T) {
 	fx := Fixtures()
-	// The second step's attempt, as the consumer of the queue leaves it.
-	second := edit(fx[attempted], "1004c16", "6f08fe0", `"step":{"N":"0"}`, `"step":{"N":"1"}`,
-		`"methodId":{"S":"538235b"},"type":{"S":"email"},"order":{"N":"1"}`, `"methodId":{"S":"800e613"},"type":{"S":"call"},"order":{"N":"2"}`,
-		"19:32:20Z", "19:52:25Z")
+	second := secondAttempt()
 	for _, tt := range []struct {
 		name  string
 		rec   sluice.Record
@@ -141,7 +148,7 @@ func TestMessages(t *testing.T) {
 		{"attempt made", change(fx[attempt], fx[attempted]), "2019-12-30T19:32:21Z", secondBody, "a271244#1", 900 * time.Second},
 		{"seen as the consumer hops", change(fx[attempt], fx[attempted]), "2019-12-30T19:47:21Z", secondBody, "a271244#1", 299 * time.Second},
 		{"seen too late", change(fx[attempt], fx[attempted]), "2019-12-30T21:00:00Z", secondBody, "a271244#1", 0},
-		{"last attempt made", change(edit(second, `,"attemptedDatetime":{"S":"2019-12-30T19:52:25Z"}`, ""), second), "2019-12-30T19:52:25.5Z", expiryBody, "a271244#expire", 300 * time.Second},
+		{"last attempt made", change(edit(second, attemptedAt, ""), second), "2019-12-30T19:52:25.5Z", expiryBody, "a271244#expire", 300 * time.Second},
 		{"canceled search", inserted(fx[canceled]), "2019-12-30T19:32:15Z", "", "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,100 @@
+//go:build integration
+
+package manhunt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state"
+)
+
+// TestStream writes to a real table and looks at what its stream makes of it.
+func TestStream(t *testing.T) {
+	table := newTable(t)
+	fx := Fixtures()
+	sent := make(chan string, 10)
+	handled := make(chan string, 10)
+	r, err := NewRouter(Deps{
+		Store: table,
+		Send: func(_ context.Context, m escalation.Message) error {
+			sent <- fmt.Sprint(m.Delay, " ", string(m.Body))
+			return nil
+		},
+		Now: func() time.Time { return time.Date(2019, 12, 30, 19, 32, 21, 0, time.UTC) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := poller.New(config(t, "SLUICE_TEST_DYNAMODB"), r, poller.Options{
+		Streams: []poller.Stream{{Table: table.name}},
+		Store:   state.NewMemory(),
+		Start:   poller.TrimHorizon,
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Flow: flow.Options{Hooks: flow.Hooks{Handled: func(rec *sluice.Record, route *sluice.Route, res flow.Result, _ time.Duration, err error) {
+			if route != nil {
+				handled <- fmt.Sprintln(attribute(rec.Keys, "PK"), route.Name, res == flow.Done, err)
+			}
+		}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	receive := func(ch chan string) string {
+		t.Helper()
+		select {
+		case s := <-ch:
+			return s
+		case <-time.After(30 * time.Second):
+			t.Fatal("nothing came for 30 s")
+			return ""
+		}
+	}
+	expect := func(outcome string, bodies ...string) {
+		t.Helper()
+		if got := receive(handled); got != outcome+"\n" {
+			t.Fatalf("handled %swant    %s", got, outcome)
+		}
+		for _, want := range bodies {
+			if got := receive(sent); got != want {
+				t.Errorf("sent %s\nwant %s", got, want)
+			}
+		}
+	}
+	put(t, table, fx[contact], fx[email], fx[call], fx[search])
+	expect("a271244 first step true <nil>", "0s "+firstBody)
+	put(t, table, fx[attempt], fx[attempted])
+	expect("a271244 next step true <nil>", "15m0s "+secondBody)
+	put(t, table, edit(secondAttempt(), attemptedAt, ""), secondAttempt())
+	expect("a271244 next step true <nil>", "15m0s "+expiryBody)
+	put(t, table, fx[canceled])
+	expect("2ad6a19 first step false skipped: escalation not active")
+
+	put(t, table, edit(fx[search], "a271244", "b000001", "89fa8f8", "gone"))
+	expect("b000001 first step true <nil>")
+	s, _, err := table.Search(t.Context(), "b000001")
+	if err != nil || s.Status != "failed" || s.Resolution != contactNotFound {
+		t.Errorf("search %+v, %v", s, err)
+	}
+	if len(sent) != 0 {
+		t.Errorf("sent besides: %s", <-sent)
+	}
+}
