@@ -37,7 +37,7 @@ func fetch(ctx context.Context, o Options, srv server, resolve func(ctx context.
 	if err := os.RemoveAll(tmp); err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}
-	defer os.RemoveAll(tmp)
+	defer os.RemoveAll(tmp) //nolint:errcheck // the next fetch removes it
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return "", fmt.Errorf("cache folder: %w", err)
 	}

@@ -62,7 +62,7 @@ func TestFetchCutOffLeavesNothing(t *testing.T) {
 	var killed string
 	func() {
 		defer func() { _ = recover() }()
-		fetch(t.Context(), Options{Dir: o.Dir, Log: io.Discard}, testServer(nil), func(_ context.Context, dir string) error { //nolint:errcheck // it panics
+		fetch(t.Context(), Options{Dir: o.Dir, Log: io.Discard}, testServer(nil), func(_ context.Context, dir string) error {
 			killed = dir
 			panic("killed")
 		})

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("thinking about it")
 		select {}
 	case "parent": // starts a server, says where it is, and never stops it
-		os.Setenv(roleEnv, "serve") //nolint:errcheck // a valid name
+		os.Setenv(roleEnv, "serve")
 		p, err := launch(context.Background(), testServer(nil), os.Args[0], ".", os.Args[1], time.Minute)
 		if err != nil {
 			fmt.Println("error:", err)

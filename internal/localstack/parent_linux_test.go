@@ -36,7 +36,7 @@ func TestServersEndWithTheirParent(t *testing.T) {
 	defer conn.Close()
 
 	parent.Process.Kill()
-	parent.Wait() //nolint:errcheck // killed
+	parent.Wait()
 	if n, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Fatalf("the server said %d bytes", n)
 	}

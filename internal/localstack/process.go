@@ -155,7 +155,7 @@ func (p *process) failed(srv server, err error) error {
 
 // terminate asks the process to end; wait waits until it has, by force if need be.
 func (p *process) terminate() {
-	p.cmd.Process.Signal(syscall.SIGTERM)
+	p.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may be gone already
 }
 
 const grace = 5 * time.Second
@@ -164,7 +164,7 @@ func (p *process) wait() {
 	select {
 	case <-p.done:
 	case <-time.After(grace):
-		p.cmd.Process.Kill()
+		p.cmd.Process.Kill() //nolint:errcheck // it may be gone by now
 		<-p.done
 	}
 }

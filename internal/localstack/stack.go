@@ -138,7 +138,7 @@ func newLogDir(cache string) (string, error) {
 	// still going keeps its open files even if its folder is removed.
 	if runs, err := os.ReadDir(root); err == nil {
 		for i := 0; i < len(runs)-keptLogs+1; i++ {
-			os.RemoveAll(filepath.Join(root, runs[i].Name()))
+			os.RemoveAll(filepath.Join(root, runs[i].Name())) //nolint:errcheck // the next run tries again
 		}
 	}
 	dir, err := os.MkdirTemp(root, time.Now().UTC().Format("20060102T150405.000Z-"))
