@@ -29,6 +29,7 @@ func TestLowest(t *testing.T) {
 		{"not in order, lower one settled", "3 5 2", 0, "", "not in the order"},
 		{"not in order, goes back to a lower one", "1 5 2 6", 1, "1", ""},
 		{"not in order behind it", "1 2 9 3", 1, "2", ""},
+		{"not in order, as numbers", "1 20 9", 1, "1", ""},
 		{"missing number (F061)", "1 - 3", 1, "", "record 2 of 3"},
 		{"missing number behind it (F061)", "1 2 -", 1, "", "record 3 of 3"},
 		{"missing number before it", "- 2 3", 1, "2", ""},

@@ -82,6 +82,27 @@ func TestDeadlineKeepsProgress(t *testing.T) {
 	})
 }
 
+// Handlers are cancelled at half of the margin, neither sooner nor later.
+func TestHandlersAreCancelledAtHalfTheMargin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var ended time.Duration
+		h := NewHandler(one(func(ctx context.Context, _ *sluice.Record) error {
+			<-ctx.Done()
+			ended = time.Since(begin)
+			return ctx.Err()
+		}), Options{Margin: time.Second, Logger: quiet()})
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if got := invoke(t, ctx, h, event(change{seq: "1"})); got != failsFrom("1") {
+			t.Errorf("answer %s", got)
+		}
+		if want := 29500 * time.Millisecond; ended != want {
+			t.Errorf("cancelled after %v, want %v", ended, want)
+		}
+	})
+}
+
 // A handler that runs when the margin begins and ends well before handlers are
 // cancelled counts as done.
 func TestRunningHandlersMayFinishInTheMargin(t *testing.T) {
@@ -152,6 +173,9 @@ func TestNextInvocationWaitsForAHandlerLeftRunning(t *testing.T) {
 		defer cancel()
 		if got := invoke(t, ctx, h, batch); got != allDone {
 			t.Errorf("answer %s", got)
+		}
+		if len(h.left.flows) != 0 {
+			t.Error("the flow of the first invocation is kept")
 		}
 		want := []string{"end 1", "start 1", "end 1", "start 2", "end 2"}
 		if got := seen.take(); !slices.Equal(got, want) {

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
@@ -249,12 +252,15 @@ func TestHooksAndLog(t *testing.T) {
 	if logged.String() != "" {
 		t.Errorf("a good batch logs %s", logged.String())
 	}
-	invoke(t, t.Context(), h, event(change{seq: "3"}, change{seq: "4", do: "panic"}, change{seq: "5"}))
+	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "r-17"})
+	invoke(t, ctx, h, event(change{seq: "3"}, change{seq: "4", do: "panic"}, change{seq: "5"}))
 	h.Invoke(t.Context(), []byte(`{}`)) //nolint:errcheck // the hook is told
+	invoke(t, t.Context(), h, array(change{seq: "6"}))
 	want := []Invocation{
 		{Cold: true, Records: 2, Settled: 2},
-		{Records: 3, Settled: 1, Failed: 1, From: "4"},
+		{RequestID: "r-17", Records: 3, Settled: 1, Failed: 1, From: "4"},
 		{},
+		{Pipe: true, Records: 1, Settled: 1},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("told of %d invocations, want %d", len(got), len(want))
@@ -268,10 +274,10 @@ func TestHooksAndLog(t *testing.T) {
 			t.Errorf("invocation %d: %+v, want %+v", i+1, got[i], want[i])
 		}
 	}
-	if handled[flow.Done] != 3 || handled[flow.Stopped] != 1 {
+	if handled[flow.Done] != 4 || handled[flow.Stopped] != 1 {
 		t.Errorf("the flow's own hook saw %v", handled)
 	}
-	for _, part := range []string{"sequence=4", "table=manhunt", "route=only", "handler fell over", "invoke_test.go", "settled=1", "from=4"} {
+	for _, part := range []string{"request=r-17", "sequence=4", "table=manhunt", "route=only", "handler fell over", "invoke_test.go", "settled=1", "from=4"} {
 		if !strings.Contains(logged.String(), part) {
 			t.Errorf("the log lacks %q:\n%s", part, logged.String())
 		}
@@ -349,6 +355,34 @@ func TestConcurrentInvocations(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A route's limits hold over all invocations of the process.
+func TestConcurrentInvocationsShareARoutesLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running, most := 0, 0
+		var mu sync.Mutex
+		add := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running += n
+			most = max(most, running)
+		}
+		h := NewHandler(matcher{{Name: "narrow", Concurrency: 2, Handler: func(context.Context, *sluice.Record) error {
+			add(1)
+			time.Sleep(time.Second)
+			add(-1)
+			return nil
+		}}}, Options{})
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() { invoke(t, t.Context(), h, event(change{item: "a", seq: "1"}, change{item: "b", seq: "2"})) })
+		}
+		wg.Wait()
+		if most != 2 {
+			t.Errorf("%d at a time, want 2", most)
+		}
+	})
 }
 
 // A route that failed for invocation after invocation must not be kept shut
