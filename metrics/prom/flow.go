@@ -17,6 +17,8 @@ type flowMetrics struct {
 	records *prometheus.CounterVec
 	skips   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
+	lag     *prometheus.HistogramVec
+	refused *prometheus.CounterVec
 	breaker *prometheus.GaugeVec
 	stuck   *prometheus.GaugeVec
 }
@@ -34,6 +36,13 @@ func newFlowMetrics(reg prometheus.Registerer) flowMetrics {
 		seconds: prometheus.NewHistogramVec(histogram("sluice_handler_seconds",
 			"Duration of the calls of a route's handler, waiting in sinks included.",
 			.001, .005, .02, .1, .5, 2, 10, 60), []string{"route"}),
+		lag: prometheus.NewHistogramVec(histogram("sluice_lag_seconds",
+			"From the change of an item to the end of its handling by a route. The service states the time of a change to the second.",
+			.1, .25, .5, 1, 2, 5, 30, 300, 3600), []string{"route"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "sluice_park_failures_total",
+			Help: "Records that the dead letters refused to take; each is tried again.",
+		}, []string{"route"}),
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sluice_breaker_open",
 			Help: "1 while a route fails for every record, so that only probes go through.",
@@ -43,7 +52,7 @@ func newFlowMetrics(reg prometheus.Registerer) flowMetrics {
 			Help: "Calls of a route's handler that have been running for too long.",
 		}, []string{"route"}),
 	}
-	reg.MustRegister(m.records, m.skips, m.seconds, m.breaker, m.stuck)
+	reg.MustRegister(m.records, m.skips, m.seconds, m.lag, m.refused, m.breaker, m.stuck)
 	return m
 }
 
@@ -60,6 +69,7 @@ type routeSeries struct {
 	name    string
 	records [results]prometheus.Counter
 	seconds prometheus.Observer // nil for no route
+	lag     prometheus.Observer // the same
 
 	reasons sync.Map // reason → prometheus.Counter
 	known   atomic.Int32
@@ -83,6 +93,8 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 	for i, r := range matcher.Routes() {
 		s := m.flow.series(r.Name)
 		s.seconds = m.flow.seconds.WithLabelValues(r.Name)
+		s.lag = m.flow.lag.WithLabelValues(r.Name)
+		m.flow.refused.WithLabelValues(r.Name)
 		byIndex[i] = s
 		m.flow.breaker.WithLabelValues(r.Name)
 		m.flow.stuck.WithLabelValues(r.Name)
@@ -90,7 +102,7 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 	none := m.flow.series("")
 
 	return flow.Hooks{
-		Handled: func(_ *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		Handled: func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 			if route == nil {
 				none.records[r].Inc()
 				return
@@ -98,9 +110,21 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 			s := byIndex[route.Index]
 			s.records[r].Inc()
 			s.seconds.Observe(took.Seconds())
-			if r == flow.Skipped {
+			switch r {
+			case flow.Skipped:
 				m.flow.skipped(s, err)
+			case flow.Done:
+				if rec.Origin == sluice.Live && !rec.Created.IsZero() {
+					s.lag.Observe(time.Since(rec.Created).Seconds())
+				}
 			}
+		},
+		ParkFailed: func(_ *sluice.Record, route *sluice.Route, _ error) {
+			name := ""
+			if route != nil {
+				name = route.Name
+			}
+			m.flow.refused.WithLabelValues(name).Inc()
 		},
 		Breaker: func(route *sluice.Route, open bool, _ error) {
 			m.flow.breaker.WithLabelValues(route.Name).Set(oneIf(open))

@@ -14,6 +14,9 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
+// rec is of a moment ago.
+var rec = sluice.Record{Created: time.Now()}
+
 type routes []*sluice.Route
 
 func (r routes) Routes() []*sluice.Route { return r }
@@ -29,14 +32,16 @@ func TestOutcomesByRoute(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	rs := two()
 	h := New(reg).Flow(rs)
-	h.Handled(nil, rs[0], flow.Done, time.Millisecond, nil)
-	h.Handled(nil, rs[0], flow.Done, time.Millisecond, nil)
-	h.Handled(nil, rs[1], flow.Retried, 3*time.Second, errors.New("down"))
-	h.Handled(nil, rs[1], flow.Skipped, 0, fmt.Errorf("wrapped: %w", sluice.Skip("not active")))
-	h.Handled(nil, nil, flow.Unrouted, 0, nil)
-	h.Handled(nil, nil, flow.Parked, 0, errors.New("not a record"))
+	h.Handled(&rec, rs[0], flow.Done, time.Millisecond, nil)
+	h.Handled(&rec, rs[0], flow.Done, time.Millisecond, nil)
+	h.Handled(&rec, rs[1], flow.Retried, 3*time.Second, errors.New("down"))
+	h.Handled(&rec, rs[1], flow.Skipped, 0, fmt.Errorf("wrapped: %w", sluice.Skip("not active")))
+	h.Handled(&rec, nil, flow.Unrouted, 0, nil)
+	h.Handled(&rec, nil, flow.Parked, 0, errors.New("not a record"))
 	h.Breaker(rs[1], true, errors.New("down"))
 	h.Stuck(nil, rs[0], time.Minute, false)
+	h.ParkFailed(nil, rs[1], errors.New("full"))
+	h.ParkFailed(nil, nil, errors.New("full"))
 
 	var want strings.Builder
 	want.WriteString("# HELP sluice_records_total Outcomes of records by route: done, skipped, retried, parked, stopped, unrouted. The route is empty for records that are unrouted or could not be decoded.\n# TYPE sluice_records_total counter\n")
@@ -49,6 +54,11 @@ func TestOutcomesByRoute(t *testing.T) {
 	want.WriteString(`# HELP sluice_skips_total Records that a handler decided to skip, by its reason.
 # TYPE sluice_skips_total counter
 sluice_skips_total{reason="not active",route="second"} 1
+# HELP sluice_park_failures_total Records that the dead letters refused to take; each is tried again.
+# TYPE sluice_park_failures_total counter
+sluice_park_failures_total{route=""} 1
+sluice_park_failures_total{route="first"} 0
+sluice_park_failures_total{route="second"} 1
 # HELP sluice_breaker_open 1 while a route fails for every record, so that only probes go through.
 # TYPE sluice_breaker_open gauge
 sluice_breaker_open{route="first"} 0
@@ -59,7 +69,7 @@ sluice_stuck_handlers{route="first"} 1
 sluice_stuck_handlers{route="second"} 0
 `)
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want.String()),
-		"sluice_records_total", "sluice_skips_total", "sluice_breaker_open", "sluice_stuck_handlers"); err != nil {
+		"sluice_park_failures_total", "sluice_records_total", "sluice_skips_total", "sluice_breaker_open", "sluice_stuck_handlers"); err != nil {
 		t.Error(err)
 	}
 
@@ -78,6 +88,12 @@ sluice_stuck_handlers{route="second"} 0
 				if v := s.GetGauge().GetValue(); v != 0 {
 					t.Errorf("%s %v is %v after it ended", f.GetName(), s.Label, v)
 				}
+			case "sluice_lag_seconds":
+				n++
+				want := map[string]uint64{"first": 2, "second": 0}[s.Label[0].GetValue()]
+				if got := s.GetHistogram().GetSampleCount(); got != want {
+					t.Errorf("lag_seconds %v has %d samples, want %d", s.Label, got, want)
+				}
 			case "sluice_handler_seconds":
 				n++
 				if got := s.GetHistogram().GetSampleCount(); got != 2 {
@@ -86,8 +102,8 @@ sluice_stuck_handlers{route="second"} 0
 			}
 		}
 	}
-	if n != 6 {
-		t.Errorf("looked at %d series, want 6", n)
+	if n != 8 {
+		t.Errorf("looked at %d series, want 8", n)
 	}
 }
 
@@ -97,7 +113,7 @@ func TestReasonsAreBounded(t *testing.T) {
 	h := New(reg).Flow(rs)
 	for i := range 10 * maxReasons {
 		for range 2 {
-			h.Handled(nil, rs[0], flow.Skipped, 0, sluice.Skip(fmt.Sprint("reason ", i)))
+			h.Handled(&rec, rs[0], flow.Skipped, 0, sluice.Skip(fmt.Sprint("reason ", i)))
 		}
 	}
 	n, err := testutil.GatherAndCount(reg, "sluice_skips_total")
@@ -111,6 +127,6 @@ func BenchmarkHandled(b *testing.B) {
 	h := New(prometheus.NewRegistry()).Flow(rs)
 	b.ReportAllocs()
 	for i := range b.N {
-		h.Handled(nil, rs[i&1], flow.Done, time.Duration(i&1023)*time.Microsecond, nil)
+		h.Handled(&rec, rs[i&1], flow.Done, time.Duration(i&1023)*time.Microsecond, nil)
 	}
 }

@@ -9,13 +9,21 @@ import (
 // Metrics are the series of one process. All methods are safe for concurrent
 // use.
 type Metrics struct {
-	flow flowMetrics
+	flow   flowMetrics
+	router routerMetrics
+	batch  batchMetrics
+	poller *pollerMetrics
 }
 
 // New registers the series with reg; it panics when they are registered there
 // already.
 func New(reg prometheus.Registerer) *Metrics {
-	return &Metrics{flow: newFlowMetrics(reg)}
+	return &Metrics{
+		flow:   newFlowMetrics(reg),
+		router: newRouterMetrics(reg),
+		batch:  newBatchMetrics(reg),
+		poller: newPollerMetrics(reg),
+	}
 }
 
 // histogram has classic buckets for those who scrape the text format, and a

@@ -1,0 +1,161 @@
+package prom
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sources/poller"
+)
+
+func expectSeries(t *testing.T, reg prometheus.Gatherer, want string, names ...string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+}
+
+// samples returns the count of each series of a histogram by its first label.
+func samples(t *testing.T, reg prometheus.Gatherer, name string) map[string]uint64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]uint64)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, s := range f.Metric {
+			label := ""
+			if len(s.Label) > 0 {
+				label = s.Label[0].GetValue()
+			}
+			got[label] = s.GetHistogram().GetSampleCount()
+		}
+	}
+	return got
+}
+
+func TestRouter(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	h := New(reg).Router()
+	h.Unrouted(&rec, router.Untyped)
+	h.Unrouted(&rec, router.Filtered)
+	h.Unrouted(&rec, router.Filtered)
+	expectSeries(t, reg, `
+# HELP sluice_unrouted_total Records that took no route: none is registered (no route), the record has no type (untyped), or all filters refused it (filtered).
+# TYPE sluice_unrouted_total counter
+sluice_unrouted_total{reason="filtered"} 2
+sluice_unrouted_total{reason="no route"} 0
+sluice_unrouted_total{reason="untyped"} 1
+`, "sluice_unrouted_total")
+}
+
+func TestBatch(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	h := m.Batch("queue")
+	h.Committed(batch.Commit{Items: 10, Failed: 3, Took: time.Second})
+	h.Committed(batch.Commit{Items: 1})
+	m.Batch("index").Committed(batch.Commit{Items: 5})
+	expectSeries(t, reg, `
+# HELP sluice_commit_items_failed_total Items of commits that were answered with an error.
+# TYPE sluice_commit_items_failed_total counter
+sluice_commit_items_failed_total{sink="index"} 0
+sluice_commit_items_failed_total{sink="queue"} 3
+# HELP sluice_commit_items_total Items that sinks committed or failed to commit.
+# TYPE sluice_commit_items_total counter
+sluice_commit_items_total{sink="index"} 5
+sluice_commit_items_total{sink="queue"} 11
+`, "sluice_commit_items_failed_total", "sluice_commit_items_total")
+	for _, name := range []string{"sluice_commit_items", "sluice_commit_seconds"} {
+		if got := samples(t, reg, name); got["queue"] != 2 || got["index"] != 1 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestPoller(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	h := New(reg).Poller()
+	shard := func(table, id string) poller.Shard { return poller.Shard{Table: table, StreamARN: "arn", ID: id} }
+	h.Polled(poller.Poll{Shard: shard("a", "1"), Records: 3, Bytes: 300})
+	h.Polled(poller.Poll{Shard: shard("a", "2")})
+	h.Polled(poller.Poll{Shard: shard("b", "1"), Err: errors.New("throttled")})
+	h.ShardStarted(shard("a", "1"), "")
+	h.ShardStarted(shard("a", "2"), "17")
+	h.ShardStarted(shard("b", "1"), "")
+	h.Lag(shard("a", "1"), 5*time.Second)
+	h.Lag(shard("a", "2"), 2*time.Second)
+	h.Dropped(shard("a", "1"), 4)
+	h.Gap(poller.Gap{Shard: shard("b", "1")})
+	h.Failed(shard("b", "1"), "dynamodb:GetRecords", errors.New("throttled"), time.Second)
+	h.Checkpointed(2, time.Millisecond, nil)
+	h.Checkpointed(1, time.Millisecond, errors.New("disk full"))
+	expectSeries(t, reg, `
+# HELP sluice_call_failures_total Calls to the service or the state store that failed and are tried again.
+# TYPE sluice_call_failures_total counter
+sluice_call_failures_total{action="dynamodb:GetRecords"} 1
+# HELP sluice_checkpoints_total Writes of positions.
+# TYPE sluice_checkpoints_total counter
+sluice_checkpoints_total{outcome="failed"} 1
+sluice_checkpoints_total{outcome="stored"} 1
+# HELP sluice_dropped_records_total Records passed over because they were created before a start at LATEST.
+# TYPE sluice_dropped_records_total counter
+sluice_dropped_records_total{table="a"} 4
+# HELP sluice_gaps_total Ranges of records that were trimmed before they were read: they are lost.
+# TYPE sluice_gaps_total counter
+sluice_gaps_total{table="b"} 1
+# HELP sluice_polled_bytes_total Bytes of the answers that held them.
+# TYPE sluice_polled_bytes_total counter
+sluice_polled_bytes_total{table="a"} 300
+sluice_polled_bytes_total{table="b"} 0
+# HELP sluice_polled_records_total Records read from streams.
+# TYPE sluice_polled_records_total counter
+sluice_polled_records_total{table="a"} 3
+sluice_polled_records_total{table="b"} 0
+# HELP sluice_polls_total GetRecords calls: with records, empty, or failed.
+# TYPE sluice_polls_total counter
+sluice_polls_total{outcome="empty",table="a"} 1
+sluice_polls_total{outcome="failed",table="b"} 1
+sluice_polls_total{outcome="records",table="a"} 1
+# HELP sluice_shards Shards being read.
+# TYPE sluice_shards gauge
+sluice_shards{table="a"} 2
+sluice_shards{table="b"} 1
+# HELP sluice_watermark_age_seconds Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.
+# TYPE sluice_watermark_age_seconds gauge
+sluice_watermark_age_seconds{table="a"} 5
+sluice_watermark_age_seconds{table="b"} 0
+`, "sluice_call_failures_total", "sluice_checkpoints_total", "sluice_dropped_records_total", "sluice_gaps_total", "sluice_polled_bytes_total",
+		"sluice_polled_records_total", "sluice_polls_total", "sluice_shards", "sluice_watermark_age_seconds")
+
+	h.ShardEnded(shard("a", "1"), poller.EndFinished)
+	h.ShardEnded(shard("b", "1"), poller.EndStopped)
+	h.Lag(shard("b", "1"), time.Minute) // late
+	expectSeries(t, reg, `
+# HELP sluice_shard_ends_total Shards whose reading ended, by why.
+# TYPE sluice_shard_ends_total counter
+sluice_shard_ends_total{end="finished",table="a"} 1
+sluice_shard_ends_total{end="stopped",table="b"} 1
+# HELP sluice_shards Shards being read.
+# TYPE sluice_shards gauge
+sluice_shards{table="a"} 1
+# HELP sluice_watermark_age_seconds Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.
+# TYPE sluice_watermark_age_seconds gauge
+sluice_watermark_age_seconds{table="a"} 2
+`, "sluice_shard_ends_total", "sluice_shards", "sluice_watermark_age_seconds")
+	for name, want := range map[string]uint64{"sluice_poll_seconds": 2, "sluice_checkpoint_seconds": 2} {
+		if got := samples(t, reg, name); got["a"]+got[""] != want {
+			t.Errorf("%s: %v, want %d", name, got, want)
+		}
+	}
+}

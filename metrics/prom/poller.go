@@ -1,0 +1,136 @@
+package prom
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller"
+)
+
+type pollerMetrics struct {
+	polls, records, bytes *prometheus.CounterVec
+	pollSeconds           *prometheus.HistogramVec
+	shardEnds, dropped    *prometheus.CounterVec
+	gaps, failures        *prometheus.CounterVec
+	checkpoints           *prometheus.CounterVec
+	checkpointSeconds     prometheus.Histogram
+	shards, watermarkAge  *prometheus.Desc
+
+	mu   sync.Mutex
+	lags map[poller.Shard]time.Duration // of the shards being read
+}
+
+func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		reg.MustRegister(c)
+		return c
+	}
+	m := &pollerMetrics{
+		polls:       counter("sluice_polls_total", "GetRecords calls: with records, empty, or failed.", "table", "outcome"),
+		records:     counter("sluice_polled_records_total", "Records read from streams.", "table"),
+		bytes:       counter("sluice_polled_bytes_total", "Bytes of the answers that held them.", "table"),
+		shardEnds:   counter("sluice_shard_ends_total", "Shards whose reading ended, by why.", "table", "end"),
+		dropped:     counter("sluice_dropped_records_total", "Records passed over because they were created before a start at LATEST.", "table"),
+		gaps:        counter("sluice_gaps_total", "Ranges of records that were trimmed before they were read: they are lost.", "table"),
+		failures:    counter("sluice_call_failures_total", "Calls to the service or the state store that failed and are tried again.", "action"),
+		checkpoints: counter("sluice_checkpoints_total", "Writes of positions.", "outcome"),
+		pollSeconds: prometheus.NewHistogramVec(histogram("sluice_poll_seconds",
+			"Duration of GetRecords calls.", .002, .01, .05, .2, 1, 5), []string{"table"}),
+		checkpointSeconds: prometheus.NewHistogram(histogram("sluice_checkpoint_seconds",
+			"Duration of writes of positions.", .001, .005, .02, .1, .5, 2)),
+		shards: prometheus.NewDesc("sluice_shards", "Shards being read.", []string{"table"}, nil),
+		watermarkAge: prometheus.NewDesc("sluice_watermark_age_seconds",
+			"Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.", []string{"table"}, nil),
+		lags: make(map[poller.Shard]time.Duration),
+	}
+	reg.MustRegister(m.pollSeconds, m.checkpointSeconds, m)
+	return m
+}
+
+// Describe and Collect tell of the shards as they are when they are asked.
+func (m *pollerMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.shards
+	ch <- m.watermarkAge
+}
+
+func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
+	type table struct {
+		shards int
+		oldest time.Duration
+	}
+	tables := make(map[string]table)
+	m.mu.Lock()
+	for s, lag := range m.lags {
+		t := tables[s.Table]
+		tables[s.Table] = table{t.shards + 1, max(t.oldest, lag)}
+	}
+	m.mu.Unlock()
+	for name, t := range tables {
+		ch <- prometheus.MustNewConstMetric(m.shards, prometheus.GaugeValue, float64(t.shards), name)
+		ch <- prometheus.MustNewConstMetric(m.watermarkAge, prometheus.GaugeValue, t.oldest.Seconds(), name)
+	}
+}
+
+func (m *pollerMetrics) begin(s poller.Shard) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lags[s] = 0
+}
+
+// lag may come late, when the shard has ended.
+func (m *pollerMetrics) lag(s poller.Shard, d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.lags[s]; ok {
+		m.lags[s] = d
+	}
+}
+
+func (m *pollerMetrics) forget(s poller.Shard) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.lags, s)
+}
+
+// Poller returns hooks for the pollers of the process.
+func (m *Metrics) Poller() poller.Hooks {
+	p := m.poller
+	return poller.Hooks{
+		Polled: func(c poller.Poll) {
+			outcome := "records"
+			switch {
+			case c.Err != nil:
+				outcome = "failed"
+			case c.Records == 0:
+				outcome = "empty"
+			}
+			p.polls.WithLabelValues(c.Shard.Table, outcome).Inc()
+			p.records.WithLabelValues(c.Shard.Table).Add(float64(c.Records))
+			p.bytes.WithLabelValues(c.Shard.Table).Add(float64(c.Bytes))
+			p.pollSeconds.WithLabelValues(c.Shard.Table).Observe(c.Took.Seconds())
+		},
+		ShardStarted: func(s poller.Shard, _ sluice.Sequence) { p.begin(s) },
+		ShardEnded: func(s poller.Shard, end poller.End) {
+			p.forget(s)
+			p.shardEnds.WithLabelValues(s.Table, string(end)).Inc()
+		},
+		Lag:     p.lag,
+		Dropped: func(s poller.Shard, n int) { p.dropped.WithLabelValues(s.Table).Add(float64(n)) },
+		Gap:     func(g poller.Gap) { p.gaps.WithLabelValues(g.Shard.Table).Inc() },
+		Failed: func(_ poller.Shard, action string, _ error, _ time.Duration) {
+			p.failures.WithLabelValues(action).Inc()
+		},
+		Checkpointed: func(_ int, took time.Duration, err error) {
+			outcome := "stored"
+			if err != nil {
+				outcome = "failed"
+			}
+			p.checkpoints.WithLabelValues(outcome).Inc()
+			p.checkpointSeconds.Observe(took.Seconds())
+		},
+	}
+}

@@ -1,0 +1,137 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/router"
+)
+
+// App is an application: its name, and how its routes are made.
+type App struct {
+	// Name separates the application's state from that of others, and is the
+	// program's name in its messages (default "sluice").
+	Name string
+	// Tables are read when neither flag nor environment names any.
+	Tables []string
+	// Routes makes the routes. It is called once; its error ends the program.
+	// It should check what the routes need, such as a queue: a daemon that
+	// cannot do anything is better not started.
+	Routes func(context.Context, Setup) (sluice.Matcher, error)
+}
+
+// Setup is what Routes may build on.
+type Setup struct {
+	Lambda bool                     // the program is a Lambda function
+	Tables []string                 // or stream ARNs that are read; under Lambda those of SLUICE_TABLES
+	Env    func(name string) string // of the process
+	Logger *slog.Logger
+
+	// AWS returns the configuration for a service's client ("dynamodb", "sqs",
+	// …), with the endpoint of SLUICE_ENDPOINT_<SERVICE> if that is set.
+	AWS func(service string) aws.Config
+
+	RouterHooks router.Hooks                  // for router.Observe
+	BatchHooks  func(sink string) batch.Hooks // for the Options of a sink
+}
+
+func (a App) withDefaults() App {
+	if a.Name == "" {
+		a.Name = "sluice"
+	}
+	return a
+}
+
+// Main runs the application with the process's arguments and environment, and
+// ends the process.
+func Main(a App) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if !underLambda(os.Getenv) {
+		go onSignals(cancel)
+	}
+	os.Exit(Run(ctx, a, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+}
+
+// onSignals ends the program in an orderly way at the first signal, and at
+// once at the second.
+func onSignals(stop func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	<-signals
+	stop()
+	code := 1
+	if s, ok := (<-signals).(syscall.Signal); ok {
+		code = 128 + int(s)
+	}
+	os.Exit(code)
+}
+
+// Exit codes.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+// Run is Main without the process: it returns the exit code. Cancelling ctx is
+// the first signal. The AWS SDK reads the environment of the process itself,
+// not env.
+func Run(ctx context.Context, a App, args []string, env func(string) string, stdout, stderr io.Writer) (exit int) {
+	a = a.withDefaults()
+	if underLambda(env) {
+		err := runLambda(ctx, a, env, stderr) // returns only a failure
+		fmt.Fprintf(stderr, "%s: %v\n", a.Name, err)
+		return exitFailed
+	}
+	var o Options
+	fs := pflag.NewFlagSet(a.Name, pflag.ContinueOnError)
+	fs.SetOutput(io.Discard) // its errors are printed once, below
+	o.AddFlags(fs)
+	err := fs.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprintf(stdout, "%s reads the streams of DynamoDB tables and handles their changes.\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", a.Name, a.Name, fs.FlagUsages())
+		return exitOK
+	case err != nil:
+		err = &UsageError{err}
+	case fs.NArg() > 0:
+		err = &UsageError{fmt.Errorf("unexpected argument %q: tables are named by --table", fs.Arg(0))}
+	default:
+		err = o.FromEnv(fs, env)
+	}
+	if err == nil {
+		err = Daemon(ctx, a, o, env, stderr)
+	}
+	return Exit(err, a.Name, stderr)
+}
+
+// UsageError is a mistake in flags or environment.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Exit prints err, if there is one, and returns the exit code that goes with it.
+func Exit(err error, name string, stderr io.Writer) int {
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "%s: --help lists the flags\n", name)
+		return exitUsage
+	}
+	return exitFailed
+}

@@ -1,0 +1,127 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/metrics/prom"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+// Daemon reads the tables until ctx ends, and then drains for Options.Grace.
+// It returns nil after an orderly end, a [*UsageError] when o is wrong, and
+// otherwise why it could not start. It logs to stderr.
+func Daemon(ctx context.Context, a App, o Options, env func(string) string, stderr io.Writer) (err error) {
+	a = a.withDefaults()
+	o = o.withDefaults(a)
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if a.Routes == nil {
+		return errors.New("App.Routes is nil: it makes the routes")
+	}
+	logger := newLogger(o, stderr)
+	aws, err := loadAWS(ctx, env, map[string]string{"dynamodb": o.Endpoint})
+	if err != nil {
+		return err
+	}
+	registry := prom.NewRegistry()
+	metrics := prom.New(registry)
+	m, err := a.Routes(ctx, Setup{
+		Tables: o.Tables, Env: env, Logger: logger, AWS: aws,
+		RouterHooks: metrics.Router(), BatchHooks: metrics.Batch,
+	})
+	if err != nil {
+		return err
+	}
+	if len(m.Routes()) == 0 {
+		return errors.New("there is no route: nothing would be handled")
+	}
+	store, err := boltstate.Open(o.State, boltstate.Options{})
+	if err != nil {
+		return fmt.Errorf("--state (SLUICE_STATE): %w", err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	box := deadletter.NewBox(store, o.Application)
+	if o.DeadLetter == "item" {
+		if err := box.Load(ctx); err != nil {
+			return fmt.Errorf("state file %s: %w", store.Path(), err)
+		}
+	}
+	p, err := poller.New(aws("dynamodb"), m, poller.Options{
+		Application: o.Application,
+		Streams:     o.streams(),
+		Store:       store,
+		Start:       o.Start,
+		StartName:   "--start",
+		Flow: flow.Options{
+			DeadLetter: box,
+			ParkItem:   o.DeadLetter == "item",
+			Hooks:      logged(metrics.Flow(m), logger),
+		},
+		Grace:  o.Grace - min(time.Second, o.Grace/10), // the rest is for what follows
+		Hooks:  metrics.Poller(),
+		Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	if o.Listen != "off" {
+		srv, err := serve(o.Listen, prom.Handler(registry), func() []string { return p.Health().Reasons }, logger)
+		if err != nil {
+			return err
+		}
+		defer srv.stop()
+		defer context.AfterFunc(ctx, func() { srv.stopping.Store(true) })()
+	}
+	defer context.AfterFunc(ctx, func() {
+		logger.Info("stopping: a second signal ends at once", "grace", o.Grace)
+	})()
+	logger.Info("starting", "application", o.Application, "tables", o.Tables, "state", store.Path(), "routes", len(m.Routes()))
+	if err := p.Run(ctx); err != nil {
+		return err
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+func newLogger(o Options, w io.Writer) *slog.Logger {
+	ho := &slog.HandlerOptions{Level: o.level()}
+	if o.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, ho))
+	}
+	return slog.New(slog.NewTextHandler(w, ho))
+}
+
+// logged adds a line for each record at level debug: its position, its route
+// and the outcome, never what is in it.
+func logged(h flow.Hooks, logger *slog.Logger) flow.Hooks {
+	ctx := context.Background()
+	if !logger.Enabled(ctx, slog.LevelDebug) {
+		return h
+	}
+	next := h.Handled
+	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		next(rec, route, r, took, err)
+		attrs := []slog.Attr{
+			slog.String("table", rec.Table), slog.String("shard", rec.ShardID), slog.String("sequence", string(rec.Sequence)),
+			slog.String("result", r.String()), slog.Duration("took", took),
+		}
+		if route != nil {
+			attrs = append(attrs, slog.String("route", route.Name))
+		}
+		if err != nil {
+			attrs = append(attrs, slog.String("error", err.Error()))
+		}
+		logger.LogAttrs(ctx, slog.LevelDebug, "handled", attrs...)
+	}
+	return h
+}

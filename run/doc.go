@@ -1,0 +1,33 @@
+// Package run makes a program of an application's routes: a Lambda function
+// when it is started by Lambda, and a daemon that reads the tables' streams
+// everywhere else.
+//
+//	func main() {
+//		run.Main(run.App{
+//			Name:   "shop",
+//			Tables: []string{"orders"},
+//			Routes: func(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+//				r := router.New()
+//				r.Handle("order#INSERT", welcome)
+//				return r, nil
+//			},
+//		})
+//	}
+//
+// # The daemon
+//
+// Its flags, and the environment variables for each, are those of [Options];
+// --help lists them. It keeps positions and dead letters in a state file,
+// answers /metrics, /livez and /readyz on a loopback address, and logs to
+// standard error. SIGTERM and SIGINT let it drain: it stops reading, handles
+// what it has taken, stores the positions and exits with 0 within the grace
+// period; what is not settled by then comes again at the next start. A second
+// signal ends it at once. It exits with 1 when it cannot start, and with 2 when
+// a flag is wrong.
+//
+// # The function
+//
+// A Lambda function takes the same application and no flags. A function that
+// has to start fast is better built on lambda.Start, which links neither the
+// poller nor the state file nor Prometheus.
+package run

@@ -1,0 +1,39 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sources/lambda"
+)
+
+func underLambda(env func(string) string) bool { return env("AWS_LAMBDA_RUNTIME_API") != "" }
+
+// runLambda is the function. It returns only a failure of the start: the
+// service reports it with the log.
+func runLambda(ctx context.Context, a App, env func(string) string, stderr io.Writer) error {
+	logger := slog.New(slog.NewJSONHandler(stderr, nil))
+	if a.Routes == nil {
+		return errors.New("App.Routes is nil: it makes the routes")
+	}
+	config, err := loadAWS(ctx, env, nil)
+	if err != nil {
+		return err
+	}
+	m, err := a.Routes(ctx, Setup{
+		Lambda: true, Tables: strings.FieldsFunc(env("SLUICE_TABLES"), func(r rune) bool { return r == ',' || r == ' ' }),
+		Env: env, Logger: logger, AWS: config,
+		RouterHooks: router.Hooks{},
+		BatchHooks:  func(string) batch.Hooks { return batch.Hooks{} },
+	})
+	if err != nil {
+		return err
+	}
+	lambda.Start(m, lambda.Options{Logger: logger})
+	return errors.New("the Lambda runtime ended")
+}

@@ -1,0 +1,165 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice/sources/poller"
+)
+
+// Options are what flags and environment say about a daemon. The zero value is
+// not ready to use: AddFlags sets the defaults.
+type Options struct {
+	Application string        // --application, SLUICE_APPLICATION; default the App's name
+	Tables      []string      // --table, SLUICE_TABLES; names, or ARNs of streams
+	Start       string        // --start, SLUICE_START; TRIM_HORIZON or LATEST
+	State       string        // --state, SLUICE_STATE; path of the state file
+	Listen      string        // --listen, SLUICE_LISTEN; host:port, or "off"
+	DeadLetter  string        // --dead-letter, SLUICE_DEAD_LETTER; record or item
+	Grace       time.Duration // --grace, SLUICE_GRACE
+	Endpoint    string        // --endpoint-dynamodb, SLUICE_ENDPOINT_DYNAMODB; URL
+	LogFormat   string        // --log-format, SLUICE_LOG_FORMAT; text or json
+	LogLevel    string        // --log-level, SLUICE_LOG_LEVEL; debug, info, warn or error
+}
+
+// envOf names the variable that stands in for each flag.
+var envOf = map[string]string{
+	"application":       "SLUICE_APPLICATION",
+	"table":             "SLUICE_TABLES",
+	"start":             "SLUICE_START",
+	"state":             "SLUICE_STATE",
+	"listen":            "SLUICE_LISTEN",
+	"dead-letter":       "SLUICE_DEAD_LETTER",
+	"grace":             "SLUICE_GRACE",
+	"endpoint-dynamodb": "SLUICE_ENDPOINT_DYNAMODB",
+	"log-format":        "SLUICE_LOG_FORMAT",
+	"log-level":         "SLUICE_LOG_LEVEL",
+}
+
+// AddFlags defines the flags that set o, and sets their defaults.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	usage := func(flag, text string) string { return text + " ($" + envOf[flag] + ")" }
+	fs.SortFlags = false
+	fs.StringSliceVar(&o.Tables, "table", nil, usage("table", "`table` to read, or the ARN of its stream; repeat it, or separate with commas"))
+	fs.StringVar(&o.Start, "start", "", usage("start", "where a stream begins that was never read: TRIM_HORIZON or LATEST"))
+	fs.StringVar(&o.State, "state", "sluice.db", usage("state", "`file` of positions and dead letters"))
+	fs.StringVar(&o.Listen, "listen", "127.0.0.1:9464", usage("listen", "`address` of /metrics, /livez and /readyz; \"off\" for none"))
+	fs.StringVar(&o.DeadLetter, "dead-letter", "record", usage("dead-letter", "what is parked of an item that fails for good: \"record\" alone, or the later changes of the \"item\" too"))
+	fs.DurationVar(&o.Grace, "grace", 25*time.Second, usage("grace", "time from SIGTERM to the exit"))
+	fs.StringVar(&o.Application, "application", "", usage("application", "`name` that separates applications in one state file"))
+	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", usage("endpoint-dynamodb", "`URL` of DynamoDB and its streams, in place of the Region's"))
+	fs.StringVar(&o.LogFormat, "log-format", "text", usage("log-format", "text or json"))
+	fs.StringVar(&o.LogLevel, "log-level", "info", usage("log-level", "debug, info, warn or error"))
+}
+
+// FromEnv sets what the flags did not from the environment. It is called once
+// the flags have been parsed.
+func (o *Options) FromEnv(fs *pflag.FlagSet, env func(string) string) error {
+	var errs []error
+	fs.VisitAll(func(f *pflag.Flag) {
+		name := envOf[f.Name]
+		if name == "" || f.Changed || env(name) == "" {
+			return
+		}
+		if err := f.Value.Set(env(name)); err != nil {
+			errs = append(errs, fmt.Errorf("%s=%q: %w", name, env(name), err))
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return &UsageError{err}
+	}
+	return nil
+}
+
+// withDefaults fills in what the application knows.
+func (o Options) withDefaults(a App) Options {
+	if o.Application == "" {
+		o.Application = a.Name
+	}
+	if len(o.Tables) == 0 {
+		o.Tables = slices.Clone(a.Tables)
+	}
+	for i, t := range o.Tables {
+		o.Tables[i] = strings.TrimSpace(t)
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	bad := func(flag, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("--%s (%s): %w", flag, envOf[flag], fmt.Errorf(format, args...)))
+	}
+	oneOf := func(flag, value string, allowed ...string) {
+		if !slices.Contains(allowed, value) {
+			bad(flag, "%q is not one of %s", value, strings.Join(allowed, ", "))
+		}
+	}
+	if len(o.Tables) == 0 {
+		bad("table", "no table is named: say which to read, such as --table orders")
+	}
+	if slices.Contains(o.Tables, "") {
+		bad("table", "a name is empty in %q", o.Tables)
+	}
+	if o.Start != "" {
+		oneOf("start", o.Start, poller.TrimHorizon, poller.Latest)
+	}
+	if o.State == "" {
+		bad("state", "the path is empty: positions must be kept somewhere")
+	}
+	if o.Listen != "off" {
+		if _, _, err := net.SplitHostPort(o.Listen); err != nil {
+			bad("listen", "%q is not host:port, nor \"off\"", o.Listen)
+		}
+	}
+	oneOf("dead-letter", o.DeadLetter, "record", "item")
+	if o.Grace < time.Second {
+		bad("grace", "%v is too short to store the positions: at least 1s", o.Grace)
+	}
+	if o.Endpoint != "" {
+		if err := checkEndpoint(o.Endpoint); err != nil {
+			bad("endpoint-dynamodb", "%w", err)
+		}
+	}
+	oneOf("log-format", o.LogFormat, "text", "json")
+	oneOf("log-level", o.LogLevel, "debug", "info", "warn", "error")
+	if err := errors.Join(errs...); err != nil {
+		return &UsageError{err}
+	}
+	return nil
+}
+
+func checkEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("%q is not a URL such as http://127.0.0.1:8000", endpoint)
+	}
+	return nil
+}
+
+// level is valid once the options are.
+func (o Options) level() (l slog.Level) {
+	_ = l.UnmarshalText([]byte(o.LogLevel))
+	return l
+}
+
+// streams names what is read: a value with the form of an ARN is a stream's.
+func (o Options) streams() []poller.Stream {
+	var all []poller.Stream
+	for _, t := range o.Tables {
+		if strings.HasPrefix(t, "arn:") {
+			all = append(all, poller.Stream{ARN: t})
+		} else {
+			all = append(all, poller.Stream{Table: t})
+		}
+	}
+	return all
+}

@@ -1,0 +1,69 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// server answers those who watch the daemon.
+type server struct {
+	http     http.Server
+	done     chan struct{} // closed when it has ended
+	stopping atomic.Bool
+}
+
+// serve listens on address and answers until stop. unready returns why the
+// daemon does not do its work, and nothing when it does.
+func serve(address string, metrics http.Handler, unready func() []string, logger *slog.Logger) (*server, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--listen (SLUICE_LISTEN): %w: name another address, or \"off\"", err)
+	}
+	s := &server{done: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		reasons := unready()
+		if s.stopping.Load() {
+			reasons = []string{"stopping"}
+		}
+		if len(reasons) > 0 {
+			http.Error(w, strings.Join(reasons, "\n"), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	s.http = http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	logger.Info("listening", "address", l.Addr().String())
+	go func() {
+		defer close(s.done)
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("metrics and health are not served any more", "error", err)
+		}
+	}()
+	return s, nil
+}
+
+// stop ends the server; a slow scrape is cut off.
+func (s *server) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+	<-s.done
+}
