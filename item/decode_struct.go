@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // tagOptions are the options of a field's tag that matter for decoding.
@@ -119,45 +120,98 @@ func compareBool(a, b bool) int {
 }
 
 func structPlan(t reflect.Type) plan {
-	fields := fieldsOf(t)
-	byName := make(map[string]*field, len(fields))
-	for i := range fields {
-		byName[fields[i].name] = &fields[i]
-	}
+	names := newFieldNames(fieldsOf(t))
 	return func(v Value, rv reflect.Value) error {
 		if v.kind != M {
 			return mismatch(v, rv)
 		}
+		var few [64]bool
+		exact := few[:] // fields that found an attribute of their very name
+		if len(names.fields) > len(few) {
+			exact = make([]bool, len(names.fields))
+		}
+		rest := 0
 		for c := v.Map().cursor(); c.next(); {
 			name := textBytes(c.name)
-			f := byName[string(name)]
-			if f == nil {
-				if f = foldedField(fields, string(name)); f == nil {
-					continue
+			if i, ok := names.exact[string(name)]; ok {
+				exact[i] = true
+				if err := names.fields[i].decode(c.value, rv, name); err != nil {
+					return err
 				}
-				if _, exact := v.Map().get(f.name); exact {
-					continue
+			} else {
+				rest++
+			}
+		}
+		if rest == 0 {
+			return nil
+		}
+		for c := v.Map().cursor(); c.next(); {
+			name := textBytes(c.name)
+			if i, ok := names.fold(name); ok && !exact[i] {
+				if err := names.fields[i].decode(c.value, rv, name); err != nil {
+					return err
 				}
-			}
-			fv, err := fieldByIndex(rv, f.index)
-			if err == nil {
-				err = f.plan(c.value, fv)
-			}
-			if err != nil {
-				return within(string(name), err)
 			}
 		}
 		return nil
 	}
 }
 
-func foldedField(fields []field, name string) *field {
-	for i := range fields {
-		if strings.EqualFold(fields[i].name, name) {
-			return &fields[i]
-		}
+func (f *field) decode(v Value, rv reflect.Value, name []byte) error {
+	fv, err := fieldByIndex(rv, f.index)
+	if err == nil {
+		err = f.plan(v, fv)
+	}
+	if err != nil {
+		return within(string(name), err)
 	}
 	return nil
+}
+
+// fieldNames finds the field of an attribute.
+type fieldNames struct {
+	fields []field
+	exact  map[string]int
+	lower  map[string]int // nil when a name is not ASCII, whose folding is not that simple
+}
+
+func newFieldNames(fields []field) fieldNames {
+	n := fieldNames{fields, map[string]int{}, map[string]int{}}
+	for i, f := range fields {
+		n.exact[f.name] = i
+		lower, ascii := appendLower(nil, []byte(f.name))
+		if !ascii {
+			n.lower = nil
+		}
+		if _, taken := n.lower[string(lower)]; n.lower != nil && !taken {
+			n.lower[string(lower)] = i
+		}
+	}
+	return n
+}
+
+// fold finds the first field whose name differs from name at most in case.
+func (n *fieldNames) fold(name []byte) (int, bool) {
+	var buf [64]byte
+	if lower, ascii := appendLower(buf[:0], name); ascii && n.lower != nil {
+		i, ok := n.lower[string(lower)]
+		return i, ok
+	}
+	i := slices.IndexFunc(n.fields, func(f field) bool { return strings.EqualFold(f.name, string(name)) })
+	return i, i >= 0
+}
+
+func appendLower(dst, name []byte) (lower []byte, ascii bool) {
+	for _, c := range name {
+		if c >= utf8.RuneSelf {
+			return nil, false
+		}
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	return dst, true
 }
 
 // fieldByIndex is reflect's, but makes embedded structs that are nil pointers.

@@ -99,6 +99,7 @@ type all struct {
 var decodings = []string{
 	`{}`,
 	`{"S":{"S":"x"},"Named":{"S":"y"},"other_name":{"S":"z"},"Ignored":{"S":"no"},"hidden":{"S":"no"},"Unknown":{"M":{"a":{"S":"b"}}}}`,
+	`{"\u017f":{"S":"long s folds to s"},"\u212aids":{"S":"x"}}`,
 	`{"s":{"S":"folded"},"NAMED":{"S":"folded"},"Other_Name":{"S":"folded"},"mixed":{"S":"folded"}}`,
 	`{"S":{"N":"1.50"},"Number":{"N":"123456789012345678901234567890"},"Named":{"N":"7"}}`,
 	`{"I":{"N":"-12"},"I8":{"N":"-128"},"U":{"N":"12"},"U16":{"N":"65535"},"F":{"N":"1.5E3"},"F32":{"N":"0.25"}}`,
@@ -155,6 +156,12 @@ func TestDecodeAgainstSDK(t *testing.T) {
 	check(`{"a":{"S":"x"}}`, func() any { return new(string) })
 	check(`{"a":{"S":"x"}}`, func() any { return new([]string) })
 	check(`{"a":{"S":"x"}}`, func() any { return new(map[complex64]string) })
+	check(`{"GRÖSSE":{"N":"5"},"B":{"N":"7"}}`, func() any {
+		return new(struct {
+			N int `dynamodbav:"Größe"`
+			B int `dynamodbav:"b"`
+		})
+	})
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		check(recordtest.Random(rng, 3).Variant(rng), func() any { return new(map[string]any) })
@@ -172,6 +179,7 @@ func TestDecodeReplaces(t *testing.T) {
 
 func TestDecodeExactNameWins(t *testing.T) {
 	for _, in := range []string{
+		`{"S":{"S":"exact"},"s":{"BOOL":true}}`,
 		`{"S":{"S":"exact"},"s":{"S":"folded"}}`,
 		`{"s":{"S":"folded"},"S":{"S":"exact"}}`,
 	} {
@@ -330,7 +338,6 @@ func BenchmarkDecode(b *testing.B) {
 		Tags           []string
 		Method         map[string]string
 	}
-	m := sdkitem.Map(it)
 	b.Run("item", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -344,7 +351,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			var r row
-			if err := attributevalue.UnmarshalMap(m, &r); err != nil {
+			if err := sdkitem.Decode(it, &r); err != nil {
 				b.Fatal(err)
 			}
 		}
