@@ -1,8 +1,12 @@
 package sluice
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// Clone returns a copy of r that shares no memory with its page.
+// Clone returns a copy of r that shares no memory with its page, so that
+// keeping it does not keep the page.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.EventID = strings.Clone(r.EventID)
@@ -12,8 +16,6 @@ func (r *Record) Clone() *Record {
 		u := *r.UserIdentity
 		c.UserIdentity = &u
 	}
-	if r.raw != nil {
-		c.raw = append([]byte{}, r.raw...)
-	}
+	c.raw = slices.Clone(r.raw)
 	return &c
 }

@@ -279,6 +279,9 @@ func (d *decoder) records(i int) int {
 	}
 	for {
 		start := i
+		if i >= len(b) || b[i] == ',' || b[i] == ']' || b[i] == '}' {
+			return d.fail(i, "a record is expected")
+		}
 		recs = append(recs, Record{})
 		rec := &recs[len(recs)-1]
 		if i = d.record(rec, start); i < 0 {

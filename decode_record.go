@@ -43,7 +43,7 @@ func (d *decoder) record(rec *Record, i int) int {
 	seen := 0
 	for more, i := d.open(i); ; more, i = d.more(i) {
 		if !more {
-			d.complete(rec)
+			d.complete(rec, seen)
 			if i >= 0 && d.noted != nil {
 				d.off, d.err = d.start, d.noted
 				return -1
@@ -101,7 +101,7 @@ func (d *decoder) record(rec *Record, i int) int {
 
 // complete fills in what the record does not say itself and notes what it
 // lacks.
-func (d *decoder) complete(rec *Record) {
+func (d *decoder) complete(rec *Record, seen int) {
 	if rec.StreamARN == "" {
 		rec.StreamARN = d.src.StreamARN
 	}
@@ -111,6 +111,8 @@ func (d *decoder) complete(rec *Record) {
 	rec.Table = d.table
 	rec.ShardID = d.src.ShardID
 	switch {
+	case seen&hasChange == 0:
+		d.note(`no member "dynamodb": this is no stream record`)
 	case rec.EventName == "":
 		d.note("no eventName")
 	case rec.Sequence == "" && rec.EventName != Snapshot:

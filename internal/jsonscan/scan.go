@@ -223,15 +223,15 @@ func value(b []byte, i, depth int) (int, string) {
 	if i >= len(b) {
 		return i, "unexpected end"
 	}
-	if depth > MaxDepth {
-		return i, "nested too deep"
-	}
 	var msg string
 	switch c := b[i]; c {
 	case '"':
 		i, _, msg = String(b, i)
 		return i, msg
 	case '{', '[':
+		if depth == MaxDepth {
+			return i, "nested too deep"
+		}
 		i = Space(b, i+1)
 		if i < len(b) && b[i] == c+2 {
 			return i + 1, ""
@@ -334,7 +334,7 @@ func Loose(b []byte, i int) int {
 			}
 			i++
 			continue
-		case ',':
+		case ',', ' ', '\t', '\r', '\n':
 			if len(open) == 0 {
 				return i
 			}
