@@ -1,0 +1,86 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Check tells at the start whether the queue exists and can be reached with
+// the credentials there are; the error says what to do. It needs the
+// permission sqs:GetQueueAttributes. It adopts the queue's MaximumMessageSize
+// if that is lower than MaxBytes, and logs a warning when the queue delays
+// every message that has no delay of its own. It asks once and, as every
+// request, is repeated by the client's own retries.
+func (q *Queue) Check(ctx context.Context) error {
+	url, err := q.lookUp(ctx)
+	if err != nil {
+		return q.wrap(err)
+	}
+	out, err := q.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{
+		QueueUrl:       &url,
+		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameDelaySeconds, types.QueueAttributeNameMaximumMessageSize},
+	})
+	if err != nil {
+		return q.wrap(q.explain("GetQueueAttributes", err))
+	}
+	if most, err := strconv.Atoi(out.Attributes[string(types.QueueAttributeNameMaximumMessageSize)]); err == nil {
+		q.maxMessage.Store(int64(min(most, q.opt.MaxBytes)))
+	}
+	if delay := out.Attributes[string(types.QueueAttributeNameDelaySeconds)]; delay != "" && delay != "0" {
+		q.log().Warn("the queue delays every message that has no delay of its own; set its DelaySeconds to 0 unless that is meant", "delaySeconds", delay)
+	}
+	return nil
+}
+
+// lookUp returns the queue's URL, asking for it once.
+func (q *Queue) lookUp(ctx context.Context) (string, error) {
+	q.mu.Lock()
+	url := q.url
+	q.mu.Unlock()
+	if url != "" {
+		return url, nil
+	}
+	out, err := q.client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q.name})
+	if err != nil {
+		return "", q.explain("GetQueueUrl", err)
+	}
+	if out.QueueUrl == nil || *out.QueueUrl == "" {
+		return "", fmt.Errorf("SQS answered GetQueueUrl without a URL %s", q.where)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.url = *out.QueueUrl
+	return q.url, nil
+}
+
+// explain says where and, for what people get wrong, what to do.
+func (q *Queue) explain(call string, err error) error {
+	code := codeOf(err)
+	var missing *types.QueueDoesNotExist
+	var unreachable net.Error
+	hint := ""
+	switch {
+	case errors.As(err, &missing) || strings.Contains(code, "NonExistentQueue") || strings.Contains(code, "QueueDoesNotExist"):
+		hint = "there is no such queue for this account and region: create it, or correct its name or URL"
+	case slices.Contains([]string{"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidAccessKeyId", "ExpiredToken", "ExpiredTokenException", "MissingAuthenticationToken", "AuthFailure", "InvalidSecurity"}, code):
+		hint = "the credentials are not accepted: check AWS_PROFILE, AWS_ACCESS_KEY_ID or the role"
+	case strings.Contains(code, "AccessDenied"):
+		hint = "the credentials lack the permission sqs:" + call + " on the queue, or its key"
+	case strings.Contains(err.Error(), "get credentials") || strings.Contains(err.Error(), "retrieve credentials") || strings.Contains(err.Error(), "get identity"):
+		hint = "there are no credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or run with a role"
+	case errors.As(err, &unreachable) && code == "" && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled):
+		hint = "the endpoint cannot be reached: is it right, and is the service running?"
+	}
+	if hint == "" {
+		return fmt.Errorf("%s %s: %w", call, q.where, err)
+	}
+	return fmt.Errorf("%s %s: %s: %w", call, q.where, hint, err)
+}

@@ -1,0 +1,185 @@
+package sqs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Message is what is sent.
+type Message struct {
+	Body       string        // at least one character, valid UTF-8
+	Delay      time.Duration // from 0, the queue's default, to MaxDelay; rounded up to whole seconds
+	Attributes map[string]Attribute
+
+	// GroupID is required for a FIFO queue, and optional for others (fair
+	// queues). DeduplicationID is for FIFO queues only; one without
+	// content-based deduplication requires it.
+	GroupID         string
+	DeduplicationID string
+}
+
+// Attribute is one typed value beside the body. [String], [Number] and
+// [Binary] make them.
+type Attribute struct {
+	Type  string // String, Number or Binary, and after a dot a label of your own
+	Value string // of a String or Number; not empty
+	Bytes []byte // of a Binary; not empty
+}
+
+// String returns a text attribute.
+func String(value string) Attribute { return Attribute{Type: "String", Value: value} }
+
+// Number returns a number attribute; value is its decimal form.
+func Number(value string) Attribute { return Attribute{Type: "Number", Value: value} }
+
+// Binary returns a binary attribute.
+func Binary(value []byte) Attribute { return Attribute{Type: "Binary", Bytes: value} }
+
+// Strings returns a text attribute for each element of m.
+func Strings(m map[string]string) map[string]Attribute {
+	attrs := make(map[string]Attribute, len(m))
+	for name, value := range m {
+		attrs[name] = String(value)
+	}
+	return attrs
+}
+
+// size is what SQS counts against its limits.
+func (m *Message) size() int {
+	n := len(m.Body)
+	for name, a := range m.Attributes {
+		n += len(name) + len(a.Type) + len(a.Value) + len(a.Bytes)
+	}
+	return n
+}
+
+// validate says why SQS would never take m.
+func (m *Message) validate(fifo bool, maxBytes int) error {
+	if m.Body == "" {
+		return errors.New("the body is empty; SQS wants at least one character")
+	}
+	if at := badChar(m.Body); at >= 0 {
+		return fmt.Errorf("the body has a character at byte %d that SQS does not allow (control characters other than tab, line feed and carriage return, U+FFFE, U+FFFF, invalid UTF-8)", at)
+	}
+	if size := m.size(); size > maxBytes {
+		return fmt.Errorf("body and attributes are %d bytes, more than the limit of %d", size, maxBytes)
+	}
+	if m.Delay < 0 || m.Delay > MaxDelay {
+		return fmt.Errorf("a delay of %v is not possible; SQS allows 0s to %v: send with %[2]v and let the consumer send the same message again until its time has come", m.Delay, MaxDelay)
+	}
+	switch {
+	case fifo && m.Delay > 0:
+		return fmt.Errorf("a FIFO queue cannot delay a single message (by %v); use a standard queue, or the queue's own DelaySeconds", m.Delay)
+	case fifo && m.GroupID == "":
+		return errors.New("a FIFO queue needs a GroupID: messages of one group keep their order")
+	case !fifo && m.DeduplicationID != "":
+		return errors.New("a DeduplicationID is for FIFO queues, whose names end in .fifo")
+	}
+	if err := validID("GroupID", m.GroupID); err != nil {
+		return err
+	}
+	if err := validID("DeduplicationID", m.DeduplicationID); err != nil {
+		return err
+	}
+	return m.validateAttributes()
+}
+
+func (m *Message) validateAttributes() error {
+	if n := len(m.Attributes); n > maxAttributes {
+		return fmt.Errorf("%d attributes; SQS allows %d", n, maxAttributes)
+	}
+	for name, a := range m.Attributes {
+		if !validName(name) {
+			return fmt.Errorf("attribute name %q; SQS allows 1 to 256 letters, digits, _, - and single dots inside, and not the prefixes AWS. and Amazon.", name)
+		}
+		kind, _, _ := strings.Cut(a.Type, ".")
+		switch {
+		case len(a.Type) > 256 || !slices.Contains([]string{"String", "Number", "Binary"}, kind):
+			return fmt.Errorf("attribute %q is of type %q; SQS allows String, Number and Binary, and after a dot a label, 256 characters in all", name, a.Type)
+		case kind == "Binary" && (len(a.Bytes) == 0 || a.Value != ""):
+			return fmt.Errorf("attribute %q of type %s needs a value in Bytes, and none in Value", name, a.Type)
+		case kind != "Binary" && (a.Value == "" || a.Bytes != nil):
+			return fmt.Errorf("attribute %q of type %s needs a value in Value that is not empty, and none in Bytes", name, a.Type)
+		case badChar(a.Value) >= 0:
+			return fmt.Errorf("attribute %q has a character at byte %d that SQS does not allow", name, badChar(a.Value))
+		}
+	}
+	return nil
+}
+
+// badChar returns where s has the first character that SQS refuses, or -1.
+// Allowed are #x9 #xA #xD, #x20–#xD7FF, #xE000–#xFFFD and #x10000–#x10FFFF.
+func badChar(s string) int {
+	for i, r := range s {
+		switch {
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0xFFFE, r == 0xFFFF:
+			return i
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			return i
+		}
+	}
+	return -1
+}
+
+func validName(name string) bool {
+	lower := strings.ToLower(name)
+	if name == "" || len(name) > 256 || strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") ||
+		strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
+	})
+}
+
+func validID(field, id string) error {
+	if len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%s %q; SQS allows up to 128 letters, digits and punctuation characters", field, id)
+	}
+	return nil
+}
+
+// entry is a message on its way.
+type entry struct {
+	types.SendMessageBatchRequestEntry // without its Id, which is given in each request
+	size                               int
+	group                              string // of a FIFO queue
+
+	// behind holds the groups of a SendAll that are broken, with the error of
+	// the message that broke each; nil for a Send. Commits of one SendAll run
+	// one after another.
+	behind map[string]error
+}
+
+func (m *Message) entry(fifo bool) *entry {
+	e := &entry{size: m.size()}
+	e.MessageBody = &m.Body
+	e.DelaySeconds = int32((m.Delay + time.Second - 1) / time.Second)
+	if m.GroupID != "" {
+		e.MessageGroupId = &m.GroupID
+	}
+	if m.DeduplicationID != "" {
+		e.MessageDeduplicationId = &m.DeduplicationID
+	}
+	if fifo {
+		e.group = m.GroupID
+	}
+	if len(m.Attributes) > 0 {
+		e.MessageAttributes = make(map[string]types.MessageAttributeValue, len(m.Attributes))
+		for name, a := range m.Attributes {
+			v := types.MessageAttributeValue{DataType: aws.String(a.Type), BinaryValue: a.Bytes}
+			if a.Bytes == nil {
+				v.StringValue = aws.String(a.Value)
+			}
+			e.MessageAttributes[name] = v
+		}
+	}
+	return e
+}

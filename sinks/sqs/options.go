@@ -1,0 +1,94 @@
+package sqs
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sluicehq/sluice/batch"
+)
+
+const (
+	// MaxDelay is the longest delay of a message.
+	MaxDelay = 15 * time.Minute
+
+	maxEntries    = 10 // in one request
+	maxAttributes = 10 // of one message
+)
+
+// Options configure a Queue; the zero value is ready to use.
+type Options struct {
+	// MaxBytes of one request, which is also the most that one message can
+	// have: bodies, and names, types and values of attributes (default 1 MiB,
+	// SQS's own limit). Queues made before August 2025 may still have 256 KiB;
+	// Check finds out.
+	MaxBytes int
+
+	InFlight int           // requests at a time (default 16)
+	Linger   time.Duration // see [batch.Options] (default 2 ms)
+	Timeout  time.Duration // of one commit with its retries (default 30 s)
+	Attempts int           // for a message that SQS has refused for the moment, in one commit (default 4)
+	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 100 ms)
+	Hooks    Hooks
+	Logger   *slog.Logger // default slog.Default()
+}
+
+// Hooks are called as things happen; nil ones are passed over. They must be
+// fast and must not block.
+type Hooks struct {
+	// Committed is called after each group commit, which is one request or, when
+	// messages were refused for the moment, several.
+	Committed func(batch.Commit)
+	// Requested is called after each SendMessageBatch.
+	Requested func(Request)
+}
+
+// Request is one finished SendMessageBatch.
+type Request struct {
+	Messages int
+	Failed   int           // of them, also all of a request that failed as a whole
+	Took     time.Duration // with the client's own retries
+	Err      error         // of the request as a whole
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 1 << 20
+	}
+	if o.InFlight == 0 {
+		o.InFlight = 16
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.Attempts == 0 {
+		o.Attempts = 4
+	}
+	if o.Backoff == 0 {
+		o.Backoff = 100 * time.Millisecond
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MaxBytes", int64(o.MaxBytes)},
+		{"InFlight", int64(o.InFlight)},
+		{"Timeout", int64(o.Timeout)},
+		{"Attempts", int64(o.Attempts)},
+		{"Backoff", int64(o.Backoff)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("sqs: Options.%s is negative; allowed are 0 (the default) and above", f.name))
+		}
+	}
+	return errors.Join(errs...)
+}

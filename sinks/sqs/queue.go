@@ -1,0 +1,169 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+)
+
+// Queue sends to one queue. Its methods are safe for concurrent use; there is
+// nothing to close.
+type Queue struct {
+	name   string // for messages to people
+	where  string // likewise: the endpoint and region
+	fifo   bool
+	client *awssqs.Client
+	opt    Options
+	batch  *batch.Batcher[*entry]
+
+	maxMessage atomic.Int64 // bytes; lowered by Check
+
+	mu  sync.Mutex
+	url string // "" until a name was looked up
+}
+
+// New returns a Queue for the URL or the name of a queue of cfg's account and
+// region. Nothing is sent yet: [Queue.Check] tells at the start whether the
+// queue can be reached. The URL saves the first Send a call of GetQueueUrl.
+//
+// The endpoint is that of cfg or of AWS_ENDPOINT_URL_SQS; without one it is
+// AWS's, or that of a URL which is not at AWS.
+func New(cfg aws.Config, queue string, o Options) (*Queue, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	q := &Queue{name: queue, opt: o.withDefaults()}
+	var own *string // the endpoint of a URL that is not at AWS
+	if strings.Contains(queue, "/") {
+		u, err := url.Parse(queue)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || path.Base(u.Path) == "/" {
+			return nil, fmt.Errorf("sqs: %q is neither a queue's URL, such as https://sqs.us-east-1.amazonaws.com/123456789012/escalations, nor its name", queue)
+		}
+		q.name, q.url = path.Base(u.Path), queue
+		if region, aws := awsRegion(u.Hostname()); !aws {
+			own = new(u.Scheme + "://" + u.Host)
+		} else if region != "" && cfg.Region != "" && region != cfg.Region {
+			return nil, fmt.Errorf("sqs: queue %s is in region %s, but the configuration's region is %s", queue, region, cfg.Region)
+		}
+	}
+	if q.name == "" {
+		return nil, errors.New("sqs: no queue given; want its URL or its name")
+	}
+	if cfg.Region == "" {
+		return nil, fmt.Errorf("sqs: queue %q: no region is configured; set AWS_REGION, or Region of the aws.Config", q.name)
+	}
+	q.fifo = strings.HasSuffix(q.name, ".fifo")
+	q.client = awssqs.NewFromConfig(cfg, func(c *awssqs.Options) {
+		if c.BaseEndpoint == nil {
+			c.BaseEndpoint = own
+		}
+		q.where = "at AWS in region " + c.Region
+		if c.BaseEndpoint != nil {
+			q.where = fmt.Sprintf("at %s in region %s", *c.BaseEndpoint, c.Region)
+		}
+	})
+	q.maxMessage.Store(int64(q.opt.MaxBytes))
+	q.batch = batch.New(q.commit, func(e *entry) int { return e.size }, batch.Options{
+		MaxItems: maxEntries,
+		MaxBytes: q.opt.MaxBytes,
+		InFlight: q.opt.InFlight,
+		Linger:   q.opt.Linger,
+		Timeout:  q.opt.Timeout,
+		Hooks:    batch.Hooks{Committed: q.opt.Hooks.Committed},
+	})
+	return q, nil
+}
+
+// awsRegion reports whether host is one of AWS's, and its region if the name
+// says so.
+func awsRegion(host string) (region string, aws bool) {
+	name, ok := strings.CutSuffix(host, ".amazonaws.com")
+	if !ok {
+		name, ok = strings.CutSuffix(host, ".amazonaws.com.cn")
+	}
+	if !ok {
+		return "", false
+	}
+	region, ok = strings.CutPrefix(name, "sqs.")
+	if !ok || strings.Contains(region, ".") {
+		region = ""
+	}
+	return region, true
+}
+
+// Send returns nil once the queue has m. An error that is not
+// sluice.Permanent may pass; see the package's text on failures. When ctx ends
+// before m is sent, m is withdrawn; after that Send waits for the true result.
+func (q *Queue) Send(ctx context.Context, m Message) error {
+	if err := q.validate(&m); err != nil {
+		return err
+	}
+	return q.wrap(q.batch.Do(ctx, m.entry(q.fifo)))
+}
+
+// SendAll is Send for several messages, in order; one error per message, or
+// nil when the queue has all. More than fit in one request go in several, one
+// after another; messages whose order does not matter arrive sooner through
+// Send from several goroutines. In a FIFO queue a message that failed for the
+// moment holds back the later ones of its group, which then fail too.
+func (q *Queue) SendAll(ctx context.Context, ms []Message) []error {
+	errs := make([]error, len(ms))
+	failed := false
+	set := func(i int, err error) {
+		errs[i] = err
+		failed = failed || err != nil
+	}
+	var behind map[string]error
+	if q.fifo {
+		behind = map[string]error{}
+	}
+	entries := make([]*entry, 0, len(ms))
+	at := make([]int, 0, len(ms)) // of entries in ms
+	for i := range ms {
+		m := ms[i] // entries refer to it, and ms is the caller's
+		if err := q.validate(&m); err != nil {
+			set(i, err)
+			continue
+		}
+		e := m.entry(q.fifo)
+		e.behind = behind
+		entries = append(entries, e)
+		at = append(at, i)
+	}
+	for k, err := range q.batch.DoAll(ctx, entries) {
+		set(at[k], q.wrap(err))
+	}
+	if !failed {
+		return nil
+	}
+	return errs
+}
+
+func (q *Queue) validate(m *Message) error {
+	if err := m.validate(q.fifo, int(q.maxMessage.Load())); err != nil {
+		return sluice.Permanent(q.wrap(err))
+	}
+	return nil
+}
+
+// wrap says which queue err is about.
+func (q *Queue) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sqs: queue %q: %w", q.name, err)
+}
+
+func (q *Queue) log() *slog.Logger { return q.opt.Logger.With("queue", q.name) }

@@ -1,0 +1,128 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/sluicehq/sluice"
+)
+
+// result is what became of one entry of a request.
+type result struct {
+	err   error // nil: the queue has it
+	again bool  // refused for the moment: worth another try in this commit
+}
+
+// request sends entries once and matches the answers to them. The client
+// itself repeats what fails as a whole and may pass (network, throttling).
+func (q *Queue) request(ctx context.Context, url string, entries []*entry) []result {
+	in := &awssqs.SendMessageBatchInput{QueueUrl: &url, Entries: make([]types.SendMessageBatchRequestEntry, len(entries))}
+	for i, e := range entries {
+		in.Entries[i] = e.SendMessageBatchRequestEntry
+		in.Entries[i].Id = aws.String(strconv.Itoa(i))
+	}
+	start := time.Now()
+	out, err := q.client.SendMessageBatch(ctx, in)
+	results := make([]result, len(entries))
+	if err == nil {
+		reconcile(results, out)
+	} else {
+		for i := range results {
+			results[i].err = q.explain("SendMessageBatch", err)
+		}
+	}
+	if hook := q.opt.Hooks.Requested; hook != nil {
+		r := Request{Messages: len(entries), Took: time.Since(start), Err: err}
+		for i := range results {
+			if results[i].err != nil {
+				r.Failed++
+			}
+		}
+		hook(r)
+	}
+	switch {
+	case err == nil || !ofContent(err):
+	case len(entries) > 1:
+		// One of them spoils it for all: look for it.
+		half := len(entries) / 2
+		return append(q.request(ctx, url, entries[:half]), q.request(ctx, url, entries[half:])...)
+	case neverTaken(err):
+		results[0].err = sluice.Permanent(results[0].err)
+	}
+	return results
+}
+
+// reconcile fills results from an answer with status 200, which may still
+// refuse messages, and may leave some out (F114).
+func reconcile(results []result, out *awssqs.SendMessageBatchOutput) {
+	for i := range results {
+		results[i] = result{errors.New("SQS answered the request, but said nothing about this message"), true}
+	}
+	index := func(id *string) (int, bool) {
+		i, err := strconv.Atoi(aws.ToString(id))
+		return i, err == nil && i >= 0 && i < len(results)
+	}
+	for _, s := range out.Successful {
+		if i, ok := index(s.Id); ok {
+			results[i] = result{}
+		}
+	}
+	for _, f := range out.Failed {
+		i, ok := index(f.Id)
+		if !ok {
+			continue
+		}
+		code := aws.ToString(f.Code)
+		err := fmt.Errorf("SQS refused the message: %s: %s", code, aws.ToString(f.Message))
+		if f.SenderFault && !ofQueue(code) {
+			results[i] = result{sluice.Permanent(err), false}
+		} else {
+			results[i] = result{err, true}
+		}
+	}
+}
+
+// ofQueue reports whether a refusal says something about the queue, its key or
+// the rate, although it is called the sender's fault: it may pass, and would
+// meet every message.
+func ofQueue(code string) bool {
+	for _, part := range []string{"Throttl", "KMS", "Kms", "AccessDenied", "OverLimit", "NonExistentQueue", "QueueDoesNotExist"} {
+		if strings.Contains(code, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofContent reports whether a request was refused as a whole for what is in
+// it, which may be a single message.
+func ofContent(err error) bool {
+	code := codeOf(err)
+	return neverTaken(err) || strings.Contains(code, "InvalidParameterValue") || strings.Contains(code, "InvalidAttributeValue")
+}
+
+// neverTaken reports whether a request was refused for a reason that can only
+// be in the message, if there is but one. Others, such as an invalid parameter
+// value, can be the queue's as well: the flow tells the two apart.
+func neverTaken(err error) bool {
+	code := codeOf(err)
+	return strings.Contains(code, "BatchRequestTooLong") || strings.Contains(code, "InvalidMessageContents") ||
+		strings.Contains(code, "Invalid") && strings.Contains(err.Error(), "MessageTooLong")
+}
+
+func codeOf(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
