@@ -85,7 +85,7 @@ func (p *Parser) takeError() *SyntaxError {
 // name's closing quote on then tell the type and the start of the value.
 const (
 	attrMask = 0x00ffff00ffffffff // all but the tag and the first byte of the value
-	attrForm = 0x00223a00227b3a22 // ":{"?":?
+	attrForm = 0x003a2200227b3a22 // ":{"?":?
 	setMask  = 0xffffff00ffffffff // all but the first letter of the tag
 	setForm  = 0x3a225300227b3a22 // ":{"?S":
 	boolForm = 0x4c4f4f42227b3a22 // ":{"BOOL

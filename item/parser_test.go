@@ -124,6 +124,7 @@ var refused = []struct {
 	{`{"a":{"SS":["x",]}}`, "a.1", 16, "S must hold a string"},
 	{`{"a":{"L":[{"S":"x"} {"S":"x"}]}}`, "a", 21, "missing comma"},
 	{`{"a":{"L":[{"S":"x"}`, "a", 20, "unexpected end"},
+	{`{"b":{"N:""1"}}`, "b", 6, `unknown type tag "N:"`},
 	{`{"a":{"L":["x"]}}`, "a.0", 11, "typed value"},
 	{`{"m":{"M":{"l":{"L":[{"N":"1"},{"M":{"k":{"Q":0}}}]}}}}`, "m.l.1.k", 42, "unknown type tag"},
 	{`{"a":{"S":"x"},"a":{"S":"x"}}`, "a", 15, "duplicate"},
