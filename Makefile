@@ -32,7 +32,7 @@ build: ## Compile everything, examples and commands too
 	go build ./...
 
 lint: ## golangci-lint with the list in .golangci.yml
-	$(tool) golangci-lint run $(PKG)
+	$(tool) golangci-lint run --allow-parallel-runners $(PKG)
 
 fmt: ## Format the code as the lint wants it
 	$(tool) golangci-lint fmt
