@@ -46,7 +46,7 @@ const (
 
 // NewRouter returns Manhunt's routes. They read the table before they act and
 // do nothing for a search that is over, so that they take redriven records.
-func NewRouter(d Deps) (*router.Router, error) {
+func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	e, err := escalation.New(escalation.Config{
 		Escalation: escalation.EscalationAttributes{
 			ID: "PK", Ladder: "contactId", Started: "GSI1SK", Status: "status", Active: "active",
@@ -74,7 +74,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manhunt: %w", err)
 	}
-	r := router.New()
+	r := router.New(opts...)
 	r.Handle("search#INSERT", e.Start, router.Name("first step"), router.Redrive())
 	r.Handle("searchAttempt#MODIFY", e.Next, router.Name("next step"), router.Set("attemptedDatetime"), router.Redrive())
 	return r, nil

@@ -1,0 +1,102 @@
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/run"
+)
+
+func config(t *testing.T, env string) aws.Config {
+	t.Helper()
+	endpoint := os.Getenv(env)
+	if endpoint == "" {
+		t.Fatalf("%s is not set: run make test", env)
+	}
+	return aws.Config{
+		Region:       "us-east-1",
+		BaseEndpoint: &endpoint,
+		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
+	}
+}
+
+// TestDaemon runs the program as a daemon: what is written to the table comes
+// out of the queue.
+func TestDaemon(t *testing.T) {
+	db, q := config(t, "SLUICE_TEST_DYNAMODB"), config(t, "SLUICE_TEST_SQS")
+	name := "manhunt-" + rand.Text()
+	store := manhunt.NewTable(db, name)
+	if err := store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	queue := sqs.NewFromConfig(q)
+	made, err := queue.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer func(before string) { table = before }(table)
+	table = name
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "local")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+	env := map[string]string{
+		"MANHUNT_QUEUE":            *made.QueueUrl,
+		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
+		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	exit := make(chan int, 1)
+	var log bytes.Buffer
+	go func() {
+		args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
+		exit <- run.Run(ctx, run.App{Name: "manhunt", Tables: []string{table}, Routes: routes}, args,
+			func(name string) string { return env[name] }, &log, &log)
+	}()
+
+	for _, it := range manhunt.Fixtures() {
+		if err := store.Put(t.Context(), it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var keys []string
+	for len(keys) < 2 && t.Context().Err() == nil {
+		out, err := queue.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
+		if err != nil || len(out.Messages) == 0 {
+			stop()
+			t.Fatalf("received %q, %v; exit %d, log:\n%s", keys, err, <-exit, log.String())
+		}
+		for _, m := range out.Messages {
+			_, key, _ := strings.Cut(*m.Body, `"dedupeKey":`)
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	if got := strings.Join(keys, " "); got != `"a271244#0"} "a271244#1"}` {
+		t.Errorf("received %s", got)
+	}
+	stop()
+	if code := <-exit; code != 0 {
+		t.Errorf("exit %d, log:\n%s", code, log.String())
+	}
+}
+
+func TestQueueIsRequired(t *testing.T) {
+	_, err := routes(t.Context(), run.Setup{Env: func(string) string { return "" }})
+	if err == nil || !strings.Contains(err.Error(), "MANHUNT_QUEUE is not set; want") {
+		t.Error(err)
+	}
+}
