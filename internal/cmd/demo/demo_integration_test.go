@@ -1,0 +1,30 @@
+//go:build integration
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/localstack"
+)
+
+func TestDemo(t *testing.T) {
+	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvSQS} {
+		if os.Getenv(name) == "" {
+			t.Fatalf("%s is not set: run make test", name)
+		}
+	}
+	t.Chdir("../../..") // it builds the example from the module's root
+	var out strings.Builder
+	if err := run(t.Context(), &screen{out: &out, begin: time.Now()}); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, want := range []string{"7 written, 3 routed, 4 settled without a route", "2 by the daemon, the same bytes by Lambda"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("output lacks %q:\n%s", want, out.String())
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/internal/localstack"
+)
+
+// world is the demo's own view of the servers, through plain SDK clients: it
+// writes as an application would and looks at queues as a consumer would.
+type world struct {
+	stack   *localstack.Stack
+	table   *manhunt.Table
+	db      *dynamodb.Client
+	queues  *sqs.Client
+	streams *dynamodbstreams.Client
+	page    *lastBody // of the streams client
+}
+
+func newWorld(stack *localstack.Stack, table string) *world {
+	cfg := aws.Config{
+		Region:      "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	}
+	w := &world{stack: stack, page: &lastBody{}}
+	db := cfg
+	db.BaseEndpoint = &stack.DynamoDB
+	w.db, w.table = dynamodb.NewFromConfig(db), manhunt.NewTable(db, table)
+	w.queues = sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = &stack.SQS })
+	w.streams = dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
+		o.BaseEndpoint = &stack.DynamoDB
+		o.HTTPClient = w.page
+	})
+	return w
+}
+
+func (w *world) createQueue(ctx context.Context, name string) (url string, err error) {
+	out, err := w.queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		return "", fmt.Errorf("create queue %s: %w", name, err)
+	}
+	return aws.ToString(out.QueueUrl), nil
+}
+
+type message struct {
+	body string
+	at   time.Time
+}
+
+// receive takes the next message from a queue, or none when ctx ends first.
+func (w *world) receive(ctx context.Context, url string) (m message, ok bool, err error) {
+	for {
+		out, err := w.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 1, WaitTimeSeconds: 1})
+		switch {
+		case ctx.Err() != nil:
+			return message{}, false, nil
+		case err != nil:
+			return message{}, false, fmt.Errorf("receive from %s: %w", url, err)
+		case len(out.Messages) == 0:
+			continue
+		}
+		m := message{body: aws.ToString(out.Messages[0].Body), at: time.Now()}
+		_, err = w.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: out.Messages[0].ReceiptHandle})
+		if err != nil {
+			return m, true, fmt.Errorf("delete from %s: %w", url, err)
+		}
+		return m, true, nil
+	}
+}
+
+// lambdaEvent reads n records from the table's stream and wraps them as the
+// event source mapping does: the service's own bytes, and the stream's ARN.
+func (w *world) lambdaEvent(ctx context.Context, table string, n int) ([]byte, error) {
+	described, err := w.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		return nil, fmt.Errorf("describe table %s: %w", table, err)
+	}
+	streamARN := aws.ToString(described.Table.LatestStreamArn)
+	desc, err := w.streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &streamARN})
+	if err != nil {
+		return nil, fmt.Errorf("describe stream: %w", err)
+	}
+	if len(desc.StreamDescription.Shards) != 1 {
+		return nil, fmt.Errorf("stream has %d shards, want the one of DynamoDB Local", len(desc.StreamDescription.Shards))
+	}
+	it, err := w.streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+		StreamArn: &streamARN, ShardId: desc.StreamDescription.Shards[0].ShardId,
+		ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("get shard iterator: %w", err)
+	}
+	var records []map[string]json.RawMessage
+	arn, err := json.Marshal(streamARN)
+	if err != nil {
+		return nil, err
+	}
+	for next := it.ShardIterator; next != nil && len(records) < n; {
+		out, err := w.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: next})
+		if err != nil {
+			return nil, fmt.Errorf("get records: %w", err)
+		}
+		next = out.NextShardIterator
+		var page struct{ Records []map[string]json.RawMessage }
+		if err := json.Unmarshal(w.page.body, &page); err != nil {
+			return nil, fmt.Errorf("get records: %w", err)
+		}
+		for _, r := range page.Records {
+			r["eventSourceARN"] = arn
+			records = append(records, r)
+		}
+	}
+	if len(records) != n {
+		return nil, fmt.Errorf("the stream holds %d records, want %d", len(records), n)
+	}
+	return json.Marshal(map[string]any{"Records": records})
+}
+
+// lastBody is an HTTP client that keeps the last answer's body as it came.
+type lastBody struct{ body []byte }
+
+func (l *lastBody) Do(req *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	l.body = body
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}

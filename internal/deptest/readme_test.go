@@ -1,0 +1,56 @@
+package deptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+
+// Every Go block of README.md is a whole program that builds as it stands.
+func TestReadmeBuilds(t *testing.T) {
+	goFiles(t) // makes them inputs of this test's cached result
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := goBlock.FindAllSubmatch(text, -1)
+	if len(blocks) < 3 {
+		t.Fatalf("only %d Go blocks found in README.md, want one for each use", len(blocks))
+	}
+
+	// To the go command each block is a package of this module.
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	args := []string{"build", "-overlay", filepath.Join(dir, "overlay.json")}
+	for i, b := range blocks {
+		file := filepath.Join(dir, fmt.Sprintf("block%d.go", i+1))
+		if err := os.WriteFile(file, b[1], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pkg := fmt.Sprintf("readme/block%d", i+1)
+		overlay.Replace[filepath.Join(root, filepath.FromSlash(pkg), "main.go")] = file
+		args = append(args, module+"/"+pkg)
+	}
+	data, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(args[2], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go build: %v\n%s", err, out)
+	}
+}
