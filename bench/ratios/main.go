@@ -1,0 +1,175 @@
+// Command ratios compares the usual ways of handling stream records with this
+// module's, and prints one line each:
+//
+//	ratio lambda_decode_route <times>    aws-lambda-go's events + json.Unmarshal + switch
+//	ratio lambda_decode_project <times>  … + conversion to a map + json.Marshal of the new image
+//	ratio getrecords_route <times>       the SDK's GetRecords over loopback HTTP + switch
+//	cost flow_router_ns <ns>             of a record, from Submit to the watermark
+//	cost flow_router_allocs <n>          of a record, the same way
+//	cost decode_allocs <n>               of a record, in a page of 100
+//
+// Records are MODIFYs of 1.5 KB with both images. It runs on one processor and
+// counts the CPU time of the process, garbage collection and loopback server
+// included. Both sides of a ratio take turns; the figure is the median of the
+// turns' ratios.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/bench"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/benchdata"
+)
+
+const (
+	rounds   = 11
+	slice    = 120 * time.Millisecond // of CPU time, for each side of a round
+	perEvent = 100
+	perPage  = 500 // about 1 MB
+)
+
+func main() {
+	log.SetFlags(0)
+	verbose := flag.Bool("v", false, "print the times behind the ratios too")
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	if err := run(context.Background(), *verbose); err != nil {
+		log.Fatal("ratios: ", err)
+	}
+}
+
+func run(ctx context.Context, verbose bool) error {
+	way := bench.NewWay()
+	event := benchdata.Event(benchdata.Modify, perEvent)
+	stream := bench.NewStream(benchdata.GetRecords(benchdata.Modify, perPage))
+	defer stream.Close()
+	discard := func([]byte) {}
+
+	for _, c := range []struct {
+		name        string
+		records     int
+		usual, ours func() (int, error)
+	}{
+		{"lambda_decode_route", perEvent, func() (int, error) { return bench.UsualRoute(event) }, func() (int, error) { return way.Route(event) }},
+		{"lambda_decode_project", perEvent, func() (int, error) { return bench.UsualProject(event, discard) }, func() (int, error) { return way.Project(event, discard) }},
+		{"getrecords_route", perPage, func() (int, error) { return stream.UsualRoute(ctx) }, func() (int, error) { return stream.Route(ctx, way) }},
+	} {
+		var ratios, usual, ours []float64
+		for range rounds {
+			u, err := perRecord(c.usual, c.records)
+			if err != nil {
+				return fmt.Errorf("%s, the usual way: %w", c.name, err)
+			}
+			o, err := perRecord(c.ours, c.records)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			ratios, usual, ours = append(ratios, u/o), append(usual, u), append(ours, o)
+		}
+		fmt.Printf("ratio %s %.1f\n", c.name, median(ratios))
+		if verbose {
+			fmt.Fprintf(os.Stderr, "  %.0f ns and %.0f ns a record; ratios from %.1f to %.1f\n",
+				median(usual), median(ours), slices.Min(ratios), slices.Max(ratios))
+		}
+	}
+	if err := flowCost(ctx); err != nil {
+		return err
+	}
+	n := mallocs(func() { _, _ = sluice.DecodeEvent(event) })
+	fmt.Printf("cost decode_allocs %.2f\n", n/perEvent)
+	return nil
+}
+
+// perRecord repeats f for a slice of time and returns its nanoseconds of CPU
+// time a record.
+func perRecord(f func() (int, error), records int) (float64, error) {
+	if _, err := f(); err != nil { // also warms up
+		return 0, err
+	}
+	runtime.GC()
+	begin, calls := cpu(), 0
+	for {
+		n, err := f()
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			return 0, errors.New("no record was routed")
+		}
+		calls++
+		if spent := cpu() - begin; spent >= slice {
+			return float64(spent.Nanoseconds()) / float64(calls*records), nil
+		}
+	}
+}
+
+// flowCost measures records that are decoded already and whose handlers do
+// nothing.
+func flowCost(ctx context.Context) error {
+	const pages = 40
+	page, err := sluice.DecodeEvent(benchdata.Event(benchdata.Modify, perPage))
+	if err != nil {
+		return err
+	}
+	once := func() error {
+		f := flow.Open(ctx, bench.NewWay().Router, flow.Options{})
+		for range pages {
+			if _, err := f.Submit(ctx, page.Records...); err != nil {
+				return err
+			}
+		}
+		n, err := f.Close(ctx)
+		if err == nil && n != pages*perPage {
+			err = fmt.Errorf("%d of %d records settled", n, pages*perPage)
+		}
+		return err
+	}
+	var times, allocs []float64
+	for range rounds {
+		var err error
+		begin := cpu()
+		n := mallocs(func() { err = once() })
+		if err != nil {
+			return fmt.Errorf("flow: %w", err)
+		}
+		times = append(times, float64((cpu()-begin).Nanoseconds())/(pages*perPage))
+		allocs = append(allocs, n/(pages*perPage))
+	}
+	fmt.Printf("cost flow_router_ns %.0f\n", median(times))
+	fmt.Printf("cost flow_router_allocs %.2f\n", median(allocs))
+	return nil
+}
+
+// mallocs returns how many objects f allocates.
+func mallocs(f func()) float64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs - before.Mallocs)
+}
+
+// cpu returns the CPU time that the process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		log.Fatal("ratios: ", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[len(x)/2]
+}
