@@ -64,7 +64,9 @@ var identityEncoding = middleware.BuildMiddlewareFunc("IdentityEncoding",
 	})
 
 // deserializer keeps the body of a good answer and leaves errors to the SDK.
-type deserializer struct{ errors middleware.DeserializeMiddleware }
+type deserializer struct {
+	errors middleware.DeserializeMiddleware
+}
 
 func (d *deserializer) ID() string { return d.errors.ID() }
 

@@ -77,6 +77,34 @@ func TestGrace(t *testing.T) {
 	})
 }
 
+// F019, F047: a closed shard whose last page is not settled when Grace is over
+// is not finished.
+func TestGraceOfAClosedShard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a", closed: true}
+		s.table("orders", a)
+		s.put(a, "x", "y", "y")
+		var got sink
+		r := start(t, s, func(ctx context.Context, rec *sluice.Record) error {
+			if short(rec) == "a/2" {
+				return errors.New("not now")
+			}
+			return got.handle(ctx, rec)
+		}, testOptions(store, "orders"))
+		pass(2 * time.Second)
+		r.mustEnd()
+		want(t, "position", stored(t, store, "orders"), "a@1")
+		want(t, "events", r.log(), "started a, stopped a")
+		got.got = nil
+		r = start(t, s, got.handle, testOptions(store, "orders"))
+		pass(2 * time.Second)
+		r.mustEnd()
+		want(t, "handled", got.all(), "a/2 a/3")
+		want(t, "position", stored(t, store, "orders"), "a@3!")
+	})
+}
+
 // spy is a store that can be told to fail, and counts.
 type spy struct {
 	state.Store
@@ -205,6 +233,94 @@ func TestLeaseLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// After a lost lease the shard is not begun again beside a handler that has
+// not returned.
+func TestLeaseLostWaitsForHandlers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "k")
+		stubborn := make(chan struct{})
+		var calls atomic.Int64
+		r := start(t, s, func(context.Context, *sluice.Record) error {
+			calls.Add(1)
+			<-stubborn
+			return nil
+		}, testOptions(store, "orders"))
+		stream := state.Stream{Application: "sluice", ARN: stubARN("orders")}
+		mine, _ := store.Shards(t.Context(), stream)
+		r.p.checkpoints.check(stream, []state.Shard{{ID: "a", Epoch: mine[0].Epoch + 1}})
+		pass(time.Minute)
+		if calls.Load() != 1 {
+			t.Errorf("%d calls at a time", calls.Load())
+		}
+		close(stubborn)
+		pass(time.Minute)
+		if calls.Load() != 2 {
+			t.Errorf("%d calls, want the second after the first", calls.Load())
+		}
+		r.mustEnd()
+	})
+}
+
+// claims counts.
+type claims struct {
+	*state.Memory
+	n atomic.Int64
+}
+
+func (c *claims) Claim(ctx context.Context, s state.Stream, id, parent, owner string) (state.Shard, error) {
+	c.n.Add(1)
+	return c.Memory.Claim(ctx, s, id, parent, owner)
+}
+
+// F012, F013, F020: a finished shard that comes and goes in listings is not
+// begun again.
+func TestFinishedShardShownAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), &claims{Memory: state.NewMemory()}
+		st := s.table("orders", &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a"})
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(10 * time.Second)
+		for range 3 {
+			s.with(func() { st.hidden["a"] = !st.hidden["a"] })
+			pass(5 * time.Minute)
+		}
+		if n := store.n.Load(); n != 2 {
+			t.Errorf("%d claims of two shards", n)
+		}
+		r.mustEnd()
+	})
+}
+
+// Two pollers on one store: a shard has one reader, and who is left takes over
+// what the other released.
+func TestTwoPollersShareAStore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "k")
+		var one, two sink
+		first := start(t, s, one.handle, testOptions(store, "orders"))
+		pass(time.Second)
+		second := start(t, s, two.handle, testOptions(store, "orders"))
+		pass(time.Minute)
+		s.put(a, "k")
+		pass(time.Minute)
+		want(t, "handled by the first", one.all(), "a/1 a/2")
+		want(t, "handled by the second", two.all(), "")
+		first.mustEnd()
+		pass(2 * time.Second)
+		s.put(a, "k")
+		pass(time.Second)
+		want(t, "handled by the second", two.all(), "a/3")
+		second.mustEnd()
+	})
 }
 
 // F049: a panic outside the handlers ends one shard, visibly, and it is begun

@@ -43,6 +43,7 @@ func (p *Poller) Health() Health {
 		}
 	}
 	for _, g := range p.gauges.all() {
+		g.observe()
 		if t := g.trouble(p.o.StaleAfter, p.o.StallAfter); t != "" {
 			reasons = append(reasons, t)
 		}
@@ -57,8 +58,7 @@ func (p *Poller) Health() Health {
 func (p *Poller) Lag() time.Duration {
 	var lag time.Duration
 	for _, g := range p.gauges.all() {
-		g.observe()
-		lag = max(lag, g.lag())
+		lag = max(lag, g.observe())
 	}
 	return lag
 }

@@ -74,6 +74,7 @@ type rig struct {
 
 	mu     sync.Mutex
 	events []string // hooks, as "what shard …"
+	lag    time.Duration
 }
 
 func testOptions(store state.Store, tables ...string) Options {
@@ -97,7 +98,12 @@ func start(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 		ShardStarted: func(s Shard, after sluice.Sequence) { note("started %s", s.ID) },
 		ShardEnded:   func(s Shard, e End) { note("%s %s", e, s.ID) },
 		Dropped:      func(s Shard, n int) { note("dropped %s %d", s.ID, n) },
-		Gap:          func(g Gap) { note("gap %s %s", g.Shard.ID, strings.TrimPrefix(string(g.After), stubBase)) },
+		Lag: func(_ Shard, lag time.Duration) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.lag = lag
+		},
+		Gap: func(g Gap) { note("gap %s %s", g.Shard.ID, strings.TrimPrefix(string(g.After), stubBase)) },
 	}
 	p, err := New(s.config(), matcher(h), o)
 	if err != nil {
@@ -132,6 +138,16 @@ func (r *rig) log() string {
 }
 
 func (r *rig) ready() bool { return r.p.Health().Ready }
+
+// unready fails unless health gives a reason with part in it, or, when part is
+// empty, is ready.
+func (r *rig) unready(part string) {
+	r.t.Helper()
+	h := r.p.Health()
+	if reasons := strings.Join(h.Reasons, "\n"); h.Ready != (part == "") || !strings.Contains(reasons, part) {
+		r.t.Errorf("ready %v, want the reason %q in: %s", h.Ready, part, reasons)
+	}
+}
 
 func want(t *testing.T, what, got, want string) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -72,6 +73,9 @@ func TestShardEndsAndChildrenFollow(t *testing.T) {
 		want(t, "handled", got.all(), "a/1 a/2 a/3 a/4 b/1")
 		r.mustEnd()
 		want(t, "positions", stored(t, store, "orders"), "a@4! b@1 c@!")
+		if s.count("DescribeStream", "a") != 1 {
+			t.Error("the children of a were not asked for")
+		}
 		for _, e := range []string{"finished a", "started b", "started c", "finished c", "stopped b"} {
 			if strings.Count(r.log(), e) != 1 {
 				t.Errorf("%q is not there once: %s", e, r.log())
@@ -195,12 +199,20 @@ func TestIteratorExpiresBehindASlowHandler(t *testing.T) {
 			<-release
 			return got.handle(ctx, rec)
 		}, o)
-		pass(16 * time.Minute)
+		pass(4 * time.Minute)
+		r.unready("") // not polling is the flow's wish
+		pass(12 * time.Minute)
 		if n := s.count("GetRecords", "a"); n > 5 {
 			t.Errorf("%d pages were fetched into a full window", n)
 		}
+		s.with(func() { s.fail = func(string, string) string { return "hang" } })
 		close(release)
-		pass(time.Second)
+		synctest.Wait()
+		r.unready("")
+		pass(31 * time.Second)
+		r.unready("no successful poll")
+		s.with(func() { s.fail = nil })
+		pass(time.Minute)
 		want(t, "handled", got.all(), "a/1 a/2 a/3 a/4 a/5 a/6 a/7 a/8 a/9 a/10 a/11 a/12")
 		its := s.iterators("a")
 		want(t, "last iterator", its[len(its)-1], "AFTER_SEQUENCE_NUMBER")
@@ -251,7 +263,8 @@ func TestTrimmedPosition(t *testing.T) {
 		handled, ends string
 	}{
 		{"go on", GoOn, 4, "a/5 a/6 a/7", "started a, gap a 2, stopped a"},
-		{"go on where nothing was lost", GoOn, 1, "a/3 a/4 a/5 a/6 a/7", "started a, stopped a"},
+		{"go on where the next is still there", GoOn, 2, "a/3 a/4 a/5 a/6 a/7", "started a, gap a 2, stopped a"},
+		{"go on where more is still there", GoOn, 0, "a/3 a/4 a/5 a/6 a/7", "started a, gap a 2, stopped a"},
 		{"halt", Halt, 4, "", "started a, gap a 2, halted a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -267,17 +280,25 @@ func TestTrimmedPosition(t *testing.T) {
 				pass(time.Second)
 				r.mustEnd()
 				s.put(a, "k", "k", "k", "k", "k")
-				s.with(func() { a.trimmed = c.trim })
+				s.with(func() {
+					a.trimmed = c.trim
+					s.fail = func(string, string) string {
+						if s.last().kind == "AFTER_SEQUENCE_NUMBER" {
+							return "TrimmedDataAccessException"
+						}
+						return ""
+					}
+				})
 				got.got = nil
 				r = start(t, s, got.handle, o)
 				pass(time.Minute)
 				want(t, "handled", got.all(), c.handled)
-				if gap := c.trim > 2; r.ready() == gap {
-					t.Errorf("ready: %v, reasons %v", r.ready(), r.p.Health().Reasons)
-				}
+				r.unready("trimmed unread")
 				r.p.AcknowledgeGaps()
-				if r.ready() == (c.policy == Halt) {
-					t.Errorf("after the acknowledgement: ready %v, reasons %v", r.ready(), r.p.Health().Reasons)
+				if c.policy == Halt {
+					r.unready("halted at a gap")
+				} else {
+					r.unready("")
 				}
 				r.mustEnd()
 				want(t, "events", r.log(), c.ends)
@@ -379,6 +400,77 @@ func TestTransientErrors(t *testing.T) {
 	}
 }
 
+// F029: an iterator that the service does not accept is replaced.
+func TestBadIterator(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "k")
+		bad := false
+		s.fail = func(op, _ string) string {
+			switch op {
+			case "GetShardIterator":
+				bad = len(s.calls) > 4 && !bad // the reader's first
+			case "GetRecords":
+				if bad {
+					return "ValidationException"
+				}
+			}
+			return ""
+		}
+		var got sink
+		r := start(t, s, got.handle, testOptions(state.NewMemory(), "orders"))
+		pass(time.Minute)
+		want(t, "handled", got.all(), "a/1")
+		r.mustEnd()
+	})
+}
+
+// A throttled shard with a backlog is read on with pauses, and a success ends
+// the backing off.
+func TestThrottledBacklog(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		for range 10 {
+			s.put(a, "k")
+		}
+		tries := 0
+		s.fail = func(op, _ string) string {
+			if tries++; op == "GetRecords" && tries < 15 {
+				return "ThrottlingException"
+			}
+			return ""
+		}
+		var got sink
+		o := testOptions(state.NewMemory(), "orders")
+		o.Limit = 1
+		r := start(t, s, got.handle, o)
+		pass(3 * time.Minute)
+		var calls []time.Time
+		s.with(func() {
+			for _, c := range s.calls {
+				if c.op == "GetRecords" {
+					calls = append(calls, c.at)
+				}
+			}
+		})
+		want(t, "handled", got.all(), "a/1 a/2 a/3 a/4 a/5 a/6 a/7 a/8 a/9 a/10")
+		for i := 14; i < 18; i++ {
+			if d := calls[i].Sub(calls[i-1]); d < 500*time.Millisecond {
+				t.Errorf("call %d came %v after the one before", i, d)
+			}
+		}
+		s.with(func() { tries = 13 })
+		s.put(a, "k")
+		pass(1500 * time.Millisecond)
+		want(t, "handled", got.all()[len(got.all())-4:], "a/11")
+		r.mustEnd()
+	})
+}
+
 func TestAccessLostWhileRunning(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
@@ -440,6 +532,9 @@ func TestLag(t *testing.T) {
 		s.put(a, "k")
 		pass(40 * time.Second)
 		near("held", 40*time.Second)
+		if r.lag < 38*time.Second {
+			t.Errorf("the hook was told a lag of %v", r.lag)
+		}
 		if len(r.p.Held()) != 1 {
 			t.Errorf("held: %v", r.p.Held())
 		}

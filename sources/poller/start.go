@@ -20,6 +20,7 @@ const (
 	describeTable  = "dynamodb:DescribeTable"
 	describeStream = "dynamodb:DescribeStream"
 
+	startRetry   = 500 * time.Millisecond
 	startCalls   = 16              // made at a time for LATEST iterators
 	clockMargin  = 2 * time.Second // of the service's clocks among each other, and of a Date header's rounding
 	enableStream = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
@@ -203,7 +204,7 @@ func (p *Poller) first(ctx context.Context, name Stream, action, resource string
 			return &StreamError{Stream: name, Action: action, Err: err,
 				Do: fmt.Sprintf("Is it spelt as in the service, and are Region (%s), account and endpoint%s the right ones?", p.cfg.Region, p.endpoint())}
 		}
-		if sleep(limit, b.next(transient)) != nil {
+		if sleep(limit, min(b.next(transient), startRetry)) != nil {
 			return &StreamError{Stream: name, Action: action,
 				Err: fmt.Errorf("no good answer within %v: tried %d times, at last: %w", p.o.StartTimeout, b.failures, err),
 				Do:  fmt.Sprintf("Is the service running and reachable from here, and is the endpoint%s right? It follows from AWS_ENDPOINT_URL or the Region (%s)", p.endpoint(), p.cfg.Region)}

@@ -248,6 +248,35 @@ func TestLatestTheLongWay(t *testing.T) {
 	}
 }
 
+// overtaken is a store in which another worker is the first to store a start.
+type overtaken struct{ *state.Memory }
+
+func (o overtaken) Start(ctx context.Context, s state.Stream, want state.Start) (state.Start, error) {
+	if want.Position == Latest {
+		want.At = want.At.Add(-time.Hour)
+	}
+	return o.Memory.Start(ctx, s, want)
+}
+
+// Another worker's start counts: nothing is finished or skipped by ours.
+func TestLatestOvertaken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), overtaken{state.NewMemory()}
+		a, b := &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a"}
+		s.table("orders", a, b)
+		s.put(a, "k")
+		pass(2 * time.Hour)
+		s.put(a, "k")
+		s.put(b, "k")
+		pass(10 * time.Minute)
+		var got sink
+		r := start(t, s, got.handle, latestOptions(store))
+		pass(2 * time.Second)
+		want(t, "handled", got.all(), "a/2 b/1")
+		r.mustEnd()
+	})
+}
+
 // Of records passed over at LATEST the position moves on, so that no restart
 // reads them again.
 func TestDroppedRecordsMoveThePosition(t *testing.T) {
@@ -287,7 +316,9 @@ func TestLatestKeepsWhatMayBeLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got sink
-		r := start(t, s, got.handle, latestOptions(store))
+		o := latestOptions(store)
+		o.Limit = 2
+		r := start(t, s, got.handle, o)
 		pass(time.Second)
 		want(t, "handled", got.all(), "b/2 b/3 b/4")
 		r.mustEnd()

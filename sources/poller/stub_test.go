@@ -109,6 +109,9 @@ func (s *stub) count(op, shard string) (n int) {
 	return n
 }
 
+// last returns the newest call; within fail it is the one to be answered.
+func (s *stub) last() stubCall { return s.calls[len(s.calls)-1] }
+
 func (s *stub) iterators(shard string) (kinds []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +170,12 @@ func (s *stub) answer(op string, in map[string]any) (any, error) {
 	if op == "GetRecords" {
 		shardID = it[1]
 	}
-	s.calls = append(s.calls, stubCall{op, shardID, str("ShardIteratorType"), time.Now()})
+	kind := str("ShardIteratorType")
+	filter, _ := in["ShardFilter"].(map[string]any)
+	if filter != nil {
+		shardID, kind = filter["ShardId"].(string), filter["Type"].(string)
+	}
+	s.calls = append(s.calls, stubCall{op, shardID, kind, time.Now()})
 	if s.fail != nil {
 		if e := s.fail(op, shardID); e != "" {
 			return nil, stubError(e)
@@ -189,7 +197,6 @@ func (s *stub) answer(op string, in map[string]any) (any, error) {
 		if st == nil {
 			return nil, stubError("ResourceNotFoundException")
 		}
-		filter, _ := in["ShardFilter"].(map[string]any)
 		return st.describe(str("ExclusiveStartShardId"), filter, s.perPage), nil
 	case "GetShardIterator":
 		sh := s.shard(str("StreamArn"), shardID)
