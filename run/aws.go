@@ -4,16 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 )
 
 // loadAWS returns the configuration of each service. The endpoints that the
 // environment names are checked now, so that a mistake is told at the start.
-func loadAWS(ctx context.Context, env func(string) string, endpoints map[string]string) (func(service string) aws.Config, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+func loadAWS(ctx context.Context, env func(string) string, endpoints map[string]string, logger *slog.Logger) (func(service string) aws.Config, error) {
+	// The SDK speaks of single calls; what is wrong with them comes back as
+	// errors.
+	log := logging.LoggerFunc(func(level logging.Classification, format string, args ...any) {
+		logger.Debug("AWS SDK: "+fmt.Sprintf(format, args...), "classification", string(level))
+	})
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(log))
 	if err != nil {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}

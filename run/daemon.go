@@ -29,7 +29,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		return errors.New("App.Routes is nil: it makes the routes")
 	}
 	logger := newLogger(o, stderr)
-	aws, err := loadAWS(ctx, env, map[string]string{"dynamodb": o.Endpoint})
+	aws, err := loadAWS(ctx, env, map[string]string{"dynamodb": o.Endpoint}, logger)
 	if err != nil {
 		return err
 	}
@@ -39,13 +39,16 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		Tables: o.Tables, Env: env, Logger: logger, AWS: aws,
 		RouterHooks: metrics.Router(), BatchHooks: metrics.Batch,
 	})
+	if ctx.Err() != nil {
+		return nil // stopped before it began
+	}
 	if err != nil {
 		return err
 	}
 	if len(m.Routes()) == 0 {
 		return errors.New("there is no route: nothing would be handled")
 	}
-	store, err := boltstate.Open(o.State, boltstate.Options{})
+	store, err := boltstate.Open(o.State, boltstate.Options{LockTimeout: o.lockTimeout})
 	if err != nil {
 		return fmt.Errorf("--state (SLUICE_STATE): %w", err)
 	}
@@ -67,9 +70,10 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			ParkItem:   o.DeadLetter == "item",
 			Hooks:      logged(metrics.Flow(m), logger),
 		},
-		Grace:  o.Grace - min(time.Second, o.Grace/10), // the rest is for what follows
-		Hooks:  metrics.Poller(),
-		Logger: logger,
+		StartTimeout: o.startTimeout,
+		Grace:        o.Grace - min(time.Second, o.Grace/10), // the rest is for what follows
+		Hooks:        metrics.Poller(),
+		Logger:       logger,
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func runLambda(ctx context.Context, a App, env func(string) string, stderr io.Wr
 	if a.Routes == nil {
 		return errors.New("App.Routes is nil: it makes the routes")
 	}
-	config, err := loadAWS(ctx, env, nil)
+	config, err := loadAWS(ctx, env, nil, logger)
 	if err != nil {
 		return err
 	}

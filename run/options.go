@@ -28,6 +28,8 @@ type Options struct {
 	Endpoint    string        // --endpoint-dynamodb, SLUICE_ENDPOINT_DYNAMODB; URL
 	LogFormat   string        // --log-format, SLUICE_LOG_FORMAT; text or json
 	LogLevel    string        // --log-level, SLUICE_LOG_LEVEL; debug, info, warn or error
+
+	startTimeout, lockTimeout time.Duration // of poller and state file; 0 is their default
 }
 
 // envOf names the variable that stands in for each flag.
