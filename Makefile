@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit build lint fmt bench ratios fuzz clean
+.PHONY: help demo test unit build lint fmt bench ratios coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -43,6 +43,9 @@ demo: ## A change in a table becomes a message in a queue, by daemon and by Lamb
 
 ratios: ## Speed beside today's usual ways, one line each, under a minute
 	@go run ./bench/ratios
+
+coldstart: ## A Lambda function's start beside a hand-written one and a hello-world, one line each
+	@go run ./bench/coldstart
 
 bench: ## All benchmarks, with a benchstat table
 	@mkdir -p .out

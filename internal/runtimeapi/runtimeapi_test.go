@@ -63,6 +63,7 @@ func function(api, start string) {
 				os.Exit(9)
 			}
 			body, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
 			id := resp.Header.Get("Lambda-Runtime-Aws-Request-Id")
 			here := runtime + "/invocation/" + id
 			switch string(body) {

@@ -101,7 +101,7 @@ func TestBinaryTakesEveryShape(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{})
 	for i, s := range shapes {
-		if got := compactState(t, f.answer(readFixture(t, "events", s.file)), s.file); got != allDone {
+		if got := besideState(t, f.answer(readFixture(t, "events", s.file)), s.file); got != allDone {
 			t.Errorf("%s: answer %s", s.file, got)
 		}
 		var want []string
