@@ -95,12 +95,13 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		w.handled(g.route, f.unfinished(), took, v.err)
 		return
 	}
-	poison := v.permanent
+	poison, open := v.permanent, false
 	switch {
 	case v.permanent || f.opts.Policy == Stop:
 		g.release(w.permit, neutral)
 	default:
-		counts, opened, open := g.failed(t, v.err)
+		var counts, opened bool
+		counts, opened, open = g.failed(t, v.err)
 		g.release(w.permit, failed)
 		if counts {
 			t.counted++
@@ -127,6 +128,8 @@ func (w *worker) failed(v verdict, took time.Duration) {
 		f.stopAt(t)
 	case v.permanent:
 		t.state, how = frozen, Stopped
+	case open && v.after <= 0:
+		t.state = due // to the end of the gate's queue, which paces the probes
 	default:
 		delay := v.after
 		if delay <= 0 {

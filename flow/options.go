@@ -163,6 +163,9 @@ func (o Options) Validate() error {
 	atLeastZero("MaxAge", int64(o.MaxAge), o.MaxAge)
 	atLeastZero("Margin", int64(o.Margin), o.Margin)
 	atLeastZero("StuckAfter", int64(o.StuckAfter), o.StuckAfter)
+	if o.StuckAfter > 0 && o.StuckAfter < time.Millisecond {
+		errs = append(errs, fmt.Errorf("flow: Options.StuckAfter is %v: must be 0 (the default) or 1 ms at least", o.StuckAfter))
+	}
 	if o.Order > ByShard {
 		errs = append(errs, fmt.Errorf("flow: Options.Order is %d: must be ByItem or ByShard", o.Order))
 	}

@@ -3,4 +3,4 @@
 package flow
 
 // The race detector makes a history about ten times as slow.
-const defaultSeeds = 1000
+const defaultSeeds = 700

@@ -23,8 +23,7 @@ var (
 
 // TestSeeds runs random histories against an oracle that knows, record by
 // record and route by route, what happened. Batches linger for ever, so that
-// a lost wake-up is a deadlock, which synctest reports, as it does goroutines
-// that are left at the end.
+// a lost wake-up hangs; synctest reports that, and goroutines that are left.
 func TestSeeds(t *testing.T) {
 	for seed := *seed1; seed < *seed1+uint64(*seeds); seed++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,6 +160,8 @@ func (h *history) run() {
 	}
 	f := Open(ctx, h.table, h.o)
 	h.flow, h.settled = f, f.Settled
+	hangs := time.AfterFunc(5000*time.Hour, func() { panic(fmt.Sprintf("seed %d: hangs", h.seed)) })
+	defer hangs.Stop()
 	watching := make(chan struct{})
 	go func() {
 		for {

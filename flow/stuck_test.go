@@ -1,0 +1,97 @@
+package flow
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+func TestStuckHandlerIsReportedOnceAndAgainWhenItReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l log
+		start := time.Now()
+		hooks := Hooks{Stuck: func(r *sluice.Record, route *sluice.Route, since time.Duration, returned bool) {
+			l.add("%s %s %v", route.Name, r.Sequence, returned)
+			if d := time.Since(start); since < time.Minute || since > d {
+				t.Errorf("since %v after %v", since, d)
+			}
+		}}
+		f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
+			switch keyOf(r) {
+			case "stuck":
+				time.Sleep(10 * time.Minute)
+			case "slow":
+				time.Sleep(59 * time.Second)
+			}
+			return nil
+		}, ok), Options{Logger: quiet, Hooks: hooks})
+		mustSubmit(t, f, rec("stuck", 1), rec("slow", 2), rec("slow", 3), rec("stuck", 4))
+		time.Sleep(59 * time.Second)
+		l.want(t)
+		if len(f.Held()) != 0 {
+			t.Errorf("held: %+v", f.Held())
+		}
+		time.Sleep(17 * time.Second)
+		l.want(t, "a 1 false")
+		held := f.Held()
+		if len(held) != 1 || !held[0].Stuck || held[0].Route != "a" || held[0].Bytes != 200 || held[0].Age != 76*time.Second {
+			t.Errorf("held: %+v", held)
+		}
+		time.Sleep(9 * time.Minute)
+		l.want(t, "a 1 false", "a 1 true")
+		mustClose(t, f, 4)
+		l.want(t, "a 1 false", "a 1 true", "a 4 false", "a 4 true")
+	})
+}
+
+func TestStuckDeadLettersAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l log
+		f := Open(t.Context(), routes(bad(sluice.Permanent(errDown))), Options{
+			Logger: quiet, DeadLetter: slowLetters{}, StuckAfter: time.Second,
+			Hooks: Hooks{Stuck: func(r *sluice.Record, route *sluice.Route, since time.Duration, returned bool) {
+				l.add("%s %v", r.Sequence, returned)
+			}},
+		})
+		mustSubmit(t, f, recs("bad")...)
+		mustClose(t, f, 1)
+		l.want(t, "1 false", "1 true")
+	})
+}
+
+type slowLetters struct{}
+
+func (slowLetters) Park(context.Context, *sluice.Record, sluice.Failure) error {
+	time.Sleep(time.Hour)
+	return nil
+}
+
+// A flow that has nothing to do has no goroutine and no timer.
+func TestIdleFlowEndsItsWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error {
+			time.Sleep(time.Second)
+			return nil
+		}), Options{Logger: quiet})
+		workers := func() int {
+			synctest.Wait()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return len(f.all)
+		}
+		for range 2 {
+			mustSubmit(t, f, many("x", 50)...)
+			if n := workers(); n != 50 {
+				t.Errorf("%d workers", n)
+			}
+			time.Sleep(time.Minute)
+			if n := workers(); n != 0 || !f.clock.at.IsZero() {
+				t.Errorf("%d workers a minute later, clock set for %v", n, f.clock.at)
+			}
+		}
+		mustClose(t, f, 100)
+	})
+}
