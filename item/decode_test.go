@@ -51,7 +51,7 @@ type all struct {
 	Named    named
 	Tagged   string `dynamodbav:"other_name,omitempty"`
 	Ignored  string `dynamodbav:"-"`
-	hidden   string
+	hidden   string //nolint:unused // decoding passes over it
 	I        int
 	I8       int8
 	U        uint

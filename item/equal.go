@@ -65,7 +65,8 @@ func (it Item) Equal(o Item) bool {
 	// In maps of one writer the attributes mostly stand in the same order.
 	d := o.cursor()
 	for c := it.cursor(); c.next(); {
-		w, ok := Value{}, d.next()
+		var w Value
+		ok := d.next()
 		if ok && bytes.Equal(c.name, d.name) {
 			w = d.value
 		} else if w, ok = o.get(text(c.name)); !ok {
