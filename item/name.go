@@ -22,20 +22,33 @@ func shortSig(w uint64, n int) uint32 {
 	return finish(w&(1<<(8*n)-1), n)
 }
 
+// longSig is nameSig of 8 to 16 bytes: first holds the first eight, last the
+// last eight of them.
+func longSig(first, last uint64, n int) uint32 {
+	return finish(mix(first)^last, n)
+}
+
 // nameSig returns a hash of a name.
 func nameSig[T string | []byte](name T) uint32 {
 	n := len(name)
-	var h uint64
-	for ; len(name) >= 8; name = name[8:] {
-		w := uint64(name[0]) | uint64(name[1])<<8 | uint64(name[2])<<16 | uint64(name[3])<<24 |
-			uint64(name[4])<<32 | uint64(name[5])<<40 | uint64(name[6])<<48 | uint64(name[7])<<56
-		h = mix(h ^ w)
+	if n < 8 {
+		var w uint64
+		for i := range n {
+			w |= uint64(name[i]) << (8 * i)
+		}
+		return finish(w, n)
 	}
-	var w uint64
-	for i := range len(name) {
-		w |= uint64(name[i]) << (8 * i)
+	h := mix(word(name[:8]))
+	for i := 8; i < n-8; i += 8 {
+		h = mix(h ^ word(name[i:i+8]))
 	}
-	return finish(h^w, n)
+	return finish(h^word(name[n-8:]), n)
+}
+
+func word[T string | []byte](b T) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
 func mix(h uint64) uint64 {

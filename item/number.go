@@ -90,6 +90,33 @@ func parseNumber(t []byte) (n number, ok bool) {
 	return n, true
 }
 
+// plainNumber returns the offset after the quote that ends the number at b[i],
+// if that is made of at most 38 digits and at most one point among them, which
+// is always valid; else -1.
+func plainNumber(b []byte, i int) int {
+	start, points := i, 0
+	for i+8 <= len(b) {
+		m := jsonscan.NonDigit(jsonscan.Load(b, i))
+		if m == 0 {
+			i += 8
+			continue
+		}
+		i += jsonscan.First(m)
+		switch {
+		case b[i] == '"':
+			if n := i - start - points; n == 0 || n > 38 {
+				return -1
+			}
+			return i + 1
+		case b[i] != '.' || points > 0:
+			return -1
+		}
+		points++
+		i++
+	}
+	return -1
+}
+
 // checkNumber says what is wrong with the text of an N: more than 38
 // significant digits, or a magnitude outside 1E-130 to 9.99…E+125.
 func checkNumber(t []byte) string {

@@ -112,17 +112,27 @@ func (p *Parser) attrs(i, depth int) int {
 		}
 		start := i
 		var sig uint32
-		j := i + 9
-		if j <= len(b) {
+		j := i + 1
+		if i+17 <= len(b) {
 			w := jsonscan.Load(b, i+1)
-			if m := jsonscan.Special(w); m != 0 && b[i+1+jsonscan.First(m)] == '"' {
+			if m := jsonscan.Special(w); m != 0 {
 				n := jsonscan.First(m)
-				sig, j = shortSig(w, n), i+1+n
-				goto named
+				if j += n; b[j] == '"' {
+					sig = shortSig(w, n)
+					goto named
+				}
+			} else if m = jsonscan.Special(jsonscan.Load(b, i+9)); m != 0 {
+				n := 8 + jsonscan.First(m)
+				if j += n; b[j] == '"' {
+					sig = longSig(w, jsonscan.Load(b, j-8), n)
+					goto named
+				}
+			} else {
+				j += 16
 			}
 		}
 		{
-			end, escaped, msg := jsonscan.String(b, i)
+			end, escaped, msg := jsonscan.StringRest(b, j)
 			if msg != "" {
 				return p.fail(end, msg)
 			}
@@ -163,9 +173,7 @@ func (p *Parser) attrs(i, depth int) int {
 					i = end
 					goto brace
 				case 'N' | '"'<<8:
-					n := jsonscan.NonDigit(jsonscan.Load(b, j+8))
-					if k := j + 8 + jsonscan.First(n); n != 0 && k > j+8 && b[k] == '"' {
-						i = k + 1
+					if i = plainNumber(b, j+8); i >= 0 {
 						goto brace
 					}
 				case 'M' | '{'<<8:
