@@ -13,7 +13,7 @@ import (
 type holding struct {
 	lease    state.Lease
 	position func() state.Position // what may be stored now
-	observe  func()                // called each round
+	observe  func()                // called each round, never after drop
 	lost     func()                // the lease is another's; called once
 
 	// Under the checkpointer's lock.
@@ -118,31 +118,11 @@ func (c *checkpointer) flush(ctx context.Context, h *holding) error {
 type write struct {
 	holding *holding
 	waiters []chan error
-	stored  state.Position
 }
 
 // round stores every position that has moved.
 func (c *checkpointer) round(ctx context.Context) {
-	var writes []write
-	c.mu.Lock()
-	for h := range c.held {
-		writes = append(writes, write{h, h.waiters, h.stored})
-		h.waiters = nil
-	}
-	c.mu.Unlock()
-
-	moved := writes[:0]
-	var cs []state.Checkpoint
-	for _, w := range writes {
-		w.holding.observe()
-		pos := w.holding.position()
-		if pos == w.stored {
-			answer(w.waiters, nil)
-			continue
-		}
-		moved = append(moved, w)
-		cs = append(cs, state.Checkpoint{Lease: w.holding.lease, Position: pos})
-	}
+	writes, cs := c.moved()
 	if len(cs) == 0 {
 		c.done(0, 0, nil)
 		return
@@ -152,7 +132,7 @@ func (c *checkpointer) round(ctx context.Context) {
 	errs := c.store.Checkpoint(call, cs)
 	cancel()
 	var first error
-	for i, w := range moved {
+	for i, w := range writes {
 		var err error
 		if errs != nil {
 			err = errs[i]
@@ -171,6 +151,25 @@ func (c *checkpointer) round(ctx context.Context) {
 		answer(w.waiters, err)
 	}
 	c.done(len(cs), time.Since(start), first)
+}
+
+// moved observes every holding and returns those to be stored. It holds the
+// lock, so that none is observed after it was dropped.
+func (c *checkpointer) moved() (writes []write, cs []state.Checkpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h := range c.held {
+		h.observe()
+		pos, waiters := h.position(), h.waiters
+		h.waiters = nil
+		if pos == h.stored {
+			answer(waiters, nil)
+			continue
+		}
+		writes = append(writes, write{h, waiters})
+		cs = append(cs, state.Checkpoint{Lease: h.lease, Position: pos})
+	}
+	return writes, cs
 }
 
 func answer(waiters []chan error, err error) {
