@@ -184,7 +184,7 @@ func TestPanicAndGoexitAreTheRecordsError(t *testing.T) {
 		"panic: boom":    func() { panic("boom") },
 		"runtime.Goexit": runtime.Goexit,
 		"nil func":       func() { var f func(); f() }, //nolint:govet // the panic is wanted
-		"panic with nil": func() { panic(nil) }, //nolint:govet // the panic is wanted
+		"panic with nil": func() { panic(nil) },        //nolint:govet // the panic is wanted
 		"panic: skipped": func() { panic(sluice.Skip("a panic is no outcome")) },
 	} {
 		t.Run(name, func(t *testing.T) {
