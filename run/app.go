@@ -56,26 +56,29 @@ func (a App) withDefaults() App {
 // Main runs the application with the process's arguments and environment, and
 // ends the process.
 func Main(a App) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := context.Background()
 	if !underLambda(os.Getenv) {
-		go onSignals(cancel)
+		ctx = OnSignals(ctx)
 	}
 	os.Exit(Run(ctx, a, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 
-// onSignals ends the program in an orderly way at the first signal, and at
-// once at the second.
-func onSignals(stop func()) {
+// OnSignals returns a context that the first SIGTERM or SIGINT cancels; the
+// second one ends the process at once. It is called once, by main.
+func OnSignals(ctx context.Context) context.Context {
+	ctx, stop := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	<-signals
-	stop()
-	code := 1
-	if s, ok := (<-signals).(syscall.Signal); ok {
-		code = 128 + int(s)
-	}
-	os.Exit(code)
+	go func() { // as long as the process
+		<-signals
+		stop()
+		code := exitFailed
+		if s, ok := (<-signals).(syscall.Signal); ok {
+			code = 128 + int(s)
+		}
+		os.Exit(code)
+	}()
+	return ctx
 }
 
 // Exit codes.

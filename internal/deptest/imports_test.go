@@ -55,7 +55,7 @@ var rules = []rule{
 	{pkgs: "run/...", ours: []string{".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	{pkgs: "config/...", ours: []string{"run"}},
 	{pkgs: "streamtest/...", ours: []string{".", "flow", "router"}},
-	{pkgs: "cmd/...", ours: []string{"config", "run", "sources/lambda", "examples/..."}},
+	{pkgs: "cmd/...", ours: []string{".", "config", "run", "sources/lambda", "examples/..."}},
 
 	// Examples are a user's code: all that is public, nothing internal.
 	{pkgs: "examples/...", ours: []string{

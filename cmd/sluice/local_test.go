@@ -1,0 +1,38 @@
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestBadInput(t *testing.T) {
+	dynamo, queues := os.Getenv("SLUICE_TEST_DYNAMODB"), os.Getenv("SLUICE_TEST_SQS")
+	if dynamo == "" || queues == "" {
+		t.Fatal("SLUICE_TEST_DYNAMODB or SLUICE_TEST_SQS is not set: run make test")
+	}
+	for name, value := range map[string]string{
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+	} {
+		t.Setenv(name, value)
+	}
+	queue := "no-such-queue-" + rand.Text()
+	env := func(name string) string {
+		return map[string]string{"MANHUNT_QUEUE": queue, "SLUICE_ENDPOINT_DYNAMODB": dynamo, "SLUICE_ENDPOINT_SQS": queues}[name]
+	}
+	var stdout, stderr bytes.Buffer
+	args := []string{"run", "--table", "manhunt", "--start", "LATEST", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
+	if code := execute(t.Context(), args, env, &stdout, &stderr); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	for _, want := range []string{"sluice: ", queue, queues, "there is no such queue", "create it, or correct its name"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("stderr does not say %q: %s", want, stderr.String())
+		}
+	}
+}

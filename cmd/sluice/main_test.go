@@ -1,0 +1,25 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"sluice": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			// Nothing outside the test is looked for.
+			e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			e.Setenv("AWS_REGION", "us-east-1")
+			e.Setenv("AWS_ACCESS_KEY_ID", "test")
+			e.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+			return nil
+		},
+	})
+}

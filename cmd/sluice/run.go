@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/run"
+)
+
+func runCommand(env func(string) string, stderr io.Writer) *cobra.Command {
+	var o run.Options
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Read the tables' streams and handle their changes",
+		Long: `Read the tables' streams and handle their changes, until SIGTERM or SIGINT.
+
+Positions and dead letters are kept in the state file. A stream that was never
+read needs --start. At the first signal it stops reading, handles what it has
+taken, stores the positions and exits with 0 within the grace period; a second
+signal ends it at once. It exits with 1 when it cannot start and with 2 when a
+flag is wrong.
+
+The routes are those of the manhunt example; MANHUNT_QUEUE names their queue.
+AWS credentials and Region come from the usual places.`,
+		Example: `  # From now on, with everything else by default
+  sluice run --table manhunt --start LATEST
+
+  # Two tables, from the oldest record that their streams still hold
+  sluice run --table manhunt,reflex --start TRIM_HORIZON --state /var/lib/sluice/state.db
+
+  # On local servers
+  export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
+  export SLUICE_ENDPOINT_DYNAMODB=http://127.0.0.1:8000 SLUICE_ENDPOINT_SQS=http://127.0.0.1:9324
+  MANHUNT_QUEUE=attempts SLUICE_TABLES=manhunt SLUICE_START=LATEST sluice run`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.FromEnv(cmd.Flags(), env); err != nil {
+				return err
+			}
+			return run.Daemon(cmd.Context(), run.App{Name: "sluice", Routes: routes}, o, env, stderr)
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+	return manhunt.Connect(ctx, manhunt.Connection{
+		DynamoDB: s.AWS("dynamodb"), SQS: s.AWS("sqs"), Env: s.Env, Check: true,
+		RouterHooks: s.RouterHooks, Committed: s.BatchHooks("sqs").Committed, Logger: s.Logger,
+	})
+}

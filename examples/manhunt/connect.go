@@ -1,0 +1,55 @@
+package manhunt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/sqs"
+)
+
+// DefaultTable is the table's name unless MANHUNT_TABLE says another.
+const DefaultTable = "manhunt"
+
+// Connection says where Manhunt's table and queue are.
+type Connection struct {
+	DynamoDB, SQS aws.Config
+	Env           func(name string) string // MANHUNT_TABLE, MANHUNT_QUEUE
+
+	// Check asks for the queue at once. A function does without: it finds out
+	// with its first message, and starts faster.
+	Check bool
+
+	RouterHooks router.Hooks
+	Committed   func(batch.Commit) // of the queue
+	Logger      *slog.Logger       // default slog.Default()
+}
+
+// Connect returns Manhunt's routes on their table and queue.
+func Connect(ctx context.Context, c Connection) (*router.Router, error) {
+	name := c.Env("MANHUNT_QUEUE")
+	if name == "" {
+		return nil, errors.New("MANHUNT_QUEUE is not set; want the URL or the name of the queue that attempts are sent to")
+	}
+	queue, err := sqs.New(c.SQS, name, sqs.Options{
+		Hooks:  sqs.Hooks{Committed: c.Committed},
+		Logger: c.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Check {
+		if err := queue.Check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return NewRouter(Deps{
+		Store: NewTable(c.DynamoDB, cmp.Or(c.Env("MANHUNT_TABLE"), DefaultTable)),
+		Send:  SendTo(queue),
+	}, router.Observe(c.RouterHooks))
+}
