@@ -37,7 +37,7 @@ func (s *screen) row(label, format string, args ...any) {
 // change prints what was written to the table.
 func (s *screen) change(event, entity, key string) {
 	at := fmt.Sprintf("%6.2fs", time.Since(s.begin).Seconds())
-	fmt.Fprintf(s.out, "  %s  %-6s  %-14s %s\n", faint(at), event, bold(entity), key)
+	fmt.Fprintf(s.out, "  %s  %-6s  %s %s\n", faint(at), event, bold(fmt.Sprintf("%-14s", entity)), key)
 }
 
 // handled prints what the daemon says about the change.
