@@ -106,10 +106,9 @@ type decoder struct {
 	start int   // of the present record
 	noted error // the first thing that is wrong with it
 
-	strings strings.Builder // memory that the records' strings share
-
-	// Strings of the last record, which those of a page have in common.
-	arn, table, region, viewType string
+	strings      strings.Builder // memory that the records' strings share
+	outer, inner shape           // of the last record and its member "dynamodb"
+	arn, table   string          // of the last record
 }
 
 func (d *decoder) end(i int) (Page, error) {
@@ -142,27 +141,16 @@ func (d *decoder) envelope(i int) int {
 	var names []string
 	var window Window
 	inWindow := false
-	for more, i := d.open(i); ; more, i = d.more(i) {
-		if !more {
-			switch {
-			case i < 0:
-			case d.page.Records == nil || d.lambda && slices.Contains(names, "NextShardIterator"):
-				return d.fail(start, "it is "+looksLikeObject(names)+"; "+d.wanted())
-			case d.lambda && inWindow:
-				d.page.Window = &window
-			}
-			return i
-		}
+	more, i := d.open(i)
+	for more {
 		name, v := d.name(i)
 		if v < 0 {
-			i = v
-			continue
+			return v
 		}
 		switch string(name) {
 		case "Records", "NextShardIterator", "state", "isFinalInvokeForWindow":
 			if slices.Contains(names, string(name)) {
-				i = d.fail(i, "duplicate member "+string(name))
-				continue
+				return d.fail(i, "duplicate member "+string(name))
 			}
 		}
 		names = append(names, string(name))
@@ -185,7 +173,16 @@ func (d *decoder) envelope(i int) int {
 		default:
 			i = d.skip(v)
 		}
+		more, i = d.more(i)
 	}
+	switch {
+	case i < 0:
+	case d.page.Records == nil || d.lambda && slices.Contains(names, "NextShardIterator"):
+		return d.fail(start, "it is "+looksLikeObject(names)+"; "+d.wanted())
+	case d.lambda && inWindow:
+		d.page.Window = &window
+	}
+	return i
 }
 
 func (d *decoder) wanted() string {

@@ -13,24 +13,6 @@ import (
 // fail marks r as one that cannot be decoded.
 func (r *Record) fail(err error) { r.err = Permanent(fmt.Errorf("undecodable record: %w", err)) }
 
-// The members that are read, as bits of a set.
-const (
-	hasEventID = 1 << iota
-	hasEventName
-	hasEventSource
-	hasRegion
-	hasARN
-	hasIdentity
-	hasChange
-	hasCreated
-	hasKeys
-	hasNew
-	hasOld
-	hasSequence
-	hasSize
-	hasViewType
-)
-
 // record decodes the record at i and returns the offset after it, or -1. On a
 // failure it leaves what it has read in rec: what is wrong with a member is
 // noted, and reading goes on for the position of the record.
@@ -40,68 +22,60 @@ func (d *decoder) record(rec *Record, i int) int {
 	if i >= len(b) || b[i] != '{' {
 		return d.fail(i, "a record is an object, this is "+looksLike(b, i))
 	}
-	seen := 0
-	for more, i := d.open(i); ; more, i = d.more(i) {
-		if !more {
-			d.complete(rec, seen)
-			if i >= 0 && d.noted != nil {
-				d.off, d.err = d.start, d.noted
-				return -1
-			}
-			return i
+	var seen member
+	shape := &d.outer
+	more, i := d.open(i)
+	for nth := 0; more; nth++ {
+		id, v := d.member(shape, nth, i)
+		switch {
+		case v < 0:
+		case seen&id != 0:
+			v = d.fail(i, "duplicate member "+nameAt(b, i))
 		}
-		name, v := d.name(i)
 		if v < 0 {
 			i = v
-			continue
+			break
 		}
-		was := seen
+		seen |= id
 		var t []byte
-		switch string(name) {
-		case "eventID":
-			seen |= hasEventID
+		switch id {
+		case eventID:
 			t, i = d.text(v, "eventID")
 			rec.EventID = d.copy(t)
-		case "eventName":
-			seen |= hasEventName
+		case eventName:
 			t, i = d.text(v, "eventName")
 			rec.EventName = d.eventName(t)
-		case "eventSource", "EventSource":
-			seen |= hasEventSource
-			if t, i = d.text(v, "eventSource"); t != nil && string(t) != "aws:dynamodb" {
+		case eventSource:
+			var source string
+			if source, i = d.recurring(shape, nth, v, "eventSource"); source != "" && source != "aws:dynamodb" {
 				d.off = d.start
-				d.err = &EnvelopeError{Offset: d.start, Msg: "its records are " + foreign(string(t)) + "; " + d.wanted()}
+				d.err = &EnvelopeError{Offset: d.start, Msg: "its records are " + foreign(source) + "; " + d.wanted()}
 				i = -1
 			}
-		case "awsRegion":
-			seen |= hasRegion
-			t, i = d.text(v, "awsRegion")
-			rec.Region = intern(&d.region, t)
-		case "eventSourceARN":
-			seen |= hasARN
-			t, i = d.text(v, "eventSourceARN")
-			if rec.StreamARN = d.arn; string(t) != d.arn {
-				rec.StreamARN = string(t)
-			}
-		case "userIdentity":
-			seen |= hasIdentity
+		case region:
+			rec.Region, i = d.recurring(shape, nth, v, "awsRegion")
+		case streamARN:
+			rec.StreamARN, i = d.recurring(shape, nth, v, "eventSourceARN")
+		case identity:
 			i = d.identity(rec, v)
-		case "dynamodb":
-			seen |= hasChange
+		case change:
 			i = d.change(rec, v)
 		default:
-			i = d.skip(v)
-			continue
+			i = d.unread(shape, nth, v)
 		}
-		if was == seen && i >= 0 {
-			i = d.fail(v, "duplicate member "+string(name))
-		}
+		more, i = d.more(i)
 	}
+	d.complete(rec, seen)
+	if i >= 0 && d.noted != nil {
+		d.off, d.err = d.start, d.noted
+		return -1
+	}
+	return i
 }
 
 // complete fills in what the record does not say itself and notes what it
 // lacks.
-func (d *decoder) complete(rec *Record, seen int) {
+func (d *decoder) complete(rec *Record, seen member) {
 	if rec.StreamARN == "" {
 		rec.StreamARN = d.src.StreamARN
 	}
@@ -111,7 +85,7 @@ func (d *decoder) complete(rec *Record, seen int) {
 	rec.Table = d.table
 	rec.ShardID = d.src.ShardID
 	switch {
-	case seen&hasChange == 0:
+	case seen&change == 0:
 		d.note(`no member "dynamodb": this is no stream record`)
 	case rec.EventName == "":
 		d.note("no eventName")
@@ -153,17 +127,11 @@ func (d *decoder) identity(rec *Record, i int) int {
 		return d.skip(i)
 	}
 	var u UserIdentity
-	for more, i := d.open(i); ; more, i = d.more(i) {
-		if !more {
-			if i >= 0 {
-				rec.UserIdentity = &u
-			}
-			return i
-		}
+	more, i := d.open(i)
+	for more {
 		name, v := d.name(i)
 		if v < 0 {
-			i = v
-			continue
+			return v
 		}
 		var t []byte
 		switch string(name) {
@@ -176,70 +144,69 @@ func (d *decoder) identity(rec *Record, i int) int {
 		default:
 			i = d.skip(v)
 		}
+		more, i = d.more(i)
 	}
+	if i >= 0 {
+		rec.UserIdentity = &u
+	}
+	return i
 }
 
 // change decodes the member "dynamodb".
 func (d *decoder) change(rec *Record, i int) int {
-	if d.b[i] == 'n' {
+	b := d.b
+	if b[i] == 'n' {
 		return d.skip(i)
 	}
-	seen := 0
-	for more, i := d.open(i); ; more, i = d.more(i) {
-		if !more {
-			return i
+	var seen member
+	shape := &d.inner
+	more, i := d.open(i)
+	for nth := 0; more; nth++ {
+		id, v := d.member(shape, nth, i)
+		switch {
+		case v < 0:
+			return v
+		case seen&id != 0:
+			return d.fail(i, "duplicate member "+nameAt(b, i))
 		}
-		name, v := d.name(i)
-		if v < 0 {
-			i = v
-			continue
-		}
-		was := seen
-		var t []byte
-		switch string(name) {
-		case "ApproximateCreationDateTime":
-			seen |= hasCreated
-			if i = d.skip(v); i >= 0 {
-				var ok bool
-				if rec.Created, ok = parseTime(d.b[v:i]); !ok {
-					d.note(fmt.Sprintf("ApproximateCreationDateTime %.60s is not a time", d.b[v:i]))
-				}
-			}
-		case "Keys":
-			seen |= hasKeys
+		seen |= id
+		switch id {
+		case created:
+			rec.Created, i = d.time(shape, nth, v)
+		case keys:
 			i = d.image(&rec.Keys, "dynamodb.Keys", v)
-		case "NewImage":
-			seen |= hasNew
+		case newImage:
 			i = d.image(&rec.New, "dynamodb.NewImage", v)
-		case "OldImage":
-			seen |= hasOld
+		case oldImage:
 			i = d.image(&rec.Old, "dynamodb.OldImage", v)
-		case "SequenceNumber":
-			seen |= hasSequence
+		case sequence:
+			var t []byte
 			t, i = d.text(v, "SequenceNumber")
 			if rec.Sequence = Sequence(d.copy(t)); t != nil && !rec.Sequence.Valid() {
 				d.note(fmt.Sprintf("invalid SequenceNumber %.60q", t))
 			}
-		case "SizeBytes":
-			seen |= hasSize
-			if i = d.skip(v); i >= 0 && d.b[v] != 'n' {
-				var err error
-				if rec.SizeBytes, err = strconv.Atoi(string(d.b[v:i])); err != nil {
-					d.note(fmt.Sprintf("invalid SizeBytes %.40s", d.b[v:i]))
-				}
-			}
-		case "StreamViewType":
-			seen |= hasViewType
-			t, i = d.text(v, "StreamViewType")
-			rec.ViewType = intern(&d.viewType, t)
+		case size:
+			i = d.size(rec, v)
+		case viewType:
+			rec.ViewType, i = d.recurring(shape, nth, v, "StreamViewType")
 		default:
-			i = d.skip(v)
-			continue
+			i = d.unread(shape, nth, v)
 		}
-		if was == seen && i >= 0 {
-			i = d.fail(v, "duplicate member "+string(name))
-		}
+		more, i = d.more(i)
 	}
+	return i
+}
+
+func (d *decoder) size(rec *Record, v int) int {
+	end := d.skip(v)
+	if end < 0 || d.b[v] == 'n' {
+		return end
+	}
+	var err error
+	if rec.SizeBytes, err = strconv.Atoi(string(d.b[v:end])); err != nil {
+		d.note("invalid SizeBytes " + excerpt(d.b[v:end]))
+	}
+	return end
 }
 
 // image parses an attribute map. What is wrong in it does not hinder reading

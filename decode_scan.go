@@ -6,13 +6,13 @@ import (
 
 // The functions below step through an object's members:
 //
-//	for more, i := d.open(i); ; more, i = d.more(i) {
-//		if !more {
-//			return i // after the object, or -1 on a failure
-//		}
+//	more, i := d.open(i)
+//	for more {
 //		name, v := d.name(i)
 //		… i = after the value, or -1
+//		more, i = d.more(i)
 //	}
+//	return i // after the object, or -1 on a failure
 
 // open steps into the object at i.
 func (d *decoder) open(i int) (more bool, at int) {
@@ -75,6 +75,11 @@ func (d *decoder) name(i int) (name []byte, v int) {
 	return name, v
 }
 
+// nameAt returns the text of the checked name at b[i].
+func nameAt(b []byte, i int) string {
+	return string(jsonscan.AppendUnquoted(nil, b[i:jsonscan.StringEnd(b, i)]))
+}
+
 // text reads the string or null at v; nil is null. The text aliases the page
 // unless it holds escapes.
 func (d *decoder) text(v int, name string) (t []byte, end int) {
@@ -114,12 +119,4 @@ func (d *decoder) copy(t []byte) string {
 	start := d.strings.Len()
 	d.strings.Write(t)
 	return d.strings.String()[start:]
-}
-
-// intern returns t as a string, the last one when they are equal.
-func intern(last *string, t []byte) string {
-	if string(t) != *last {
-		*last = string(t)
-	}
-	return *last
 }

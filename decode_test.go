@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -416,6 +419,60 @@ func TestDecodePageAgainstSingle(t *testing.T) {
 	}
 }
 
+// Records of one page may differ in order and choice of members; what was seen
+// of one must not show in the next.
+func TestDecodePageOfManyShapes(t *testing.T) {
+	choices := func(values ...string) []string { return values }
+	object := func(rng *rand.Rand, members map[string][]string) string {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			if v := members[name][rng.IntN(len(members[name]))]; v != "" {
+				parts = append(parts, `"`+name+`":`+[]string{"", "", "", " "}[rng.IntN(4)]+v+[]string{"", "", "", " "}[rng.IntN(4)])
+			}
+		}
+		if rng.IntN(2) == 0 {
+			rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var records []string
+		for range 20 {
+			change := object(rng, map[string][]string{
+				"ApproximateCreationDateTime": choices(`1714558830`, `1714558830`, `171455883`, `1714558830.5`, `1.71455883e9`, ``, `null`, `"1714558830"`, `"x"`),
+				"Keys":                        choices(`{"pk":{"S":"a"}}`, `{"pk":{"S":"b"}}`),
+				"NewImage":                    choices(`{"a":{"N":"1"}}`, `{"a":{"N":"12"}}`, ``, `{"a":{"Q":"1"}}`),
+				"SequenceNumber":              choices(`"1"`, `"12"`, `"123"`),
+				"SizeBytes":                   choices(`1`, `12`, ``),
+				"StreamViewType":              choices(`"NEW_IMAGE"`, `"KEYS_ONLY"`, ``, `null`),
+				"more":                        choices(``, `1`, `12`, `"1"`, `[1]`, `{"a":[]}`),
+			})
+			records = append(records, object(rng, map[string][]string{
+				"eventID":        choices(`"x"`, `"y"`, ``),
+				"eventName":      choices(`"MODIFY"`, `"INSERT"`),
+				"eventSource":    choices(`"aws:dynamodb"`, `"aws:dynamodb"`, ``),
+				"eventVersion":   choices(`"1.1"`, `"1.1"`, `"1.10"`, `1`, `11`),
+				"awsRegion":      choices(`"us-east-1"`, `"us-east-2"`, `"us\u002deast-1"`, ``, `null`),
+				"eventSourceARN": choices(`"arn:x:table/A/stream/1"`, `"arn:x:table/B/stream/1"`, ``),
+				"userIdentity":   choices(``, ``, `null`, `{"type":"Service","principalId":"p"}`),
+				"dynamodb":       choices(change),
+			}))
+		}
+		in := "[" + strings.Join(records, ",") + "]"
+		page, err := sluice.DecodeEvent([]byte(in))
+		if err != nil || len(page.Records) != len(records) {
+			t.Fatalf("%s: %v", in, err)
+		}
+		for i := range records {
+			alone := sluice.DecodeRecord([]byte(records[i]))
+			if got, want := summary(&page.Records[i]), summary(alone); got != want || fmt.Sprint(page.Records[i].Err()) != fmt.Sprint(alone.Err()) {
+				t.Fatalf("record %d, %s, is\n%s %v\nalone\n%s %v", i, records[i], got, page.Records[i].Err(), want, alone.Err())
+			}
+		}
+	}
+}
+
 func FuzzDecodeEvent(f *testing.F) {
 	for _, name := range []string{"lambda.json", "pipes.json", "window.json", "getrecords.json", "onfailure.json", "kinesis.json"} {
 		f.Add(fixture(f, name))
@@ -454,6 +511,9 @@ func checkEnvelope(t *testing.T, data []byte, page sluice.Page, err error) {
 			continue
 		}
 		alone := sluice.DecodeRecord(r.Raw())
+		if got, want := summary(r), summary(alone); got != want && r.StreamARN == alone.StreamARN {
+			t.Fatalf("%q: record %d is\n%s\nalone\n%s", data, i, got, want)
+		}
 		if alone.Err() != nil || alone.Sequence != r.Sequence || !alone.New.Equal(r.New) || !alone.Keys.Equal(r.Keys) {
 			t.Fatalf("%q: record %d alone: %v", data, i, alone.Err())
 		}

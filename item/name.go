@@ -63,12 +63,12 @@ func finish(h uint64, n int) uint32 { return uint32(mix(h+uint64(n)<<56) >> 32) 
 const fewNames = 64
 
 // nameSet is the set of the signatures of a map, with errors on one side: it
-// knows eight bits of each.
-type nameSet [4]uint64
+// knows nine bits of each.
+type nameSet [8]uint64
 
 // add adds a signature and reports whether it, or one like it, was there.
 func (s *nameSet) add(sig uint32) bool {
-	word, bit := &s[sig>>30], uint64(1)<<(sig>>24&63)
+	word, bit := &s[sig>>29], uint64(1)<<(sig>>23&63)
 	had := *word&bit != 0
 	*word |= bit
 	return had
