@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/run"
 )
@@ -48,12 +49,11 @@ func TestDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	defer func(before string) { table = before }(table)
-	table = name
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	env := map[string]string{
+		"MANHUNT_TABLE":            name,
 		"MANHUNT_QUEUE":            *made.QueueUrl,
 		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
 		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
@@ -63,7 +63,7 @@ func TestDaemon(t *testing.T) {
 	var log bytes.Buffer
 	go func() {
 		args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
-		exit <- run.Run(ctx, run.App{Name: "manhunt", Tables: []string{table}, Routes: routes}, args,
+		exit <- run.Run(ctx, run.App{Name: "manhunt", Tables: []string{name}, Routes: routes}, args,
 			func(name string) string { return env[name] }, &log, &log)
 	}()
 
@@ -95,7 +95,11 @@ func TestDaemon(t *testing.T) {
 }
 
 func TestQueueIsRequired(t *testing.T) {
-	_, err := routes(t.Context(), run.Setup{Env: func(string) string { return "" }})
+	_, err := routes(t.Context(), run.Setup{
+		Env:        func(string) string { return "" },
+		AWS:        func(string) aws.Config { return aws.Config{} },
+		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },
+	})
 	if err == nil || !strings.Contains(err.Error(), "MANHUNT_QUEUE is not set; want") {
 		t.Error(err)
 	}
