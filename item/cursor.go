@@ -42,6 +42,27 @@ func (c *cursor) next() bool {
 	return true
 }
 
+// nextBut is next for attributes whose name skip reports false for.
+func (c *cursor) nextBut(skip func(name []byte) bool) bool {
+	for c.next() {
+		if !skip(textBytes(c.name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// pass moves past the next attribute if it is these bytes: all of one, from
+// after the brace or comma before it to the comma or brace after it.
+func (c *cursor) pass(attribute []byte) bool {
+	end := c.i + 1 + len(attribute)
+	if end >= len(c.b) || c.b[end] != ',' && c.b[end] != '}' || !bytes.Equal(c.b[c.i+1:end], attribute) {
+		return false
+	}
+	c.i = end
+	return true
+}
+
 // valueAfter reads the typed value that follows the name that ends at b[i:].
 func valueAfter(b []byte, i int) (Value, int) {
 	if b[i] == ':' && b[i+1] == '{' {

@@ -54,19 +54,49 @@ func (v Value) hash() uint64 {
 // space do not count, numbers are compared as numbers. An absent item equals
 // only an absent one.
 func (it Item) Equal(o Item) bool {
+	if it.idx != nil && o.idx != nil && len(it.idx) != len(o.idx) {
+		return false
+	}
+	return it.EqualBut(o, func([]byte) bool { return false })
+}
+
+// EqualBut is Equal for all attributes but those whose name skip reports true
+// for. The name is valid during the call.
+func (it Item) EqualBut(o Item, skip func(name []byte) bool) bool {
 	switch {
 	case it.Exists() != o.Exists():
 		return false
 	case bytes.Equal(it.raw, o.raw):
 		return true
-	case it.Len() != o.Len():
-		return false
 	}
-	// In maps of one writer the attributes mostly stand in the same order.
-	d := o.cursor()
-	for c := it.cursor(); c.next(); {
+	// In maps of one writer the attributes mostly stand in the same order, and
+	// most are the same bytes; those need neither names nor values.
+	c, d := it.cursor(), o.cursor()
+	left, right := 0, 0 // attributes compared by name; each left has a right
+	for n := 1; ; n++ {
+		if n < len(it.idx) { // where the attribute ends is known without reading it
+			end := int(it.idx[n].off) - 1
+			for c.b[end] != ',' {
+				end--
+			}
+			if d.pass(c.b[c.i+1 : end]) {
+				c.i = end
+				continue
+			}
+		}
+		from := c.i
+		if !c.next() {
+			break
+		}
+		if d.pass(c.b[from+1:c.i]) || skip(textBytes(c.name)) {
+			continue
+		}
+		left++
 		var w Value
-		ok := d.next()
+		ok := d.nextBut(skip)
+		if ok {
+			right++
+		}
 		if ok && bytes.Equal(c.name, d.name) {
 			w = d.value
 		} else if w, ok = o.get(text(c.name)); !ok {
@@ -76,7 +106,10 @@ func (it Item) Equal(o Item) bool {
 			return false
 		}
 	}
-	return true
+	for d.nextBut(skip) {
+		right++
+	}
+	return left == right
 }
 
 // Equal compares two values as Item.Equal does.

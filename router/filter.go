@@ -3,7 +3,6 @@ package router
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/sluicehq/sluice"
 )
@@ -81,34 +80,14 @@ func ChangedIgnoring(attributes ...string) Option {
 		for _, a := range attributes {
 			ignored[a] = true
 		}
+		skip := func(name []byte) bool {
+			return ignored[string(name)] || bytes.HasPrefix(name, []byte(replication))
+		}
 		c.Needs |= sluice.BothImages
 		c.filters = append(c.filters, func(rec *sluice.Record) bool {
-			return rec.EventName != sluice.Modify || differBut(rec.Old, rec.New, ignored)
+			return rec.EventName != sluice.Modify || !rec.Old.EqualBut(rec.New, skip)
 		})
 	}
-}
-
-func differBut(old, new sluice.Item, ignored map[string]bool) bool {
-	if bytes.Equal(old.Raw(), new.Raw()) {
-		return false
-	}
-	skip := func(name string) bool { return ignored[name] || strings.HasPrefix(name, replication) }
-	was := make(map[string]sluice.Value, 32)
-	for name, v := range old.All() {
-		if !skip(name) {
-			was[name] = v
-		}
-	}
-	for name, v := range new.All() {
-		if skip(name) {
-			continue
-		}
-		if o, ok := was[name]; !ok || !o.Equal(v) {
-			return true
-		}
-		delete(was, name)
-	}
-	return len(was) > 0
 }
 
 // ExcludeTTL drops deletions by TTL; see [sluice.Record.IsTTL] for those that a

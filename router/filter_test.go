@@ -221,3 +221,19 @@ func TestMissingImages(t *testing.T) {
 		})
 	}
 }
+
+func TestChangedIgnoringDoesNotAllocate(t *testing.T) {
+	r := New()
+	r.Handle("search#MODIFY", nothing, ChangedIgnoring("at"))
+	for _, more := range []string{`,"at":{"N":"1"}`, `,"aws:rep:updateregion":{"S":"x"}`, `,"other":{"S":"x"}`} {
+		rec := benchRecord(more)
+		dst := make([]*sluice.Route, 0, 1)
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := r.Match(dst, rec); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations a record", more, n)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package item_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/item"
+)
+
+// TestEqualBut compares random pairs of maps, in like and unlike orders, with
+// and without white space, with the comparison of what is left of them.
+func TestEqualBut(t *testing.T) {
+	ignored := func(name []byte) bool { return name[0] == 'x' }
+	names := []string{"a", "b", "c", "x1", "x2", "A", "dd"}
+	values := []string{`{"S":"v"}`, `{"S":"\u0076"}`, `{"S":"w"}`, `{"N":"1"}`, `{"N":"1.0"}`, `{"M":{"k":{"S":"v"}}}`, `{ "M" : { "k":{"S":"v"} } }`}
+	same := func(v string) string { // values that are equal look the same
+		v = strings.ReplaceAll(v, " ", "")
+		return strings.NewReplacer(`\u0076`, "v", "1.0", "1").Replace(v)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	text := func(m map[string]string, order []string) string {
+		space := func() string { return strings.Repeat(" ", rng.IntN(8)/7) }
+		var parts []string
+		for _, name := range order {
+			if v, ok := m[name]; ok {
+				parts = append(parts, fmt.Sprintf(`%s%q%s:%s%s%s`, space(), name, space(), space(), v, space()))
+			}
+		}
+		return "{" + strings.Join(parts, ",") + space() + "}"
+	}
+	left := func(m map[string]string) map[string]string {
+		out := make(map[string]string)
+		for name, v := range m {
+			if !ignored([]byte(name)) {
+				out[name] = same(v)
+			}
+		}
+		return out
+	}
+	equal := 0
+	for range 50_000 {
+		m := make(map[string]string)
+		for _, name := range names {
+			if rng.IntN(3) > 0 {
+				m[name] = values[rng.IntN(len(values))]
+			}
+		}
+		o := maps.Clone(m)
+		for range rng.IntN(3) {
+			name := names[rng.IntN(len(names))]
+			if rng.IntN(2) == 0 {
+				delete(o, name)
+			} else {
+				o[name] = values[rng.IntN(len(values))]
+			}
+		}
+		order, other := slices.Clone(names), slices.Clone(names)
+		if rng.IntN(2) == 0 {
+			rng.Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
+		}
+		a, b := parse(t, text(m, order)), parse(t, text(o, other))
+		want := maps.Equal(left(m), left(o))
+		if got := a.EqualBut(b, ignored); got != want {
+			t.Fatalf("%s and %s: %v, want %v", a.Raw(), b.Raw(), got, want)
+		}
+		if want {
+			equal++
+		}
+	}
+	if equal < 1000 {
+		t.Errorf("only %d pairs were equal", equal)
+	}
+}
+
+func TestEqualButOfAbsent(t *testing.T) {
+	all := func([]byte) bool { return true }
+	empty := parse(t, `{}`)
+	if empty.EqualBut(item.Item{}, all) || !empty.EqualBut(parse(t, `{"a":{"S":"v"}}`), all) || !empty.EqualBut(parse(t, `{ }`), all) {
+		t.Error("absent, empty and ignored items are told apart wrongly")
+	}
+}
