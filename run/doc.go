@@ -2,18 +2,6 @@
 // when it is started by Lambda, and a daemon that reads the tables' streams
 // everywhere else.
 //
-//	func main() {
-//		run.Main(run.App{
-//			Name:   "shop",
-//			Tables: []string{"orders"},
-//			Routes: func(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
-//				r := router.New()
-//				r.Handle("order#INSERT", welcome)
-//				return r, nil
-//			},
-//		})
-//	}
-//
 // # The daemon
 //
 // Its flags, and the environment variables for each, are those of [Options];

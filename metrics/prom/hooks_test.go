@@ -94,7 +94,10 @@ func TestPoller(t *testing.T) {
 	h.ShardStarted(shard("a", "2"), "17")
 	h.ShardStarted(shard("b", "1"), "")
 	h.Lag(shard("a", "1"), 5*time.Second)
-	h.Lag(shard("a", "2"), 2*time.Second)
+	for _, id := range []string{"2", "3", "4", "5", "6", "7"} { // read in any order
+		h.ShardStarted(shard("a", id), "")
+		h.Lag(shard("a", id), 2*time.Second)
+	}
 	h.Dropped(shard("a", "1"), 4)
 	h.Gap(poller.Gap{Shard: shard("b", "1")})
 	h.Failed(shard("b", "1"), "dynamodb:GetRecords", errors.New("throttled"), time.Second)
@@ -129,7 +132,7 @@ sluice_polls_total{outcome="failed",table="b"} 1
 sluice_polls_total{outcome="records",table="a"} 1
 # HELP sluice_shards Shards being read.
 # TYPE sluice_shards gauge
-sluice_shards{table="a"} 2
+sluice_shards{table="a"} 7
 sluice_shards{table="b"} 1
 # HELP sluice_watermark_age_seconds Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.
 # TYPE sluice_watermark_age_seconds gauge
@@ -148,7 +151,7 @@ sluice_shard_ends_total{end="finished",table="a"} 1
 sluice_shard_ends_total{end="stopped",table="b"} 1
 # HELP sluice_shards Shards being read.
 # TYPE sluice_shards gauge
-sluice_shards{table="a"} 1
+sluice_shards{table="a"} 6
 # HELP sluice_watermark_age_seconds Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.
 # TYPE sluice_watermark_age_seconds gauge
 sluice_watermark_age_seconds{table="a"} 2

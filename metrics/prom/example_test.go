@@ -1,0 +1,18 @@
+package prom_test
+
+import (
+	"net/http"
+
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/metrics/prom"
+	"github.com/sluicehq/sluice/router"
+)
+
+func ExampleNew() {
+	registry := prom.NewRegistry()
+	m := prom.New(registry)
+	r := router.New(router.Observe(m.Router()))
+	options := flow.Options{Hooks: m.Flow(r)} // of poller.Options or flow.Open
+	http.Handle("GET /metrics", prom.Handler(registry))
+	_ = options
+}
