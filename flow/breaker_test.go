@@ -113,8 +113,8 @@ func TestOutage(t *testing.T) {
 		if n := len(calls); n < 10*60*2 || n > 10*60*4+20 {
 			t.Errorf("%d calls in 10 h, want a probe every 15 to 30 s", n)
 		}
-		rotation := calls[len(calls)-16:]
-		if !slices.Equal(rotation[:8], rotation[8:]) || len(slices.Compact(slices.Sorted(slices.Values(rotation[:8])))) != 8 {
+		rotation := calls[len(calls)-800:]
+		if !slices.Equal(rotation[:792], rotation[8:]) || len(slices.Compact(slices.Sorted(slices.Values(rotation[:8])))) != 8 {
 			t.Errorf("probes do not rotate: %q", rotation)
 		}
 		if len(d.all()) != 0 {
@@ -288,4 +288,73 @@ func TestOutageOfOneRouteLeavesTheOthersAlone(t *testing.T) {
 		up.Store(true)
 		mustClose(t, f, 9)
 	})
+}
+
+// A call that began before the outage may be what ends it.
+func TestAnySuccessClosesTheBreakerAndLetsAllGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var l log
+		m := routes(func(ctx context.Context, r *sluice.Record) error {
+			if keyOf(r) == "long" {
+				time.Sleep(time.Hour)
+			}
+			if time.Since(start) < time.Hour {
+				return errDown
+			}
+			l.add("%v", time.Since(start))
+			return nil
+		})
+		f := Open(t.Context(), m, Options{Logger: quiet})
+		mustSubmit(t, f, recs("long", "1", "2", "3", "4", "5", "6", "7")...)
+		mustClose(t, f, 8)
+		l.want(t, "1h0m0s", "1h0m0s", "1h0m0s", "1h0m0s", "1h0m0s", "1h0m0s", "1h0m0s", "1h0m0s")
+	})
+}
+
+// Handlers that are cut off when one flow ends are no outage for the others.
+func TestCancellationIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := routes(func(ctx context.Context, r *sluice.Record) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		g := NewGroup(m)
+		ctx, cancel := context.WithCancel(t.Context())
+		f := Open(ctx, m, Options{Logger: quiet, Group: g})
+		mustSubmit(t, f, many("x", 50)...)
+		synctest.Wait()
+		cancel()
+		if n, err := f.Close(t.Context()); n != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("Close = %d, %v", n, err)
+		}
+		if out := g.Outages(); len(out) != 0 {
+			t.Errorf("outages %+v", out)
+		}
+	})
+}
+
+func TestProbePacing(t *testing.T) {
+	const base, limit = 100 * time.Millisecond, 30 * time.Second
+	now := time.Now()
+	var b breaker
+	b.open.Store(true)
+	for i := range 20 {
+		p := b.startProbe(now, time.Minute)
+		if d := b.probeAt.Sub(now); d != time.Minute {
+			t.Fatalf("another probe after %v while one runs", d)
+		}
+		b.endProbe(p-1, failed, now, base, limit) // an earlier one that comes back late
+		if d := b.probeAt.Sub(now); d != time.Minute {
+			t.Fatalf("another probe after %v", d)
+		}
+		b.endProbe(p, failed, now, base, limit)
+		if d, want := b.probeAt.Sub(now), doubled(base, limit, i); d < want/2 || d > want {
+			t.Errorf("probe %d: next after %v, want half to all of %v", i, d, want)
+		}
+	}
+	b.endProbe(b.startProbe(now, time.Minute), neutral, now, base, limit)
+	if b.probeAt != now {
+		t.Errorf("after one that tells nothing the next one waits %v", b.probeAt.Sub(now))
+	}
 }

@@ -81,6 +81,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	f, g := w.flow, w.g
 	if w.t == nil {
 		w.t = f.addTask(w.e, g)
+		w.t.cleared = true
 		defer func() { w.t = nil }()
 	}
 	f.keep(w.e)
@@ -163,7 +164,7 @@ func (w *worker) again(t *task) {
 		return
 	}
 	w.g = t.gate
-	if f.opts.ParkItem && !t.permitted && !w.free(t.gate) {
+	if f.opts.ParkItem && !t.cleared && !w.free(t.gate) {
 		return
 	}
 	if !w.admitted(t) {

@@ -161,6 +161,25 @@ func TestCancellationEndsRecordsThatWait(t *testing.T) {
 	})
 }
 
+// A queue outlives the flow; its records must not.
+func TestClosingLeavesNothingInTheQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := routes(ok)
+		m.routes[0].Rate = 1.0 / 3600
+		g := NewGroup(m)
+		f := Open(t.Context(), m, Options{Logger: quiet, Group: g})
+		mustSubmit(t, f, many("x", 10)...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if n, err := f.Close(ctx); n > 1 || err == nil {
+			t.Errorf("Close = %d, %v", n, err)
+		}
+		if gt := g.gates[0]; gt.first != nil || gt.last != nil {
+			t.Error("records of the closed flow are queued")
+		}
+	})
+}
+
 // F051
 func TestCloseDuringSubmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

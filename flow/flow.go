@@ -115,9 +115,13 @@ func (f *Flow) keepMargin(d time.Time) {
 	f.ctx = ctx
 	f.cancel = func(cause error) { parent(cause); cancel() }
 	f.mu.Lock()
-	f.clock.marginAt = d.Add(-margin)
-	f.clock.arm(f.clock.marginAt)
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	if start := d.Add(-margin); time.Now().Before(start) {
+		f.clock.marginAt = start
+		f.clock.arm(start)
+	} else {
+		f.stop(0, ErrDeadline)
+	}
 }
 
 // Settled returns how many records, counted from the first submitted, are

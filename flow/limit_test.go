@@ -96,8 +96,13 @@ func TestRouteConcurrencyIsSharedByFlowsAndTakesNoSlot(t *testing.T) {
 func TestAFlowWithoutSlotsDoesNotKeepPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
+		var l log
 		m := routes(
-			func(context.Context, *sluice.Record) error { time.Sleep(time.Second); return nil },
+			func(_ context.Context, r *sluice.Record) error {
+				l.add("%s", keyOf(r))
+				time.Sleep(time.Second)
+				return nil
+			},
 			func(context.Context, *sluice.Record) error { <-hang; return nil },
 		)
 		m.pick = func(r *sluice.Record) ([]int, error) {
@@ -109,7 +114,9 @@ func TestAFlowWithoutSlotsDoesNotKeepPermits(t *testing.T) {
 		m.routes[0].Concurrency = 1
 		o := Options{Logger: quiet, Concurrency: 2, Group: NewGroup(m)}
 		f, g := Open(t.Context(), m, o), Open(t.Context(), m, o)
-		mustSubmit(t, f, rec("l1", 1), rec("l2", 2))
+		mustSubmit(t, f, rec("l1", 1))
+		synctest.Wait()
+		mustSubmit(t, f, rec("l2", 2))
 		synctest.Wait() // l1 runs, l2 waits at the gate
 		mustSubmit(t, f, rec("h1", 3))
 		mustSubmit(t, g, rec("l3", 1))
@@ -117,8 +124,10 @@ func TestAFlowWithoutSlotsDoesNotKeepPermits(t *testing.T) {
 		mustSubmit(t, f, rec("h2", 4), rec("h3", 5))
 		time.Sleep(2500 * time.Millisecond) // all slots of f hang
 		mustClose(t, g, 1)
+		l.want(t, "l1", "l3")
 		close(hang)
 		mustClose(t, f, 5)
+		l.want(t, "l1", "l3", "l2")
 	})
 }
 

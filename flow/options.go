@@ -38,12 +38,14 @@ type DeadLetter interface {
 }
 
 // Holder is a DeadLetter that knows the items that it holds. A flow with
-// ParkItem asks it before each call of a handler, so that changes behind a
-// parked one are parked too after a restart, and go on once it was redriven.
+// ParkItem asks it before a record's first call for a route, so that changes
+// behind a parked one are parked too after a restart, and go on once it was
+// redriven.
 type Holder interface {
 	// Holds reports whether an earlier change of rec's item is parked for
-	// route. An entry parked with an empty route holds every route. It is
-	// called once per record and route and should answer from memory.
+	// route. An entry parked with an empty route holds every route. An
+	// error is retried like one of Park. It is called for every record and
+	// route and should answer from memory.
 	Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error)
 }
 

@@ -109,10 +109,13 @@ func (w *worker) free(g *gate) bool {
 		return true
 	}
 	held, err := w.holds(g)
+	t := w.t
 	if !held && err == nil {
+		if t != nil {
+			t.cleared = true
+		}
 		return true
 	}
-	t := w.t
 	if t == nil {
 		t = f.addTask(e, g)
 	}

@@ -252,6 +252,42 @@ func TestParkItemAsksTheDeadLetters(t *testing.T) {
 	})
 }
 
+// Nothing of an item is parked while its leader waits, so one answer is enough.
+func TestTheDeadLettersAreAskedOncePerRecordAndRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &counted{asked: map[string]int{}}
+		fails := 5
+		m := routes(func(ctx context.Context, r *sluice.Record) error {
+			time.Sleep(time.Second)
+			if fails--; fails >= 0 {
+				return errDown
+			}
+			return nil
+		})
+		m.routes[0].Concurrency = 1
+		f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: d, ParkItem: true})
+		mustSubmit(t, f, recs("x", "y", "z")...)
+		mustClose(t, f, 3)
+		for i := 1; i <= 3; i++ {
+			if n := d.asked[fmt.Sprint("a", i)]; n != 1 {
+				t.Errorf("asked %d times for record %d", n, i)
+			}
+		}
+	})
+}
+
+type counted struct {
+	letters
+	asked map[string]int
+}
+
+func (c *counted) Holds(ctx context.Context, r *sluice.Record, route string) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked[route+string(r.Sequence)]++
+	return false, nil
+}
+
 func TestWhatIsTooOldIsParkedRatherThanLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		created time.Duration // before submission; 0: not known

@@ -277,6 +277,20 @@ func TestMarginWithAHandlerThatDoesNotObey(t *testing.T) {
 	})
 }
 
+func TestNothingStartsWhenOnlyTheMarginIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var l log
+		f := Open(ctx, routes(script(&l, "a")), Options{Logger: quiet, Policy: Stop, Margin: time.Second})
+		if last, err := f.Submit(ctx, rec("x", 1)); last != 0 || !errors.Is(err, ErrDeadline) {
+			t.Errorf("Submit = %d, %v", last, err)
+		}
+		mustClose(t, f, 0)
+		l.want(t)
+	})
+}
+
 // A budget shorter than the least margin is not all margin.
 func TestMarginIsHalfOfTheTimeAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

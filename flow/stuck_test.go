@@ -62,6 +62,23 @@ func TestStuckDeadLettersAreReported(t *testing.T) {
 	})
 }
 
+// The watch may come too late: the handler has returned meanwhile.
+func TestACallThatReturnedIsNotReported(t *testing.T) {
+	f := &Flow{opts: Options{Logger: quiet, Hooks: Hooks{Stuck: func(*sluice.Record, *sluice.Route, time.Duration, bool) {
+		t.Error("reported")
+	}}}}
+	w := &worker{flow: f}
+	for range 2 {
+		w.enter(nil)
+		seen := w.current.Load()
+		w.returned()
+		f.report(suspect{w: w, call: seen, rec: &sluice.Record{}})
+		w.enter(nil)
+		f.report(suspect{w: w, call: seen, rec: &sluice.Record{}})
+		w.returned()
+	}
+}
+
 type slowLetters struct{}
 
 func (slowLetters) Park(context.Context, *sluice.Record, sluice.Failure) error {

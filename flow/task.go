@@ -15,7 +15,8 @@ type task struct {
 	handler sluice.Handler
 	state   taskState
 	doomed  bool // to be parked, not called
-	held    bool // because of an earlier change of its item
+	cleared bool // no earlier change of its item is parked
+	held    bool // one is
 
 	failure sluice.Failure
 	counted int           // failures that count against the record

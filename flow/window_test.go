@@ -124,6 +124,25 @@ func TestOneHeldItemLetsTheOthersGoOn(t *testing.T) {
 	})
 }
 
+// A few places are given out at once when there is nothing else to run.
+func TestSubmitIsWokenForOnePlaceWhenAllElseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
+			if keyOf(r)[0] == 's' {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		}), Options{Logger: quiet, Window: 16})
+		mustSubmit(t, f, many("slow", 15)...)
+		start := time.Now()
+		mustSubmit(t, f, many("x", 30)...)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("Submit took %v", took)
+		}
+		mustClose(t, f, 45)
+	})
+}
+
 func TestSubmitWithACancelledContextTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := Open(t.Context(), routes(ok), Options{Logger: quiet})

@@ -274,7 +274,7 @@ func (w *worker) first() {
 		}
 		var ok bool
 		if w.permit, ok = w.g.try(); !ok {
-			f.addTask(e, w.g)
+			f.addTask(e, w.g).cleared = true
 			continue
 		}
 		w.ended(w.call(w.g.route.Handler))
