@@ -74,33 +74,32 @@ func valueAfter(b []byte, i int) (Value, int) {
 
 // valueAt reads the {"tag":value} at b[i] and returns the offset after it.
 func valueAt(b []byte, i int) (Value, int) {
-	kind := Invalid
-	if i+8 <= len(b) {
-		if w := jsonscan.Load(b, i); w&valueMask == valueForm {
-			kind = shortKinds[byte(w>>16)]
-			i += 5
-		}
-	}
-	if kind == Invalid {
-		i = jsonscan.Space(b, i+1)
-		end := jsonscan.StringEnd(b, i)
-		kind = kindOf(b[i+1 : end-1])
-		i = end
-		if b[i] == ':' {
-			i++
-		} else {
-			i, _ = jsonscan.Colon(b, i)
-		}
-	}
-	if b[i] <= ' ' {
-		i = jsonscan.Space(b, i)
-	}
+	kind, i := tagAt(b, i)
 	end := skip(b, i)
 	v := Value{kind: kind, raw: b[i:end:end]}
 	if b[end] != '}' {
 		end = jsonscan.Space(b, end)
 	}
 	return v, end + 1
+}
+
+// tagAt reads the tag of the {"tag":value} at b[i] and returns it with the
+// offset of the value.
+func tagAt(b []byte, i int) (Kind, int) {
+	if i+8 <= len(b) {
+		if w := jsonscan.Load(b, i); w&valueMask == valueForm {
+			kind := shortKinds[byte(w>>16)]
+			if i += 5; b[i] <= ' ' {
+				i = jsonscan.Space(b, i)
+			}
+			return kind, i
+		}
+	}
+	i = jsonscan.Space(b, i+1)
+	end := jsonscan.StringEnd(b, i)
+	kind := kindOf(b[i+1 : end-1])
+	i, _ = jsonscan.Colon(b, end)
+	return kind, i
 }
 
 // skip returns the offset after the JSON value at b[i].
