@@ -37,8 +37,9 @@ type Route struct {
 	Rate        float64 // calls started a second over the whole process; 0 is no limit
 	Burst       int     // of Rate (default 1)
 
-	// Needs is what the route's filters and handler read of a record besides
-	// its keys. A source whose stream has less is to be refused at the start.
+	// Needs is what it takes of a record besides its keys to match the route
+	// and to handle it. A source that knows the view of its stream refuses one
+	// that has less at the start; the Matcher refuses single records.
 	Needs View
 
 	// Redrive lets the route receive records from the dead letters although

@@ -10,15 +10,29 @@ const (
 	NewImage   View = 1
 	OldImage   View = 2
 	BothImages View = NewImage | OldImage
+
+	// AnyImage is a need that either image meets; no stream has it as its view.
+	AnyImage View = 4
 )
 
 var viewNames = [...]string{"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"}
 
-// String returns the name of the StreamViewType.
-func (v View) String() string { return viewNames[v&BothImages] }
+// String returns the name of the StreamViewType, or of those that meet AnyImage.
+func (v View) String() string {
+	if v == AnyImage {
+		return "NEW_IMAGE or OLD_IMAGE"
+	}
+	return viewNames[v&BothImages]
+}
 
 // Has reports whether a stream with view v holds all that need asks for.
-func (v View) Has(need View) bool { return v&need == need }
+func (v View) Has(need View) bool {
+	if need&AnyImage != 0 && v&BothImages == 0 {
+		return false
+	}
+	need &= BothImages
+	return v&need == need
+}
 
 // ParseView reads the name of a StreamViewType.
 func ParseView(s string) (View, error) {

@@ -12,11 +12,17 @@ func TestView(t *testing.T) {
 	if _, err := ParseView("new_image"); err == nil {
 		t.Error("an unknown name was taken")
 	}
-	has := [4][4]bool{ // has[view][need]
+	has := [4][8]bool{ // has[view][need]
 		KeysOnly:   {KeysOnly: true},
-		NewImage:   {KeysOnly: true, NewImage: true},
-		OldImage:   {KeysOnly: true, OldImage: true},
-		BothImages: {true, true, true, true},
+		NewImage:   {KeysOnly: true, NewImage: true, AnyImage: true, AnyImage | NewImage: true},
+		OldImage:   {KeysOnly: true, OldImage: true, AnyImage: true, AnyImage | OldImage: true},
+		BothImages: {true, true, true, true, true, true, true, true},
+	}
+	if s := AnyImage.String(); s != "NEW_IMAGE or OLD_IMAGE" {
+		t.Errorf("AnyImage is %q", s)
+	}
+	if s := (AnyImage | OldImage).String(); s != "OLD_IMAGE" {
+		t.Errorf("AnyImage and OldImage are %q", s)
 	}
 	for v := range has {
 		for need, want := range has[v] {

@@ -34,6 +34,8 @@
 // A [Resolver] says of what type a record is: from an attribute (the default,
 // `entityType`), a pattern over a key, the table, or a function; a [Chain]
 // asks several. A record whose type attribute is no string fails permanently.
+// Where only attributes tell the type, a route for one type needs the images
+// that hold them; see [Attribute].
 //
 // # Filters
 //

@@ -45,7 +45,7 @@ func compare(option string, paths []string, differ func(old, new sluice.Value, h
 			return
 		}
 		paths := slices.Clone(paths)
-		c.Needs |= sluice.BothImages
+		c.route.reads |= sluice.BothImages
 		c.filters = append(c.filters, func(rec *sluice.Record) bool {
 			if rec.EventName == sluice.Remove {
 				return false
@@ -83,7 +83,7 @@ func ChangedIgnoring(attributes ...string) Option {
 		skip := func(name []byte) bool {
 			return ignored[string(name)] || bytes.HasPrefix(name, []byte(replication))
 		}
-		c.Needs |= sluice.BothImages
+		c.route.reads |= sluice.BothImages
 		c.filters = append(c.filters, func(rec *sluice.Record) bool {
 			return rec.EventName != sluice.Modify || !rec.Old.EqualBut(rec.New, skip)
 		})
@@ -121,6 +121,7 @@ func Regions(regions ...string) Option {
 			return
 		}
 		regions := slices.Clone(regions)
+		c.readsImage = true
 		c.filters = append(c.filters, func(rec *sluice.Record) bool {
 			region := rec.Region
 			if v, ok := image(rec).Lookup(replication + "updateregion"); ok {

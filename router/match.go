@@ -11,7 +11,7 @@ import (
 // safe for concurrent use.
 //
 // Its errors are permanent: rec could not be decoded, its type attribute is no
-// string, an image is missing that a route needs, or rec is redriven and a
+// string, an image is missing that a route needs or that tells the type, or rec is redriven and a
 // route refuses that, which is a [*RedriveError] beside the routes that do not.
 func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
 	t := r.fixed()
@@ -30,11 +30,17 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 	if err != nil {
 		return dst, sluice.Permanent(fmt.Errorf("%s: type of the record: %w", where(rec), err))
 	}
+	if len(typ) == 0 && t.typed[event] && !hasImage(rec) && r.resolver.readsImage(rec.Table) {
+		return dst, sluice.Permanent(fmt.Errorf(
+			"%s: the type of the record is unknown: its attribute is to stand in an image, but the %s record came without one; "+
+				"set the table's StreamViewType to NEW_AND_OLD_IMAGES (the record says %q), or let a Chain in TypeFrom end with what tells the type without images",
+			where(rec), rec.EventName, rec.ViewType))
+	}
 	routes := t.lookup(typ, event)
 	n := len(dst)
 	var refused []string
 	for _, rt := range routes {
-		if rt.Needs != sluice.KeysOnly {
+		if rt.reads != sluice.KeysOnly {
 			if err := checkImages(rt, rec, event); err != nil {
 				return dst[:n], err
 			}
@@ -84,20 +90,25 @@ func checkImages(rt *route, rec *sluice.Record, event int) error {
 	if event == insert || event == snapshot || rec.Old.Exists() { // a new item has no old one
 		have |= sluice.OldImage
 	}
-	if have.Has(rt.Needs) {
+	if have.Has(rt.reads) {
 		return nil
 	}
 	return sluice.Permanent(fmt.Errorf(
 		"%s: route %q (%s) needs %s, but the %s record came without it; set the table's StreamViewType to %s (the record says %q)",
-		where(rec), rt.Name, rt.site, imageNames(rt.Needs&^have), rec.EventName, rt.Needs, rec.ViewType))
+		where(rec), rt.Name, rt.site, imageNames(rt.reads&^have), rec.EventName, rt.Needs, rec.ViewType))
 }
 
 func imageNames(v sluice.View) string {
+	if v != sluice.AnyImage {
+		v &= sluice.BothImages
+	}
 	switch v {
 	case sluice.NewImage:
 		return "the new image"
 	case sluice.OldImage:
 		return "the old image"
+	case sluice.AnyImage:
+		return "an image"
 	}
 	return "both images"
 }

@@ -17,6 +17,7 @@ type config struct {
 	*route
 	middleware []sluice.Middleware
 	onTTL      string // the TTL filter already given
+	readsImage bool   // a filter reads the image that tells a record's type
 	errs       []error
 }
 
@@ -123,4 +124,4 @@ func NeedsOld() Option { return needs(sluice.OldImage) }
 // NeedsBoth is NeedsNew and NeedsOld.
 func NeedsBoth() Option { return needs(sluice.BothImages) }
 
-func needs(v sluice.View) Option { return func(c *config) { c.Needs |= v } }
+func needs(v sluice.View) Option { return func(c *config) { c.route.reads |= v } }

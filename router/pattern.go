@@ -32,6 +32,17 @@ type pattern struct {
 
 func (p pattern) has(event int) bool { return p.events&(1<<event) != 0 }
 
+// imagesOf returns which images of a stream's records hold the attributes of
+// an item, for a pattern's set of events. A backfill brings its own.
+func imagesOf(set uint8) (v sluice.View) {
+	for event, image := range [events]sluice.View{insert: sluice.NewImage, modify: sluice.AnyImage, remove: sluice.OldImage} {
+		if set&(1<<event) != 0 {
+			v |= image
+		}
+	}
+	return v
+}
+
 // parsePatterns reads space-separated patterns. An error tells the byte offset
 // of the fault in s.
 func parsePatterns(s string) (ps []pattern, err error) {

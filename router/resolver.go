@@ -38,7 +38,10 @@ const (
 )
 
 // Attribute takes the type from a string attribute. A record without it has
-// none; one in which it is no string fails permanently.
+// none; one in which it is no string fails permanently, and so does one without
+// an image where a route might want it. A route for one type therefore needs a
+// stream with the images that tell the type, unless a [Chain] ends with a
+// resolver that knows without; for a key attribute take [KeyPattern].
 func Attribute(name string) Resolver { return Resolver{kind: byAttribute, name: name} }
 
 // KeyPattern takes the type from a key attribute, which every record has. It
@@ -161,6 +164,31 @@ func (r *Resolver) appendType(dst []byte, rec *sluice.Record) ([]byte, error) {
 		}
 	}
 	return dst, nil
+}
+
+// readsImage reports whether the type of table's records is known only from
+// attributes, which stand in their images; false when it cannot be told.
+func (r *Resolver) readsImage(table string) bool {
+	switch r.kind {
+	case byAttribute:
+		return true
+	case byTable:
+		next, ok := r.by[table]
+		return ok && next.readsImage(table)
+	case byChain:
+		for i := range r.chain {
+			if !r.chain[i].readsImage(table) {
+				return false
+			}
+		}
+		return len(r.chain) > 0
+	}
+	return false
+}
+
+// hasImage reports whether image is more than the keys.
+func hasImage(rec *sluice.Record) bool {
+	return rec.Old.Exists() || rec.EventName != sluice.Remove && rec.New.Exists()
 }
 
 // image is the state of the item that tells a record's type.

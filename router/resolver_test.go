@@ -92,7 +92,7 @@ func TestUntypedRecords(t *testing.T) { // F088
 	var why []Reason
 	r := New(Observe(Hooks{Unrouted: func(_ *sluice.Record, w Reason) { why = append(why, w) }}))
 	r.Handle("search#*", nothing)
-	for _, spec := range []recordtest.Spec{{New: `{}`}, {New: `{"entityType":{"S":"other"}}`}, {Event: sluice.Remove}} {
+	for _, spec := range []recordtest.Spec{{New: `{}`}, {New: `{"entityType":{"S":"other"}}`}, {Old: `{}`}} {
 		rec := recordtest.New(spec)
 		if routes, err := r.Match(nil, &rec); len(routes) != 0 || err != nil {
 			t.Errorf("Match = %q, %v", names(routes), err)

@@ -30,7 +30,8 @@ type route struct {
 	sluice.Route
 	patterns []pattern
 	filters  []func(*sluice.Record) bool
-	site     string // file:line of the registration
+	reads    sluice.View // what filters and handler read; Needs is also what tells the type
+	site     string      // file:line of the registration
 }
 
 // Hooks tell what the router saw; nil ones are passed over. They are called
@@ -134,6 +135,16 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 		h = mw(h)
 	}
 	c.route.Handler = h
+	for _, p := range ps {
+		v := imagesOf(p.events)
+		if c.readsImage {
+			c.route.reads |= v
+		}
+		if p.typ != "" && r.resolver.readsImage("") {
+			c.Needs |= v
+		}
+	}
+	c.Needs |= c.route.reads
 	return c.route, nil
 }
 

@@ -107,7 +107,7 @@ func TestHandleAfterUse(t *testing.T) {
 }
 
 func TestRouteOptions(t *testing.T) {
-	r := New()
+	r := New(TypeFrom(Table(nil)))
 	r.Handle("a#INSERT", nothing)
 	r.Handle("a#INSERT b#*", nothing, Name("full"), Attempts(3), Backoff(time.Second, time.Minute), Timeout(2*time.Second),
 		Concurrency(4), Rate(5, 6), MaxAge(time.Hour), Redrive(), NeedsOld())

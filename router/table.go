@@ -13,6 +13,7 @@ type table struct {
 	all   []*sluice.Route
 	exact map[string]*[events][]*route // of each type that a pattern names, those of `*` merged in
 	other [events][]*route             // of every other type, and of none
+	typed [events]bool                 // a pattern names a type
 }
 
 // fixed returns the table, and makes it at the first call.
@@ -47,6 +48,7 @@ func newTable(routes []*route) *table {
 					continue
 				}
 				if p.typ != "" {
+					t.typed[e] = true
 					add(&t.exact[p.typ][e], rt)
 					continue
 				}

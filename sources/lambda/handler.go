@@ -17,7 +17,6 @@ import (
 // Handler is a lambda.Handler of aws-lambda-go. It is safe for concurrent use.
 type Handler struct {
 	matcher sluice.Matcher
-	needs   []need
 	group   *flow.Group
 	o       Options
 	left    leftovers
@@ -33,7 +32,7 @@ func NewHandler(m sluice.Matcher, o Options) *Handler {
 	if err := o.validate(); err != nil {
 		panic(err.Error())
 	}
-	return &Handler{matcher: m, needs: needsOf(m), group: flow.NewGroup(m), o: o.withDefaults()}
+	return &Handler{matcher: m, group: flow.NewGroup(m), o: o.withDefaults()}
 }
 
 // Invoke handles one event and returns its answer. An error means that the
@@ -66,9 +65,6 @@ func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 	}
 	b := batchOf(payload, page)
 	inv.Records, inv.Pipe = len(page.Records), b.pipe
-	if err := checkViews(h.needs, page.Records); err != nil {
-		return nil, err
-	}
 	if len(page.Records) > 0 {
 		inv.Settled, inv.Stopped = h.run(ctx, page.Records, inv)
 	}

@@ -431,26 +431,6 @@ func TestNothingRunsBetweenInvocations(t *testing.T) {
 	})
 }
 
-func TestStreamWithoutTheImagesARouteReads(t *testing.T) {
-	routes := matcher{
-		{Name: "any", Handler: obey},
-		{Name: "diff", Index: 1, Handler: obey, Needs: sluice.BothImages},
-	}
-	h := NewHandler(routes, Options{Logger: quiet()})
-	_, err := h.Invoke(t.Context(), event(change{seq: "1", view: "NEW_IMAGE"}))
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, part := range []string{"manhunt", "NEW_IMAGE", `"diff"`, "NEW_AND_OLD_IMAGES"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %q lacks %q", err, part)
-		}
-	}
-	if got := invoke(t, t.Context(), h, event(change{seq: "1"})); got != allDone {
-		t.Errorf("answer %s", got)
-	}
-}
-
 func TestOptionsAreChecked(t *testing.T) {
 	for _, tt := range []struct {
 		name string

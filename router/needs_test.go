@@ -1,0 +1,102 @@
+package router
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
+)
+
+// A route for a type that only attributes tell could never match on a stream
+// without the images that hold them.
+func TestTypesNeedImages(t *testing.T) {
+	var (
+		attribute = Attribute("entityType")
+		key       = KeyPattern("pk", "{type}#**")
+		function  = Func(func(*sluice.Record) (string, error) { return "a", nil })
+	)
+	for _, tt := range []struct {
+		pattern string
+		types   Resolver
+		option  Option
+		want    sluice.View
+	}{
+		{"a#INSERT", attribute, nil, sluice.NewImage},
+		{"a#MODIFY", attribute, nil, sluice.AnyImage},
+		{"a#REMOVE", attribute, nil, sluice.OldImage},
+		{"a#*", attribute, nil, sluice.BothImages | sluice.AnyImage},
+		{"a#SNAPSHOT", attribute, nil, sluice.KeysOnly},
+		{"*#REMOVE", attribute, nil, sluice.KeysOnly},
+		{"*#INSERT a#REMOVE", attribute, nil, sluice.OldImage},
+		{"a#INSERT", attribute, NeedsOld(), sluice.BothImages},
+		{"a#REMOVE", Chain(attribute, Attribute("kind")), nil, sluice.OldImage},
+		{"a#REMOVE", Chain(attribute, key), nil, sluice.KeysOnly},
+		{"a#REMOVE", Chain(attribute, Table(nil)), nil, sluice.KeysOnly},
+		{"a#REMOVE", Chain(), nil, sluice.KeysOnly},
+		{"a#REMOVE", key, nil, sluice.KeysOnly},
+		{"a#REMOVE", function, nil, sluice.KeysOnly},
+		{"a#REMOVE", ByTable(map[string]Resolver{"test": attribute}), nil, sluice.KeysOnly},
+		{"*#REMOVE", key, Regions("eu-west-1"), sluice.OldImage},
+		{"*#MODIFY", key, Regions("eu-west-1"), sluice.AnyImage},
+	} {
+		r := New(TypeFrom(tt.types))
+		option := tt.option
+		if option == nil {
+			option = Name("route")
+		}
+		r.Handle(tt.pattern, nothing, option)
+		if got := r.Routes()[0].Needs; got != tt.want {
+			t.Errorf("%s of %+v needs %d, want %d", tt.pattern, tt.types, got, tt.want)
+		}
+	}
+}
+
+// A record whose type cannot be told for want of an image is not unrouted.
+func TestRecordWithoutTheImageOfItsType(t *testing.T) {
+	const search = `{"pk":{"S":"a"},"entityType":{"S":"search"}}`
+	attribute := Attribute("entityType")
+	for _, tt := range []struct {
+		name  string
+		types Resolver
+		spec  recordtest.Spec
+		want  string
+	}{
+		{"INSERT", attribute, recordtest.Spec{Event: sluice.Insert, ViewType: "KEYS_ONLY"}, "INSERT record came without one"},
+		{"MODIFY", attribute, recordtest.Spec{Event: sluice.Modify, ViewType: "KEYS_ONLY"}, `the record says "KEYS_ONLY"`},
+		{"REMOVE", attribute, recordtest.Spec{Event: sluice.Remove, ViewType: "NEW_IMAGE"}, "NEW_AND_OLD_IMAGES"},
+		{"by table", ByTable(map[string]Resolver{"test": attribute}), recordtest.Spec{Event: sluice.Remove}, "REMOVE"},
+		{"another table", ByTable(map[string]Resolver{"other": attribute}), recordtest.Spec{Event: sluice.Remove}, ""},
+		{"the type is in the keys", attribute, recordtest.Spec{Event: sluice.Remove, Keys: search}, ""},
+		{"an image without the type", attribute, recordtest.Spec{Old: `{}`}, ""},
+		{"misstated view", attribute, recordtest.Spec{Old: search, ViewType: "KEYS_ONLY"}, ""},
+	} {
+		r := New(TypeFrom(tt.types))
+		r.Handle("search#*", nothing)
+		rec := recordtest.New(tt.spec)
+		_, err := r.Match(nil, &rec)
+		if sluice.IsPermanent(err) != (tt.want != "") || !strings.Contains(fmt.Sprint(err), tt.want) && tt.want != "" {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+	r := New()
+	r.Handle("search#INSERT *#REMOVE", nothing)
+	rec := recordtest.New(recordtest.Spec{Event: sluice.Remove})
+	if routes, err := r.Match(nil, &rec); len(routes) != 1 || err != nil {
+		t.Errorf("where the type does not matter: Match = %q, %v", names(routes), err)
+	}
+}
+
+// Where a change was made stands in the images: without them every change
+// would count as made in the stream's own Region. F085.
+func TestRegionsWithoutImages(t *testing.T) {
+	r := New(TypeFrom(Table(nil)))
+	r.Handle("*#*", nothing, Regions("us-east-1"))
+	for _, event := range []sluice.EventName{sluice.Insert, sluice.Modify, sluice.Remove} {
+		rec := recordtest.New(recordtest.Spec{Event: event, ViewType: "KEYS_ONLY"})
+		if routes, err := r.Match(nil, &rec); !sluice.IsPermanent(err) {
+			t.Errorf("%s: Match = %q, %v", event, names(routes), err)
+		}
+	}
+}
