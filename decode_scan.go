@@ -112,7 +112,7 @@ func (d *decoder) skip(v int) int {
 // copy returns t as a string that shares its memory with others of the page.
 func (d *decoder) copy(t []byte) string {
 	if d.strings.Cap()-d.strings.Len() < len(t) {
-		chunk := min(max(2*d.strings.Cap(), len(t)), 64<<10)
+		chunk := min(max(2*d.strings.Cap(), 64), 64<<10)
 		d.strings.Reset()
 		d.strings.Grow(max(chunk, len(t)))
 	}

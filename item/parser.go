@@ -27,6 +27,9 @@ type Parser struct {
 // offset after it. The Item aliases data. An error is a [*SyntaxError] whose
 // Offset counts from the start of data.
 func (p *Parser) Parse(data []byte, off int) (it Item, end int, err error) {
+	if p.names == nil {
+		p.names = make([]entry, 0, 32)
+	}
 	p.b, p.names = data, p.names[:0]
 	if off >= len(data) || data[off] != '{' {
 		return Item{}, off, &SyntaxError{Offset: off, Msg: "an attribute map in braces is expected"}
@@ -399,6 +402,11 @@ func (p *Parser) scalar(kind Kind, i int) int {
 	b := p.b
 	if i >= len(b) || b[i] != '"' {
 		return p.fail(i, kind.String()+" must hold a string")
+	}
+	if kind == N {
+		if end := plainNumber(b, i+1); end >= 0 {
+			return end
+		}
 	}
 	end, escaped, msg := jsonscan.String(b, i)
 	if msg != "" {
