@@ -26,8 +26,8 @@ import (
 )
 
 // Routes is a router in which every MODIFY has a route, all to h.
-func Routes(h sluice.Handler) *router.Router {
-	r := router.New()
+func Routes(h sluice.Handler, opts ...router.RouterOption) *router.Router {
+	r := router.New(opts...)
 	r.Handle("search#INSERT", h, router.Name("next"))
 	r.Handle("search#MODIFY", h, router.Name("changed"))
 	r.Handle("searchAttempt#MODIFY", h, router.Name("attempted"))
@@ -135,8 +135,8 @@ type Way struct {
 }
 
 // NewWay returns a Way whose routes do nothing.
-func NewWay() *Way {
-	return &Way{Router: Routes(func(context.Context, *sluice.Record) error { return nil })}
+func NewWay(opts ...router.RouterOption) *Way {
+	return &Way{Router: Routes(func(context.Context, *sluice.Record) error { return nil }, opts...)}
 }
 
 // Route does what UsualRoute does.
