@@ -1,5 +1,0 @@
-package sluice_test
-
-import "unsafe"
-
-func stringData(s string) *byte { return unsafe.StringData(s) }
