@@ -34,7 +34,7 @@ type App struct {
 // Setup is what Routes may build on.
 type Setup struct {
 	Lambda bool                     // the program is a Lambda function
-	Tables []string                 // or stream ARNs that are read; under Lambda those of SLUICE_TABLES
+	Tables []string                 // names of the tables that are read, also where --table gives the ARN of a stream; under Lambda those of SLUICE_TABLES or App.Tables
 	Env    func(name string) string // of the process
 	Logger *slog.Logger
 
@@ -44,6 +44,21 @@ type Setup struct {
 
 	RouterHooks router.Hooks                  // for router.Observe
 	BatchHooks  func(sink string) batch.Hooks // for the Options of a sink
+}
+
+// routes makes the routes.
+func (a App) routes(ctx context.Context, s Setup) (sluice.Matcher, error) {
+	if a.Routes == nil {
+		return nil, errors.New("App.Routes is nil: it makes the routes")
+	}
+	m, err := a.Routes(ctx, s)
+	switch {
+	case err != nil:
+		return nil, err
+	case m == nil || len(m.Routes()) == 0:
+		return nil, errors.New("there is no route: nothing would be handled")
+	}
+	return m, nil
 }
 
 func (a App) withDefaults() App {

@@ -25,9 +25,6 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	if err := o.validate(); err != nil {
 		return err
 	}
-	if a.Routes == nil {
-		return errors.New("App.Routes is nil: it makes the routes")
-	}
 	logger := newLogger(o, stderr)
 	aws, err := loadAWS(ctx, env, map[string]string{"dynamodb": o.Endpoint}, logger)
 	if err != nil {
@@ -35,8 +32,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	}
 	registry := prom.NewRegistry()
 	metrics := prom.New(registry)
-	m, err := a.Routes(ctx, Setup{
-		Tables: o.Tables, Env: env, Logger: logger, AWS: aws,
+	m, err := a.routes(ctx, Setup{
+		Tables: o.tableNames(), Env: env, Logger: logger, AWS: aws,
 		RouterHooks: metrics.Router(), BatchHooks: metrics.Batch,
 	})
 	if ctx.Err() != nil {
@@ -44,9 +41,6 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	}
 	if err != nil {
 		return err
-	}
-	if len(m.Routes()) == 0 {
-		return errors.New("there is no route: nothing would be handled")
 	}
 	store, err := boltstate.Open(o.State, boltstate.Options{LockTimeout: o.lockTimeout})
 	if err != nil {

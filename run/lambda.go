@@ -5,7 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/router"
@@ -18,16 +19,18 @@ func underLambda(env func(string) string) bool { return env("AWS_LAMBDA_RUNTIME_
 // service reports it with the log.
 func runLambda(ctx context.Context, a App, env func(string) string, stderr io.Writer) error {
 	logger := slog.New(slog.NewJSONHandler(stderr, nil))
-	if a.Routes == nil {
-		return errors.New("App.Routes is nil: it makes the routes")
-	}
 	config, err := loadAWS(ctx, env, nil, logger)
 	if err != nil {
 		return err
 	}
-	m, err := a.Routes(ctx, Setup{
-		Lambda: true, Tables: strings.FieldsFunc(env("SLUICE_TABLES"), func(r rune) bool { return r == ',' || r == ' ' }),
-		Env: env, Logger: logger, AWS: config,
+	var o Options
+	fs := pflag.NewFlagSet(a.Name, pflag.ContinueOnError)
+	o.AddFlags(fs)
+	if err := o.FromEnv(fs, env); err != nil {
+		return err
+	}
+	m, err := a.routes(ctx, Setup{
+		Lambda: true, Tables: o.withDefaults(a).tableNames(), Env: env, Logger: logger, AWS: config,
 		RouterHooks: router.Hooks{},
 		BatchHooks:  func(string) batch.Hooks { return batch.Hooks{} },
 	})

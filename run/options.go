@@ -87,8 +87,9 @@ func (o Options) withDefaults(a App) Options {
 		o.Application = a.Name
 	}
 	if len(o.Tables) == 0 {
-		o.Tables = slices.Clone(a.Tables)
+		o.Tables = a.Tables
 	}
+	o.Tables = slices.Clone(o.Tables)
 	for i, t := range o.Tables {
 		o.Tables[i] = strings.TrimSpace(t)
 	}
@@ -110,6 +111,11 @@ func (o Options) validate() error {
 	}
 	if slices.Contains(o.Tables, "") {
 		bad("table", "a name is empty in %q", o.Tables)
+	}
+	for _, s := range o.streams() {
+		if s.ARN != "" && s.TableName() == "" {
+			bad("table", "%q is not the ARN of a stream: want arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE/stream/LABEL", s.ARN)
+		}
 	}
 	if o.Start != "" {
 		oneOf("start", o.Start, poller.TrimHorizon, poller.Latest)
@@ -164,4 +170,15 @@ func (o Options) streams() []poller.Stream {
 		}
 	}
 	return all
+}
+
+// tableNames names the tables of the streams, each once.
+func (o Options) tableNames() []string {
+	var names []string
+	for _, s := range o.streams() {
+		if name := s.TableName(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

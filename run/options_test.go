@@ -65,6 +65,7 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{"no table", nil, nil, []string{"--table (SLUICE_TABLES)", "no table is named"}},
 		{"empty name", []string{"--table", "orders,,searches"}, nil, []string{"a name is empty"}},
+		{"table's ARN", []string{"--table", "arn:aws:dynamodb:us-east-1:1:table/orders"}, nil, []string{"--table (SLUICE_TABLES)", "is not the ARN of a stream", "table/TABLE/stream/LABEL"}},
 		{"unknown flag", []string{"--tabel", "orders"}, nil, []string{"unknown flag: --tabel"}},
 		{"argument", []string{"orders"}, nil, []string{`unexpected argument "orders"`, "--table"}},
 		{"start", append(table, "--start", "latest"), nil, []string{"--start (SLUICE_START)", `"latest" is not one of TRIM_HORIZON, LATEST`}},
@@ -111,6 +112,7 @@ func TestFlagsGoBeforeEnvironment(t *testing.T) {
 	}{
 		{"application", App{Tables: []string{"a", "b"}}, nil, nil, "a b"},
 		{"environment", App{Tables: []string{"a"}}, nil, map[string]string{"SLUICE_TABLES": "c, d"}, "c d"},
+		{"stream", App{}, []string{"--table", "arn:aws:dynamodb:us-east-1:1:table/h/stream/2026-01-01T00:00:00.000,h"}, nil, "h"},
 		{"flags", App{Tables: []string{"a"}}, []string{"--table", "e", "--table=f,g"}, map[string]string{"SLUICE_TABLES": "c"}, "e f g"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,6 +159,11 @@ func TestStartFailures(t *testing.T) {
 
 	t.Run("no routes function", func(t *testing.T) {
 		expectExit(t, App{Tables: []string{"t"}}, args(), nil, 1, "App.Routes is nil")
+	})
+	t.Run("no matcher", func(t *testing.T) {
+		none := app
+		none.Routes = func(context.Context, Setup) (sluice.Matcher, error) { return nil, nil }
+		expectExit(t, none, args(), nil, 1, "there is no route")
 	})
 	t.Run("state file in use", func(t *testing.T) {
 		s, err := boltstate.Open(state, boltstate.Options{})

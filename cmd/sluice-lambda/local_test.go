@@ -65,7 +65,7 @@ func TestFunction(t *testing.T) {
 	env := []string{
 		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local",
 		"SLUICE_ENDPOINT_DYNAMODB=" + os.Getenv("SLUICE_TEST_DYNAMODB"), "SLUICE_ENDPOINT_SQS=" + os.Getenv("SLUICE_TEST_SQS"),
-		"MANHUNT_TABLE=" + name,
+		"SLUICE_TABLES=" + name,
 	}
 	var log bytes.Buffer
 	fn, err := runtimeapi.Start(t.Context(), runtimeapi.Command{Path: binary, Env: append(env, "MANHUNT_QUEUE="+*created.QueueUrl), Stdout: &log, Stderr: &log})

@@ -3,7 +3,7 @@
 //
 //	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -tags lambda.norpc -o bootstrap ./cmd/sluice-lambda
 //
-// MANHUNT_QUEUE names the queue, by URL or name, and MANHUNT_TABLE the table
+// MANHUNT_QUEUE names the queue, by URL or name, and SLUICE_TABLES the table
 // (default manhunt). SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS stand in
 // for the Region's endpoints.
 package main
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -26,6 +27,7 @@ func main() {
 	m, err := manhunt.Connect(context.Background(), manhunt.Connection{
 		DynamoDB: config("DYNAMODB"),
 		SQS:      config("SQS"),
+		Tables:   strings.FieldsFunc(os.Getenv("SLUICE_TABLES"), func(r rune) bool { return r == ',' || r == ' ' }),
 		Env:      os.Getenv,
 		Logger:   logger,
 	})

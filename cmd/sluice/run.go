@@ -29,8 +29,8 @@ AWS credentials and Region come from the usual places.`,
 		Example: `  # From now on, with everything else by default
   sluice run --table manhunt --start LATEST
 
-  # Two tables, from the oldest record that their streams still hold
-  sluice run --table manhunt,reflex --start TRIM_HORIZON --state /var/lib/sluice/state.db
+  # From the oldest record that the stream still holds
+  sluice run --table manhunt --start TRIM_HORIZON --state /var/lib/sluice/state.db
 
   # On local servers
   export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
@@ -50,7 +50,7 @@ AWS credentials and Region come from the usual places.`,
 
 func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
 	return manhunt.Connect(ctx, manhunt.Connection{
-		DynamoDB: s.AWS("dynamodb"), SQS: s.AWS("sqs"), Env: s.Env, Check: true,
+		DynamoDB: s.AWS("dynamodb"), SQS: s.AWS("sqs"), Tables: s.Tables, Env: s.Env, Check: true,
 		RouterHooks: s.RouterHooks, Committed: s.BatchHooks("sqs").Committed, Logger: s.Logger,
 	})
 }

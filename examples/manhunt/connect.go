@@ -1,10 +1,11 @@
 package manhunt
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -13,13 +14,14 @@ import (
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
-// DefaultTable is the table's name unless MANHUNT_TABLE says another.
+// DefaultTable is the table's name where no other is given.
 const DefaultTable = "manhunt"
 
 // Connection says where Manhunt's table and queue are.
 type Connection struct {
 	DynamoDB, SQS aws.Config
-	Env           func(name string) string // MANHUNT_TABLE, MANHUNT_QUEUE
+	Tables        []string                 // whose streams are read: one, which is also looked up in (default DefaultTable)
+	Env           func(name string) string // MANHUNT_QUEUE
 
 	// Check asks for the queue at once. A function does without: it finds out
 	// with its first message, and starts faster.
@@ -36,6 +38,14 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 	if name == "" {
 		return nil, errors.New("MANHUNT_QUEUE is not set; want the URL or the name of the queue that attempts are sent to")
 	}
+	table := DefaultTable
+	switch len(c.Tables) {
+	case 0:
+	case 1:
+		table = c.Tables[0]
+	default:
+		return nil, fmt.Errorf("manhunt keeps contacts, searches and attempts in one table; want one in --table (SLUICE_TABLES), not %d: %s", len(c.Tables), strings.Join(c.Tables, ", "))
+	}
 	queue, err := sqs.New(c.SQS, name, sqs.Options{
 		Hooks:  sqs.Hooks{Committed: c.Committed},
 		Logger: c.Logger,
@@ -49,7 +59,7 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 		}
 	}
 	return NewRouter(Deps{
-		Store: NewTable(c.DynamoDB, cmp.Or(c.Env("MANHUNT_TABLE"), DefaultTable)),
+		Store: NewTable(c.DynamoDB, table),
 		Send:  SendTo(queue),
 	}, router.Observe(c.RouterHooks))
 }

@@ -35,6 +35,14 @@ func (s Stream) String() string {
 	return fmt.Sprintf("table %q", s.Table)
 }
 
+// TableName returns the table's name, or "" when ARN is not that of a stream.
+func (s Stream) TableName() string {
+	if s.ARN != "" {
+		return tableOf(s.ARN)
+	}
+	return s.Table
+}
+
 // GapPolicy says what a shard does when records were trimmed before they were
 // read.
 type GapPolicy uint8
@@ -128,7 +136,7 @@ func (o Options) validate() error {
 		switch {
 		case (s.Table == "") == (s.ARN == ""):
 			bad("Options.Streams[%d]: set either Table or ARN (Table is %q, ARN is %q)", i, s.Table, s.ARN)
-		case s.ARN != "" && tableOf(s.ARN) == "":
+		case s.TableName() == "":
 			bad("Options.Streams[%d].ARN: %q is not a stream ARN: want arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE/stream/LABEL", i, s.ARN)
 		case slices.Contains(o.Streams[:i], s):
 			bad("Options.Streams[%d]: %v is named twice", i, s)

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"os"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/manhunt"
@@ -13,14 +11,14 @@ import (
 )
 
 func main() {
-	table := cmp.Or(os.Getenv("MANHUNT_TABLE"), manhunt.DefaultTable)
-	run.Main(run.App{Name: "manhunt", Tables: []string{table}, Routes: routes})
+	run.Main(run.App{Name: "manhunt", Tables: []string{manhunt.DefaultTable}, Routes: routes})
 }
 
 func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
 	return manhunt.Connect(ctx, manhunt.Connection{
 		DynamoDB:    s.AWS("dynamodb"),
 		SQS:         s.AWS("sqs"),
+		Tables:      s.Tables,
 		Env:         s.Env,
 		Check:       !s.Lambda,
 		RouterHooks: s.RouterHooks,

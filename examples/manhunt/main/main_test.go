@@ -53,7 +53,6 @@ func TestDaemon(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	env := map[string]string{
-		"MANHUNT_TABLE":            name,
 		"MANHUNT_QUEUE":            *made.QueueUrl,
 		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
 		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
@@ -62,8 +61,8 @@ func TestDaemon(t *testing.T) {
 	exit := make(chan int, 1)
 	var log bytes.Buffer
 	go func() {
-		args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
-		exit <- run.Run(ctx, run.App{Name: "manhunt", Tables: []string{name}, Routes: routes}, args,
+		args := []string{"--table", name, "--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
+		exit <- run.Run(ctx, run.App{Name: "manhunt", Tables: []string{manhunt.DefaultTable}, Routes: routes}, args,
 			func(name string) string { return env[name] }, &log, &log)
 	}()
 

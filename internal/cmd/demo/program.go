@@ -23,7 +23,7 @@ func (d *demo) settings(queue string) []string {
 	return append(d.world.stack.Environ(),
 		"SLUICE_ENDPOINT_DYNAMODB="+d.world.stack.DynamoDB,
 		"SLUICE_ENDPOINT_SQS="+d.world.stack.SQS,
-		"MANHUNT_TABLE="+d.table,
+		"SLUICE_TABLES="+d.table,
 		"MANHUNT_QUEUE="+queue,
 	)
 }

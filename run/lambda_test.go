@@ -1,0 +1,45 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/router"
+)
+
+// A function knows its tables as the daemon does, and starts no more than it
+// does when there is nothing to do.
+func TestLambdaStart(t *testing.T) {
+	noAWS(t)
+	stop := errors.New("seen enough")
+	const stream = "arn:aws:dynamodb:us-east-1:1:table/c/stream/2026-01-01T00:00:00.000"
+	for _, tt := range []struct {
+		name   string
+		tables string
+		want   string
+	}{
+		{"application", "", "a b"},
+		{"environment", "c, d", "c d"},
+		{"stream", stream, "c"},
+	} {
+		got := ""
+		app := App{Name: "shop", Tables: []string{"a", "b"}, Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
+			got = strings.Join(s.Tables, " ")
+			if !s.Lambda {
+				t.Errorf("%s: not under Lambda", tt.name)
+			}
+			return nil, stop
+		}}
+		expectExit(t, app, nil, map[string]string{"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:1", "SLUICE_TABLES": tt.tables}, 1, "shop: seen enough")
+		if got != tt.want {
+			t.Errorf("%s: tables %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	lambda := map[string]string{"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:1"}
+	expectExit(t, App{Name: "shop"}, nil, lambda, 1, "App.Routes is nil")
+	empty := App{Name: "shop", Routes: func(context.Context, Setup) (sluice.Matcher, error) { return router.New(), nil }}
+	expectExit(t, empty, nil, lambda, 1, "there is no route")
+}
