@@ -30,12 +30,12 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string) error {
 type Report struct {
 	Done    int // succeeded; deleted
 	Failed  int // failed or were refused; kept
-	Waiting int // not tried, because an earlier change of their item failed; kept
+	Waiting int // not tried, because an earlier change of their item is still parked; kept
 }
 
 // RedriveAll redrives every entry of a route, or of all when route is empty,
 // in the order of their ids: changes of one item in their order, and none
-// after one that failed. The error joins those of the entries; cancelling ctx
+// after one that failed or that, parked for all routes, is left out. The error joins those of the entries; cancelling ctx
 // ends it between two entries.
 func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (Report, error) {
 	b.redrive.Lock()
@@ -43,7 +43,7 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (R
 	var (
 		r      Report
 		errs   []error
-		failed = make(map[heldItem][]string) // routes of items, "" is all
+		failed = make(map[heldItem][]string) // routes of items that are still parked, "" is all
 	)
 	for after := ""; ; {
 		entries, last, err := b.List(ctx, after, page)
@@ -51,14 +51,17 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (R
 			errs = append(errs, err)
 		}
 		for _, e := range entries {
+			rec := e.Record()
+			it := itemOf(rec)
 			if route != "" && e.Route != route {
+				if e.Route == "" && rec.Keys.Exists() { // it is for this route too
+					failed[it] = append(failed[it], "")
+				}
 				continue
 			}
 			if err := ctx.Err(); err != nil {
 				return r, errors.Join(append(errs, err)...)
 			}
-			rec := e.Record()
-			it := itemOf(rec)
 			if behind := failed[it]; slices.Contains(behind, "") || slices.Contains(behind, e.Route) || e.Route == "" && behind != nil {
 				r.Waiting++
 				continue

@@ -231,6 +231,25 @@ func TestRedriveAllBehindAllRoutes(t *testing.T) {
 	}
 }
 
+// An entry for all routes is one of every route's: a redrive of a single route
+// does not run it, and must not run what came after it either.
+func TestRedriveOfARouteBehindAllRoutes(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	var c calls
+	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
+	park(t, b, item("a", "10"), "r")
+	park(t, b, item("a", "11"), "")
+	park(t, b, item("a", "12"), "r")
+	park(t, b, item("b", "13"), "r")
+	report, err := b.RedriveAll(t.Context(), m, "r")
+	if want := (Report{Done: 2, Waiting: 1}); report != want || err != nil {
+		t.Errorf("RedriveAll = %+v, %v; want %+v", report, err, want)
+	}
+	if want := []string{"10 redriven", "13 redriven"}; !slices.Equal(c.got, want) {
+		t.Errorf("calls: %v, want %v", c.got, want)
+	}
+}
+
 func TestRedriveCancelled(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	ctx, cancel := context.WithCancel(t.Context())
