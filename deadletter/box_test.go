@@ -234,6 +234,29 @@ func TestFileAfterRestart(t *testing.T) {
 	}
 }
 
+// Another process may compact the file, and end, between our opening and our
+// locking it: what we then have is the old file, which nobody will read again.
+func TestFileReplacedBeforeTheLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "letters.ndjson")
+	b := NewBox(openFile(t, path), "app")
+	park(t, b, item("a", "1"), "r")
+	park(t, b, item("a", "1"), "r") // to be compacted
+	if err := b.letters.(*File).Close(); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if err := openFile(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim(old, path); err == nil || !strings.Contains(err.Error(), "replaced") {
+		t.Errorf("a lock on the old file was taken for one on the new: %v", err)
+	}
+}
+
 func TestFileTornLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters.ndjson")
 	f := openFile(t, path)

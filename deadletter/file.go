@@ -56,7 +56,7 @@ func OpenFile(path string) (*File, error) {
 		return nil, fmt.Errorf("dead-letter file: %w", err)
 	}
 	d := &File{path: path, f: f, letters: make(map[string]map[string][]byte)}
-	if err := lock(f); err != nil {
+	if err := claim(f, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("dead-letter file %s is in use by another process (%w): stop it, or name another file", path, err), f.Close())
 	}
 	stale, err := d.read()
@@ -70,6 +70,24 @@ func OpenFile(path string) (*File, error) {
 		return nil, errors.Join(fmt.Errorf("dead-letter file %s: %w", path, err), d.f.Close())
 	}
 	return d, nil
+}
+
+// claim locks f, which was opened at path. Who had the file before may have put
+// a compacted one in its place between the two: a lock on the old one is worth
+// nothing.
+func claim(f *os.File, path string) error {
+	if err := lock(f); err != nil {
+		return err
+	}
+	ours, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(path)
+	if err == nil && !os.SameFile(ours, there) {
+		err = errors.New("it was replaced just now")
+	}
+	return err
 }
 
 // read reads all lines; stale says whether some are of no use any more. A last
