@@ -94,8 +94,6 @@ func Open(path string, o Options) (*Store, error) {
 	if err := refuseNetwork(dir, fileSystem); err != nil {
 		return nil, fmt.Errorf("state file %s: %w", path, err)
 	}
-	_, err = os.Stat(path)
-	fresh := errors.Is(err, fs.ErrNotExist)
 	s.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: o.LockTimeout})
 	if err != nil {
 		return nil, s.explainOpen(o, err)
@@ -105,10 +103,9 @@ func Open(path string, o Options) (*Store, error) {
 	if err := s.adopt(); err != nil {
 		return nil, errors.Join(err, s.db.Close())
 	}
-	if fresh {
-		if err := syncDir(dir); err != nil {
-			return nil, errors.Join(s.explain("create", err), s.db.Close())
-		}
+	// Also for a file that was there: whoever created it may have died before.
+	if err := syncDir(dir); err != nil {
+		return nil, errors.Join(s.explain("create", err), s.db.Close())
 	}
 	if err := os.WriteFile(s.holderPath(), []byte(holder()), 0o600); err != nil {
 		return nil, errors.Join(s.explain("say who holds it", err), s.db.Close())
