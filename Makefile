@@ -56,7 +56,7 @@ fuzz: ## Each fuzz target for FUZZTIME (10s)
 	@for file in $$(git grep -lE '^func Fuzz' -- '*_test.go'); do \
 	  for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+)\(.*/\1/p' $$file); do \
 	    echo "== $$target ($$(dirname $$file))"; \
-	    go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME); \
+	    go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 	  done; done
 
 clean: ## Remove what was built and fetched

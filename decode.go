@@ -103,6 +103,7 @@ type decoder struct {
 	off int // where the failure is
 	err error
 
+	ours  bool  // a stream record was seen: one of another source is alone in its fault
 	start int   // of the present record
 	noted error // the first thing that is wrong with it
 

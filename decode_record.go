@@ -47,7 +47,12 @@ func (d *decoder) record(rec *Record, i int) int {
 			rec.EventName = d.eventName(t)
 		case eventSource:
 			var source string
-			if source, i = d.recurring(shape, nth, v, "eventSource"); source != "" && source != "aws:dynamodb" {
+			source, i = d.recurring(shape, nth, v, "eventSource")
+			switch {
+			case source == "" || source == "aws:dynamodb":
+			case d.ours || d.single:
+				d.note("it comes from elsewhere: " + foreign(source))
+			default:
 				d.off = d.start
 				d.err = &EnvelopeError{Offset: d.start, Msg: "its records are " + foreign(source) + "; " + d.wanted()}
 				i = -1
@@ -84,6 +89,7 @@ func (d *decoder) complete(rec *Record, seen member) {
 	}
 	rec.Table = d.table
 	rec.ShardID = d.src.ShardID
+	d.ours = d.ours || seen&change != 0
 	switch {
 	case seen&change == 0:
 		d.note(`no member "dynamodb": this is no stream record`)
