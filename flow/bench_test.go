@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice"
 )
@@ -15,6 +16,7 @@ func BenchmarkFlow(b *testing.B) {
 	for i := range page {
 		page[i] = rec(fmt.Sprint("item-", i), i)
 	}
+	hooks := Hooks{Handled: func(*sluice.Record, *sluice.Route, Result, time.Duration, error) {}}
 	for _, c := range []struct {
 		name string
 		o    Options
@@ -22,6 +24,7 @@ func BenchmarkFlow(b *testing.B) {
 		{"default", Options{}},
 		{"one slot", Options{Concurrency: 1}},
 		{"by shard", Options{Order: ByShard}},
+		{"with a hook", Options{Hooks: hooks}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			f := Open(b.Context(), routes(ok), c.o)
@@ -35,5 +38,21 @@ func BenchmarkFlow(b *testing.B) {
 				b.Fatal(n, err)
 			}
 		})
+	}
+}
+
+// BenchmarkBatch is a Lambda batch of 100 records in a flow of its own.
+func BenchmarkBatch(b *testing.B) {
+	m, page := routes(ok), many("x", 100)
+	g := NewGroup(m)
+	b.ReportAllocs()
+	for b.Loop() {
+		f := Open(b.Context(), m, Options{Policy: Stop, Group: g})
+		if _, err := f.Submit(b.Context(), page...); err != nil {
+			b.Fatal(err)
+		}
+		if n, err := f.Close(b.Context()); n != 100 || err != nil {
+			b.Fatal(n, err)
+		}
 	}
 }

@@ -172,6 +172,82 @@ func TestOutageEndsInTheDeadLettersForWhatIsTooOld(t *testing.T) {
 	})
 }
 
+func TestWhatIsTooOldDoesNotWaitForTheEndOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage()
+		d := &letters{}
+		f := Open(t.Context(), o.m, Options{Logger: quiet, DeadLetter: d, Group: o.group})
+		mustSubmit(t, f, many("x", 9)...)
+		time.Sleep(time.Hour)
+		old := rec("old", 10)
+		old.Created = time.Now().Add(-20 * time.Hour)
+		mustSubmit(t, f, old)
+		synctest.Wait()
+		d.want(t, "a 10 0")
+		o.up.Store(true)
+		mustClose(t, f, 10)
+	})
+}
+
+// The failure that opens the breaker is no poison, though it be the last one
+// that its record had.
+func TestNothingIsParkedByTheFailureThatOpensTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &letters{}
+		fails := map[string]int{"bad": 2, "x0": 1, "x1": 1, "x2": 1, "x3": 1}
+		m := routes(func(ctx context.Context, r *sluice.Record) error {
+			if fails[keyOf(r)]--; fails[keyOf(r)] >= 0 {
+				return sluice.RetryAfter(time.Hour, errDown)
+			}
+			return nil
+		})
+		m.routes[0].Attempts = 2
+		g := NewGroup(m)
+		f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: d, Group: g, Concurrency: 1})
+		mustSubmit(t, f, recs("good", "bad")...) // counts: the route works
+		time.Sleep(10 * time.Minute)
+		mustSubmit(t, f, rec("good", 3))
+		time.Sleep(10 * time.Minute)
+		mustSubmit(t, f, many("x", 4)...)
+		time.Sleep(40*time.Minute + time.Millisecond)
+		if len(g.Outages()) != 1 {
+			t.Error("no outage")
+		}
+		mustClose(t, f, 7)
+		d.want(t)
+	})
+}
+
+func TestTheBreakerOpensAtTheFifthFailureInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := routes(func(ctx context.Context, r *sluice.Record) error {
+			if keyOf(r) == "good" {
+				return nil
+			}
+			return sluice.RetryAfter(time.Hour, errDown)
+		})
+		g := NewGroup(m)
+		f := Open(t.Context(), m, Options{Logger: quiet, Group: g})
+		for i, c := range []struct {
+			key  string
+			open bool
+		}{
+			{"a", false}, {"b", false}, {"c", false}, {"d", false},
+			{"good", false},
+			{"e", false}, {"f", false}, {"g", false}, {"h", false}, {"i", true},
+		} {
+			mustSubmit(t, f, rec(c.key, i+1))
+			synctest.Wait()
+			if open := len(g.Outages()) == 1; open != c.open {
+				t.Errorf("after %s: open %v", c.key, open)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f.Close(ctx)
+	})
+}
+
 func TestOneItemAloneIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := routes(func(context.Context, *sluice.Record) error { return errDown })

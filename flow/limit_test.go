@@ -227,6 +227,15 @@ func TestGateKeepsPlaces(t *testing.T) {
 	if got := order(); got != nil {
 		t.Errorf("queue %v", got)
 	}
+	g.admit(tasks[2])
+	g.running = 0 // free, but somebody waits already
+	if _, ok := g.try(); ok {
+		t.Error("a call overtakes one that waits")
+	}
+	if g.admit(&task{}) {
+		t.Error("a record overtakes one that waits")
+	}
+	g.running, g.first, g.last = 1, nil, nil
 	g.release(p, succeeded)
 	if g.running != 0 {
 		t.Errorf("running %d", g.running)

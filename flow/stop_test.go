@@ -244,6 +244,47 @@ func TestMarginBeforeTheDeadline(t *testing.T) {
 	}
 }
 
+func TestHandlersAreCancelledInTheMiddleOfTheMargin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		start := time.Now()
+		f := Open(ctx, routes(func(ctx context.Context, r *sluice.Record) error {
+			if r.Sequence == "2" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}), Options{Logger: quiet, Policy: Stop, Margin: 4 * time.Second})
+		mustSubmit(t, f, recs("x", "y", "z")...)
+		if n, err := f.Close(ctx); n != 1 || !errors.Is(err, ErrDeadline) {
+			t.Errorf("Close = %d, %v", n, err)
+		}
+		if d := time.Since(start); d != 18*time.Second {
+			t.Errorf("closed after %v", d)
+		}
+	})
+}
+
+// Why the batch stopped is more telling than that time ran out afterwards.
+func TestAFailureIsToldRatherThanTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		f := Open(ctx, routes(func(ctx context.Context, r *sluice.Record) error {
+			if r.Sequence == "1" {
+				return errDown
+			}
+			<-ctx.Done()
+			return nil
+		}), Options{Logger: quiet, Policy: Stop})
+		mustSubmit(t, f, recs("x", "y")...)
+		if n, err := f.Close(ctx); n != 0 || !errors.Is(err, errDown) {
+			t.Errorf("Close = %d, %v", n, err)
+		}
+	})
+}
+
 func TestMarginWithAHandlerThatDoesNotObey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

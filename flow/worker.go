@@ -62,15 +62,24 @@ func (h host) Unparked(n int) {
 	h.f.running += n
 }
 
-// start runs as many ready entries as there are slots. mu is held.
+// start runs a ready entry if there is a slot. The worker that it wakes goes on
+// from there (see spread), so that quick handlers do not wake many for nothing:
+// while entries are ready and slots are free there is always a worker that was
+// woken and has not begun, and it is counted into the scope. mu is held.
 func (f *Flow) start() {
-	for f.running < f.opts.Concurrency {
-		e := f.lanes.pop(f.limit.Load())
-		if e == nil {
-			return
+	if f.running < f.opts.Concurrency {
+		if e := f.lanes.pop(f.limit.Load()); e != nil {
+			f.begin(e)
 		}
-		f.begin(e)
 	}
+	f.wakeSubmit()
+}
+
+// spread is the first thing that a worker does when it was woken.
+func (f *Flow) spread() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.start()
 }
 
 // begin hands e to a worker. It is counted into the scope before it can run,
@@ -103,11 +112,14 @@ func (w *worker) run() {
 			w.flow.finish(w, false)
 		}
 	}()
+	w.flow.spread()
 	for {
 		w.pass()
 		more, end := w.flow.finish(w, true)
 		if !more && !end {
-			_, more = <-w.more
+			if _, more = <-w.more; more {
+				w.flow.spread()
+			}
 		}
 		if !more {
 			returned = true
@@ -138,8 +150,8 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 			more = true
 		}
 	}
-	f.start()
 	if !more {
+		f.start()
 		if end = !alive || f.over || len(f.free) >= f.opts.Concurrency; end {
 			f.dismiss(w)
 		} else {
