@@ -59,3 +59,18 @@ type Remaining struct {
 
 func (e *Remaining) Error() string { return e.Err.Error() }
 func (e *Remaining) Unwrap() error { return e.Err }
+
+// PanicError is the error of a record whose handler panicked or ended its
+// goroutine. It unwraps to nothing: what was thrown is never taken for an
+// outcome.
+type PanicError struct {
+	Value any // nil when the goroutine was ended by runtime.Goexit
+	Stack []byte
+}
+
+func (e *PanicError) Error() string {
+	if e.Value == nil {
+		return fmt.Sprintf("handler ended its goroutine (runtime.Goexit)\n\n%s", e.Stack)
+	}
+	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
+}

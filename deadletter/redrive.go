@@ -164,14 +164,6 @@ func routesOf(m sluice.Matcher, rec *sluice.Record, name string) ([]*sluice.Rout
 	return routes, nil
 }
 
-// PanicError is a handler's panic, or its end by runtime.Goexit.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
-
 // call calls a route's handler under its timeout, on a goroutine of its own:
 // a Goexit would end the caller's.
 func call(ctx context.Context, rt *sluice.Route, rec *sluice.Record) error {
@@ -182,14 +174,16 @@ func call(ctx context.Context, rt *sluice.Route, rec *sluice.Record) error {
 	}
 	result := make(chan error, 1)
 	go func() {
-		var err error = &PanicError{Value: "the handler ended its goroutine"}
+		var err error
+		returned := false
 		defer func() {
-			if v := recover(); v != nil {
-				err = &PanicError{Value: v, Stack: debug.Stack()}
+			if !returned { // panic, or Goexit, of which recover knows nothing
+				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
 			}
 			result <- err
 		}()
 		err = rt.Handler(ctx, rec)
+		returned = true
 	}()
 	return <-result
 }

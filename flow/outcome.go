@@ -20,20 +20,6 @@ var (
 	errNoCause = errors.New("flow: sluice.Remaining without an error")
 )
 
-// PanicError is the error of a record whose handler panicked or ended its
-// goroutine.
-type PanicError struct {
-	Value any // nil when the goroutine was ended by runtime.Goexit
-	Stack []byte
-}
-
-func (e *PanicError) Error() string {
-	if e.Value == nil {
-		return fmt.Sprintf("handler ended its goroutine (runtime.Goexit)\n\n%s", e.Stack)
-	}
-	return fmt.Sprintf("panic: %v\n\n%s", e.Value, e.Stack)
-}
-
 // RecordError names the record that stopped or holds a flow.
 type RecordError struct {
 	Ordinal  uint64 // as Submit counts

@@ -207,7 +207,7 @@ func TestPanicAndGoexitAreTheRecordsError(t *testing.T) {
 				}})
 				mustSubmit(t, f, recs("x", "y")...)
 				mustClose(t, f, 2)
-				var p *PanicError
+				var p *sluice.PanicError
 				if !errors.As(err, &p) || !strings.Contains(string(p.Stack), "explode") || !strings.Contains(err.Error(), string(p.Stack)) {
 					t.Errorf("error %v has no stack of the handler", err)
 				}

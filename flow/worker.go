@@ -208,7 +208,7 @@ func (f *Flow) dismiss(w *worker) {
 func (w *worker) pass() {
 	defer func() {
 		if w.phase != ours {
-			w.crashed(&PanicError{Value: recover(), Stack: debug.Stack()})
+			w.crashed(&sluice.PanicError{Value: recover(), Stack: debug.Stack()})
 		}
 	}()
 	if w.e.tasks == nil {

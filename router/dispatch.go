@@ -16,7 +16,7 @@ import (
 // that failed. Routes that failed permanently are not repeated; when nothing
 // else is left their errors are the outcome. It is a [sluice.Handler].
 //
-// A panic is the error of its route, a [*PanicError]. Dispatch neither waits
+// A panic is the error of its route, a [*sluice.PanicError]. Dispatch neither waits
 // nor counts: attempts, backoff, timeout and limits are a flow's to apply.
 func (r *Router) Dispatch(ctx context.Context, rec *sluice.Record) error {
 	var buf [8]*sluice.Route
@@ -105,19 +105,10 @@ func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) erro
 	}
 }
 
-// PanicError is a handler's panic. It unwraps to nothing: what was thrown is
-// never taken for an outcome.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
-
 func call(ctx context.Context, h sluice.Handler, rec *sluice.Record) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+			err = &sluice.PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
 	return h(ctx, rec)

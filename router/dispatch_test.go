@@ -136,7 +136,7 @@ func TestPanicIsAnError(t *testing.T) {
 	r.Handle("t#INSERT", func(context.Context, *sluice.Record) error { panic(sluice.Skip("thrown")) }, Name("throws"))
 	r.Handle("t#INSERT", func(context.Context, *sluice.Record) error { ran = true; return nil })
 	err := r.Dispatch(context.Background(), &sluice.Record{EventName: sluice.Insert, Table: "t"})
-	var p *PanicError
+	var p *sluice.PanicError
 	if !errors.As(err, &p) || !strings.Contains(string(p.Stack), "dispatch_test.go") {
 		t.Errorf("error %v", err)
 	}
