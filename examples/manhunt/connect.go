@@ -38,6 +38,9 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 	if name == "" {
 		return nil, errors.New("MANHUNT_QUEUE is not set; want the URL or the name of the queue that attempts are sent to")
 	}
+	if strings.HasSuffix(name, ".fifo") {
+		return nil, fmt.Errorf("MANHUNT_QUEUE=%s is a FIFO queue, which cannot delay a message: want a standard queue", name)
+	}
 	table := DefaultTable
 	switch len(c.Tables) {
 	case 0:

@@ -5,6 +5,16 @@ import (
 	"testing"
 )
 
+// A FIFO queue takes no delay: each message would fail by itself.
+func TestConnectRefusesFIFO(t *testing.T) {
+	for _, queue := range []string{"attempts.fifo", "https://sqs.eu-west-1.amazonaws.com/123456789012/attempts.fifo"} {
+		_, err := Connect(t.Context(), Connection{Env: func(string) string { return queue }})
+		if err == nil || !strings.Contains(err.Error(), "MANHUNT_QUEUE") || !strings.Contains(err.Error(), "standard queue") {
+			t.Errorf("%s: %v", queue, err)
+		}
+	}
+}
+
 func TestConnectWantsOneTable(t *testing.T) {
 	_, err := Connect(t.Context(), Connection{
 		Tables: []string{"manhunt", "reflex"},

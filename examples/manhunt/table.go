@@ -76,8 +76,11 @@ func (t *Table) get(ctx context.Context, pk, sk, entityType string) (sluice.Item
 		return sluice.Item{}, fmt.Errorf("reading %s %s from table %s: %w", entityType, pk, t.name, err)
 	}
 	it, err := sdkitem.FromMap(out.Item)
-	if err != nil || attribute(it, "entityType") != entityType {
-		return sluice.Item{}, err
+	if err != nil {
+		return sluice.Item{}, fmt.Errorf("%s %s of table %s: %w", entityType, pk, t.name, err)
+	}
+	if attribute(it, "entityType") != entityType {
+		return sluice.Item{}, nil
 	}
 	return it, nil
 }

@@ -161,8 +161,8 @@ func (c Config) validate() error {
 	if c.ExpireAfter < 0 {
 		errs = append(errs, fmt.Errorf("ExpireAfter is %v, want more than 0", c.ExpireAfter))
 	}
-	if c.MaxDelay < 0 {
-		errs = append(errs, fmt.Errorf("MaxDelay is %v, want more than 0", c.MaxDelay))
+	if c.MaxDelay < time.Second { // delays are whole seconds
+		errs = append(errs, fmt.Errorf("MaxDelay is %v, want at least 1s", c.MaxDelay))
 	}
 	return errors.Join(errs...)
 }

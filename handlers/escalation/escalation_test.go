@@ -268,11 +268,16 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	for _, want := range []string{
 		"escalation: Escalation.ID is missing", "Escalation.Active is missing", "Step.WaitSeconds is missing", "Attempt.At is missing",
 		"Get is missing", "Query is missing", "Fail is missing", "StepBody is missing", "ExpiryBody is missing", "Send is missing",
-		"Step.TypeAttribute and Step.Type: want both or neither", "ExpireAfter is -1s", "MaxDelay is -1ns",
+		"Step.TypeAttribute and Step.Type: want both or neither", "ExpireAfter is -1s", "MaxDelay is -1ns, want at least 1s",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want it to contain %q", err, want)
 		}
+	}
+	c := (&world{}).config()
+	c.MaxDelay = time.Second - 1
+	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "MaxDelay is 999.999999ms") {
+		t.Errorf("messages without any delay: %v", err)
 	}
 	if _, err := New((&world{}).config()); err != nil {
 		t.Error(err)
