@@ -132,7 +132,12 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 		return nil, fmt.Errorf("route %q: %w", c.route.Name, err)
 	}
 	for _, mw := range slices.Backward(slices.Concat(r.middleware, c.middleware)) {
-		h = mw(h)
+		if mw == nil {
+			return nil, fmt.Errorf("route %q: nil middleware", c.route.Name)
+		}
+		if h = mw(h); h == nil {
+			return nil, fmt.Errorf("route %q: middleware returned a nil handler", c.route.Name)
+		}
 	}
 	c.route.Handler = h
 	for _, p := range ps {

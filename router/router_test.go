@@ -64,6 +64,9 @@ func TestAddErrors(t *testing.T) {
 		{"ignoring empty", "b#INSERT", nothing, []Option{ChangedIgnoring("")}, `ChangedIgnoring([""])`},
 		{"regions", "b#INSERT", nothing, []Option{Regions()}, "Regions([])"},
 		{"both TTL", "b#INSERT", nothing, []Option{OnlyTTL(), ExcludeTTL()}, "OnlyTTL and ExcludeTTL: no record passes both"},
+		{"nil middleware", "b#INSERT", nothing, []Option{Use(nil)}, `route "b#INSERT": nil middleware`},
+		{"middleware that drops the handler", "b#INSERT", nothing, []Option{Use(func(sluice.Handler) sluice.Handler { return nil })},
+			`route "b#INSERT": middleware returned a nil handler`},
 		{"all faults", "b#INSERT", nothing, []Option{Attempts(0), MaxAge(0)}, "Attempts(0): want at least 1\nMaxAge(0s)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
