@@ -57,7 +57,12 @@ type Remaining struct {
 	Err   error
 }
 
-func (e *Remaining) Error() string { return e.Err.Error() }
+func (e *Remaining) Error() string {
+	if e.Err == nil {
+		return "work remains"
+	}
+	return e.Err.Error()
+}
 func (e *Remaining) Unwrap() error { return e.Err }
 
 // PanicError is the error of a record whose handler panicked or ended its

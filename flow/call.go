@@ -143,8 +143,19 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	if f.opts.Policy == Park && how == Stopped {
 		f.frozen(t)
 	}
+	if how == Retried {
+		f.failing(t)
+	}
 	if how != Parked { // told once it is
 		w.handled(g.route, how, took, v.err)
+	}
+}
+
+// failing logs that t will be tried again, for one failure a second of each
+// route: a sink that is down must not fill the log.
+func (f *Flow) failing(t *task) {
+	if untold, ok := t.gate.tell(time.Now()); ok {
+		f.opts.Logger.Warn("record failed: will be tried again", append(recordAttrs(t), "unlogged", untold)...)
 	}
 }
 

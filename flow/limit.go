@@ -55,6 +55,9 @@ type gate struct {
 	first, last *task     // the queue, by ticket
 	tickets     uint64
 	timer       *time.Timer
+
+	told   time.Time // when a failure was logged
+	untold int       // failures since then that were not
 }
 
 // permit is what a call was let through with and gives back at its end.
@@ -315,4 +318,20 @@ func (g *gate) expire() {
 	for _, t := range old {
 		t.flow.expire(t, cause)
 	}
+}
+
+// tellEvery is the least time between two failures of a route in the log.
+const tellEvery = time.Second
+
+// tell reports whether a failure at now is to be logged, and how many before
+// it were not.
+func (g *gate) tell(now time.Time) (untold int, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now.Sub(g.told) < tellEvery {
+		g.untold++
+		return 0, false
+	}
+	untold, g.untold, g.told = g.untold, 0, now
+	return untold, true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -345,6 +346,31 @@ func TestRecordIsCopiedOutOfItsPageWhenItFails(t *testing.T) {
 		mustClose(t, f, 1)
 		if fmt.Sprint(seen) != "[abc abc]" {
 			t.Errorf("handler saw %q", seen)
+		}
+	})
+}
+
+func TestOneFailureASecondIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		logger := slog.New(slog.NewTextHandler(&out, nil))
+		fails := func(context.Context, *sluice.Record) error { return sluice.RetryAfter(10*time.Second, errDown) }
+		f := Open(t.Context(), routes(fails), Options{Logger: logger, Concurrency: 1})
+		mustSubmit(t, f, rec("x", 1), rec("x", 2), rec("y", 3), rec("z", 4)) // 2 waits behind 1
+		synctest.Wait()
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f.Close(ctx)
+		var lines []string
+		for line := range strings.Lines(out.String()) {
+			if strings.Contains(line, "will be tried again") {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) != 2 || !strings.Contains(lines[0], "sequence=1 ") || !strings.Contains(lines[0], "unlogged=0") || !strings.Contains(lines[1], "unlogged=2") {
+			t.Errorf("logged:\n%s", strings.Join(lines, ""))
 		}
 	})
 }
