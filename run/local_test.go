@@ -93,6 +93,11 @@ func TestBadInput(t *testing.T) {
 		r.Handle("*#MODIFY", func(context.Context, *sluice.Record) error { return nil }, router.Name("status changed"), router.Changed("status"))
 		return r, nil
 	}}
+	ofType := App{Name: "shop", Routes: func(context.Context, Setup) (sluice.Matcher, error) {
+		r := router.New()
+		r.Handle("search#REMOVE", func(context.Context, *sluice.Record) error { return nil })
+		return r, nil
+	}}
 	state := func() string { return filepath.Join(t.TempDir(), "state.db") }
 	horizon := []string{"--start", "TRIM_HORIZON"}
 	missing := tb
@@ -106,9 +111,9 @@ func TestBadInput(t *testing.T) {
 		{"no such table", app, missing.args(state(), horizon...), []string{`table "no-such-table"`, "dynamodb:DescribeTable", "spelt", "Region (us-east-1)"}},
 		{"no stream", app, noStream.args(state(), horizon...), []string{noStream.name, "the table has no stream", "aws dynamodb update-table"}},
 		{"view type too poor", needsOld, keysOnly.args(state(), horizon...), []string{keysOnly.name, "KEYS_ONLY", `route "status changed"`, "NEW_AND_OLD_IMAGES"}},
+		{"no image that tells the type", ofType, keysOnly.args(state(), horizon...), []string{keysOnly.name, "KEYS_ONLY", `route "search#REMOVE" needs OLD_IMAGE`}},
 		{"no position and no start", app, tb.args(state()), []string{tb.name, "no stored position and no start given", "--start TRIM_HORIZON", "--start LATEST"}},
 		{"one of two tables", app, tb.args(state(), "--table", "no-such-table", "--start", "LATEST"), []string{`table "no-such-table"`}},
-		{"ARN of no stream", app, tb.args(state(), "--table", "arn:aws:dynamodb:us-east-1:1:table/x", "--start", "LATEST"), []string{"arn:aws:dynamodb:us-east-1:1:table/x", "not a stream ARN"}},
 		{"missing queue", App{Routes: children["echo"].Routes}, tb.args(state(), horizon...), []string{"the queue is missing"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
