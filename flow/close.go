@@ -38,7 +38,7 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	f.stop(0, ErrClosed)
 	f.over = true
 	f.dead.Store(true)
-	f.endFree()
+	f.endFree(len(f.free))
 	f.clock.stop()
 	alone := f.busy == 0
 	if alone {

@@ -42,7 +42,8 @@ type Flow struct {
 	running      int                    // handlers that hold a concurrency slot
 	busy         int                    // workers that have an entry
 	all          []*worker              // every live worker
-	free         []*worker              // those without an entry
+	free         []*worker              // those without an entry, the last to be used first
+	spare        int                    // of free were not used since the last patrol
 	clock        clock
 	noMore       bool  // Close was called
 	cause        error // why limit is what it is

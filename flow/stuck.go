@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -61,8 +62,9 @@ type suspect struct {
 	since time.Time
 }
 
-// patrol looks for handlers that have been running for too long. It ends the
-// watch, and the workers, of a flow that has nothing to do. mu is held.
+// patrol looks for handlers that have been running for too long, and ends the
+// workers that had nothing to do since the last one. It ends the watch, and all
+// workers, of a flow that has nothing to do. mu is held.
 func (f *Flow) patrol(now time.Time) (found []suspect) {
 	c := &f.clock
 	if c.watchAt.IsZero() || now.Before(c.watchAt) {
@@ -70,9 +72,10 @@ func (f *Flow) patrol(now time.Time) (found []suspect) {
 	}
 	if f.busy == 0 {
 		c.watchAt = time.Time{}
-		f.endFree()
+		f.endFree(len(f.free))
 		return nil
 	}
+	f.endFree(f.spare)
 	for _, w := range f.all {
 		call := w.current.Load()
 		switch {
@@ -88,14 +91,15 @@ func (f *Flow) patrol(now time.Time) (found []suspect) {
 	return found
 }
 
-// endFree ends the workers without an entry. mu is held.
-func (f *Flow) endFree() {
-	for i, w := range f.free {
+// endFree ends n workers without an entry, those that had none for longest. mu
+// is held.
+func (f *Flow) endFree(n int) {
+	for _, w := range f.free[:n] {
 		f.dismiss(w)
 		close(w.more)
-		f.free[i] = nil
 	}
-	f.free = f.free[:0]
+	f.free = slices.Delete(f.free, 0, n)
+	f.spare = len(f.free)
 }
 
 // report tells about s unless it has come back.

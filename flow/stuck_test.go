@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
 )
 
 func TestStuckHandlerIsReportedOnceAndAgainWhenItReturns(t *testing.T) {
@@ -110,5 +111,47 @@ func TestIdleFlowEndsItsWorkers(t *testing.T) {
 			}
 		}
 		mustClose(t, f, 100)
+	})
+}
+
+// Workers whose handlers waited in a sink all at once are kept for the next
+// time, but not for ever: those that had nothing to do for a while end, although
+// the flow is never idle.
+func TestWorkersThatAreNotUsedEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crowd := true
+		sink := batch.New(func(context.Context, []int) []error { time.Sleep(time.Second); return nil }, nil,
+			batch.Options{MaxItems: 1000, InFlight: 1000})
+		f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
+			if !crowd {
+				time.Sleep(10 * time.Second)
+				return nil
+			}
+			return sink.Do(ctx, 1)
+		}), Options{Logger: quiet, Concurrency: 10})
+		workers := func() int {
+			synctest.Wait()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return len(f.all)
+		}
+		mustSubmit(t, f, many("x", 500)...)
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		if n := workers(); n != 500 {
+			t.Errorf("%d workers kept of 500", n)
+		}
+		crowd = false
+		for range 10 { // busy with three items, never idle
+			mustSubmit(t, f, many("y", 3)...)
+			time.Sleep(5 * time.Second)
+		}
+		if n := workers(); n > 6 {
+			t.Errorf("%d workers for three items", n)
+		}
+		mustClose(t, f, 530)
+		if n := workers(); n != 0 {
+			t.Errorf("%d workers after Close", n)
+		}
 	})
 }

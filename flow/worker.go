@@ -91,7 +91,9 @@ func (f *Flow) begin(e *entry) {
 	f.watch()
 	if n := len(f.free); n > 0 {
 		w := f.free[n-1]
+		f.free[n-1] = nil
 		f.free = f.free[:n-1]
+		f.spare = min(f.spare, n-1)
 		w.e = e
 		w.more <- struct{}{}
 		return
@@ -152,7 +154,7 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	}
 	if !more {
 		f.start()
-		if end = !alive || f.over || len(f.free) >= f.opts.Concurrency; end {
+		if end = !alive || f.over; end {
 			f.dismiss(w)
 		} else {
 			f.free = append(f.free, w)
