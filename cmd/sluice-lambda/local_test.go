@@ -14,27 +14,14 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
-
-// local reaches the server whose endpoint is in the environment.
-func local(t *testing.T, variable string) aws.Config {
-	t.Helper()
-	endpoint := os.Getenv(variable)
-	if endpoint == "" {
-		t.Fatalf("%s is not set: run make test", variable)
-	}
-	return aws.Config{
-		Region: "us-east-1", BaseEndpoint: &endpoint,
-		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-	}
-}
 
 // The built function, driven by the Runtime API, sends what the example says.
 func TestFunction(t *testing.T) {
@@ -43,17 +30,17 @@ func TestFunction(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	name := "manhunt-" + rand.Text()
-	table := manhunt.NewTable(local(t, "SLUICE_TEST_DYNAMODB"), name)
+	table := manhunt.NewTable(localtest.DynamoDB(t), name)
 	if err := table.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	queues := sqs.NewFromConfig(local(t, "SLUICE_TEST_SQS"))
+	queues := sqs.NewFromConfig(localtest.SQS(t))
 	created, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // the test's own context has ended by now
-		db := dynamodb.NewFromConfig(local(t, "SLUICE_TEST_DYNAMODB"))
+		db := dynamodb.NewFromConfig(localtest.DynamoDB(t))
 		if _, err := db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
 			t.Error(err)
 		}

@@ -6,35 +6,19 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
-
-// config reaches the local server whose endpoint is in the environment.
-func config(t *testing.T, env string) aws.Config {
-	t.Helper()
-	endpoint := os.Getenv(env)
-	if endpoint == "" {
-		t.Fatalf("%s is not set: run make test", env)
-	}
-	return aws.Config{
-		Region:       "us-east-1",
-		BaseEndpoint: aws.String(endpoint),
-		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
-	}
-}
 
 // newTable makes a table of its own for the test.
 func newTable(t *testing.T) *Table {
 	t.Helper()
-	table := NewTable(config(t, "SLUICE_TEST_DYNAMODB"), "manhunt-"+rand.Text())
+	table := NewTable(localtest.DynamoDB(t), "manhunt-"+rand.Text())
 	if err := table.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
 // TestQueue sends through a real queue: bodies and attributes arrive as they
 // were made, and a delay holds a message back.
 func TestQueue(t *testing.T) {
-	cfg := config(t, "SLUICE_TEST_SQS")
+	cfg := localtest.SQS(t)
 	client := awssqs.NewFromConfig(cfg)
 	made, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: aws.String("manhunt-" + rand.Text())})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 )
@@ -34,7 +35,7 @@ func TestStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := poller.New(config(t, "SLUICE_TEST_DYNAMODB"), r, poller.Options{
+	p, err := poller.New(localtest.DynamoDB(t), r, poller.Options{
 		Streams: []poller.Stream{{Table: table.name}},
 		Store:   state.NewMemory(),
 		Start:   poller.TrimHorizon,

@@ -67,6 +67,7 @@ var rules = []rule{
 	// code imports them.
 	{pkgs: "deploy/..."},
 	{pkgs: "internal/localstack", ours: []string{"deploy/local"}},
+	{pkgs: "internal/localtest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/runtimeapi"},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/benchdata", stdOnly: true},

@@ -6,8 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,11 +13,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
@@ -31,16 +29,7 @@ type server struct {
 
 func connect(t *testing.T) *server {
 	t.Helper()
-	endpoint := os.Getenv("SLUICE_TEST_SQS")
-	if endpoint == "" {
-		t.Fatal("SLUICE_TEST_SQS is not set: run make test")
-	}
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	cfg := aws.Config{
-		Region: "us-east-1", BaseEndpoint: &endpoint, HTTPClient: &http.Client{Transport: transport},
-		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
-	}
+	cfg := localtest.SQS(t)
 	return &server{cfg, awssqs.NewFromConfig(cfg)}
 }
 

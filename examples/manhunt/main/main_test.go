@@ -6,38 +6,24 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/run"
 )
-
-func config(t *testing.T, env string) aws.Config {
-	t.Helper()
-	endpoint := os.Getenv(env)
-	if endpoint == "" {
-		t.Fatalf("%s is not set: run make test", env)
-	}
-	return aws.Config{
-		Region:       "us-east-1",
-		BaseEndpoint: &endpoint,
-		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
-	}
-}
 
 // TestDaemon runs the program as a daemon: what is written to the table comes
 // out of the queue.
 func TestDaemon(t *testing.T) {
-	db, q := config(t, "SLUICE_TEST_DYNAMODB"), config(t, "SLUICE_TEST_SQS")
+	db, q := localtest.DynamoDB(t), localtest.SQS(t)
 	name := "manhunt-" + rand.Text()
 	store := manhunt.NewTable(db, name)
 	if err := store.Create(t.Context()); err != nil {
