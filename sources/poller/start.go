@@ -20,10 +20,11 @@ const (
 	describeTable  = "dynamodb:DescribeTable"
 	describeStream = "dynamodb:DescribeStream"
 
-	startRetry   = 500 * time.Millisecond
-	startCalls   = 16              // made at a time for LATEST iterators
-	clockMargin  = 2 * time.Second // of the service's clocks among each other, and of a Date header's rounding
-	enableStream = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
+	startRetry    = 500 * time.Millisecond
+	startCalls    = 16              // made at a time for LATEST iterators
+	clockMargin   = 2 * time.Second // of the service's clocks among each other, and of a Date header's rounding
+	disableStream = "Disable the stream: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=false. "
+	enableStream  = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
 )
 
 // open finds the streams and prepares all of them, so that every mistake in a
@@ -142,7 +143,7 @@ func (p *Poller) checkView(name Stream, table, view string) error {
 		if !have.Has(r.Needs) {
 			return &StreamError{Stream: name,
 				Err: fmt.Errorf("its view type is %s, but route %q needs %s", have, r.Name, r.Needs),
-				Do:  "The view type of a stream cannot be changed: disable the table's stream and make a new one. " + fmt.Sprintf(enableStream, table)}
+				Do:  "The view type of a stream cannot be changed. " + fmt.Sprintf(disableStream+enableStream, table, table)}
 		}
 	}
 	return nil
@@ -207,7 +208,7 @@ func (p *Poller) first(ctx context.Context, name Stream, action, resource string
 		if sleep(limit, min(b.next(transient), startRetry)) != nil {
 			return &StreamError{Stream: name, Action: action,
 				Err: fmt.Errorf("no good answer within %v: tried %d times, at last: %w", p.o.StartTimeout, b.failures, err),
-				Do:  fmt.Sprintf("Is the service running and reachable from here, and is the endpoint%s right? It follows from AWS_ENDPOINT_URL or the Region (%s)", p.endpoint(), p.cfg.Region)}
+				Do:  "Is the service running and reachable from here, and is the endpoint" + p.endpoint() + " right? " + p.endpointFrom()}
 		}
 	}
 }
@@ -217,6 +218,13 @@ func (p *Poller) endpoint() string {
 		return ""
 	}
 	return " " + *p.cfg.BaseEndpoint
+}
+
+func (p *Poller) endpointFrom() string {
+	if p.cfg.BaseEndpoint == nil {
+		return fmt.Sprintf("It follows from the Region (%s)", p.cfg.Region)
+	}
+	return "It was set by the program's options or by AWS_ENDPOINT_URL"
 }
 
 func refusal(name Stream, action, resource string, err error) error {

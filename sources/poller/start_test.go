@@ -76,7 +76,7 @@ func TestRefusesToStart(t *testing.T) {
 			o.Streams = append(o.Streams, Stream{ARN: stubARN("orders")})
 		}, []string{"Name it once"}},
 		{"view type", func(s *stub, _ *aws.Config, _ *Options) { s.streams[stubARN("orders")].view = "KEYS_ONLY" },
-			[]string{"KEYS_ONLY", `route "test" needs NEW_AND_OLD_IMAGES`, `table "orders"`}},
+			[]string{"KEYS_ONLY", `route "test" needs NEW_AND_OLD_IMAGES`, `table "orders"`, "--table-name orders --stream-specification StreamEnabled=false", "StreamEnabled=true"}},
 		{"no start", func(_ *stub, _ *aws.Config, o *Options) { o.Start, o.StartName = "", "--start" },
 			[]string{`table "orders"`, "no stored position", "--start TRIM_HORIZON", "--start LATEST"}},
 		{"no credentials", func(_ *stub, cfg *aws.Config, _ *Options) { cfg.Credentials = nil },
