@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit build lint fmt bench ratios coldstart fuzz clean
+.PHONY: help demo servers test unit build lint fmt bench ratios coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -40,6 +40,10 @@ fmt: ## Format the code as the lint wants it
 demo: ## A change in a table becomes a message in a queue, by daemon and by Lambda
 	@go build -o bin/demo ./internal/cmd/demo
 	@bin/demo
+
+servers: ## DynamoDB Local and ElasticMQ until Ctrl-C; prints the variables that lead to them
+	@go build -o bin/withstack ./internal/cmd/withstack
+	@bin/withstack
 
 ratios: ## Speed beside today's usual ways, one line each, under a minute
 	@go run ./bench/ratios

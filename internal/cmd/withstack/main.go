@@ -6,6 +6,9 @@
 // SLUICE_TEST_SQS, and credentials that they accept in the usual variables.
 // withstack stops them when the command has ended, or on SIGINT or SIGTERM,
 // which it passes on as SIGTERM, and exits with the command's code.
+//
+// Without a command it prints the variables that a program on these servers
+// needs, as lines for a shell, and waits for the signal.
 package main
 
 import (
@@ -15,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,8 +36,8 @@ func main() {
 // run returns the code to exit with, and an error when it was not the
 // command's own end.
 func run(args []string) (int, error) {
-	if len(args) == 0 {
-		return 2, errors.New("usage: withstack command [argument…]")
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		return 2, errors.New("usage: withstack [command [argument…]]")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,6 +51,11 @@ func run(args []string) (int, error) {
 	fmt.Fprintf(os.Stderr, "withstack: DynamoDB at %s, SQS at %s, after %v\n",
 		stack.DynamoDB, stack.SQS, time.Since(begin).Round(100*time.Millisecond))
 
+	if len(args) == 0 {
+		fmt.Printf("# In another terminal; Ctrl-C here stops the servers.\n%s", exports(stack))
+		<-ctx.Done()
+		return 0, nil
+	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), stack.Environ()...)
@@ -63,4 +72,12 @@ func run(args []string) (int, error) {
 		return 1, err
 	}
 	return 0, nil
+}
+
+// exports sets what Sluice's programs and the AWS CLI need.
+func exports(s *localstack.Stack) string {
+	return fmt.Sprintf(`export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
+export SLUICE_ENDPOINT_DYNAMODB=%[1]s SLUICE_ENDPOINT_SQS=%[2]s
+export AWS_ENDPOINT_URL_DYNAMODB=%[1]s AWS_ENDPOINT_URL_DYNAMODB_STREAMS=%[1]s AWS_ENDPOINT_URL_SQS=%[2]s
+`, s.DynamoDB, s.SQS)
 }

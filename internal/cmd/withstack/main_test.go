@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 		{"sets the variables", []string{"sh", "-c",
 			`test "$SLUICE_TEST_DYNAMODB $SLUICE_TEST_SQS $AWS_REGION" = "http://127.0.0.1:8000 http://127.0.0.1:9324 us-east-1"`}, 0, ""},
 		{"unknown command", []string{"no-such-command"}, 1, "no-such-command"},
-		{"no command", nil, 2, "usage"},
+		{"a flag", []string{"--help"}, 2, "usage"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, err := run(tt.args)
@@ -37,6 +37,17 @@ func TestRun(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tt.err)
 			}
 		})
+	}
+}
+
+// What is printed for a terminal is what a shell there takes.
+func TestExports(t *testing.T) {
+	script := exports(&localstack.Stack{DynamoDB: "http://127.0.0.1:8000", SQS: "http://127.0.0.1:9324"}) +
+		`echo "$SLUICE_ENDPOINT_DYNAMODB $AWS_ENDPOINT_URL_DYNAMODB_STREAMS $SLUICE_ENDPOINT_SQS $AWS_ENDPOINT_URL_SQS $AWS_REGION $AWS_ACCESS_KEY_ID"`
+	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
+	const want = "http://127.0.0.1:8000 http://127.0.0.1:8000 http://127.0.0.1:9324 http://127.0.0.1:9324 us-east-1 local\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v, %s, want %s", err, out, want)
 	}
 }
 
