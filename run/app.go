@@ -96,6 +96,16 @@ func OnSignals(ctx context.Context) context.Context {
 	return ctx
 }
 
+// Help says what the flags of a daemon alone do not.
+const Help = `Positions and dead letters are kept in the state file. A stream that was never
+read needs --start. At the first signal it stops reading, handles what it has
+taken, stores the positions and exits with 0 within the grace period; a second
+signal ends it at once. It exits with 1 when it cannot start and with 2 when a
+flag is wrong.
+
+AWS credentials and Region come from the usual places. SLUICE_ENDPOINT_SQS is
+the URL of SQS, in place of the Region's.`
+
 // Exit codes.
 const (
 	exitOK = iota
@@ -120,7 +130,7 @@ func Run(ctx context.Context, a App, args []string, env func(string) string, std
 	err := fs.Parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, "%s reads the streams of DynamoDB tables and handles their changes.\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", a.Name, a.Name, fs.FlagUsages())
+		fmt.Fprintf(stdout, "%s reads the streams of DynamoDB tables and handles their changes, until\nSIGTERM or SIGINT.\n\n%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", a.Name, Help, a.Name, fs.FlagUsages())
 		return exitOK
 	case err != nil:
 		err = &UsageError{err}

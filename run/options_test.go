@@ -93,6 +93,11 @@ func TestHelp(t *testing.T) {
 	if got := Run(t.Context(), App{Name: "shop"}, []string{"--help"}, environment(nil), &stdout, &stderr); got != 0 || stderr.Len() > 0 {
 		t.Errorf("exit code %d, stderr %q", got, stderr.String())
 	}
+	for _, want := range []string{"SIGTERM", "exits with 1", "SLUICE_ENDPOINT_SQS"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("help does not tell of %s:\n%s", want, stdout.String())
+		}
+	}
 	for flag, env := range envOf {
 		if !strings.Contains(stdout.String(), "--"+flag) || !strings.Contains(stdout.String(), "($"+env+")") {
 			t.Errorf("help does not tell of --%s and %s:\n%s", flag, env, stdout.String())

@@ -29,11 +29,13 @@ func execute(ctx context.Context, args []string, env func(string) string, stdout
 		Short:         "React to changes in DynamoDB tables",
 		SilenceErrors: true, // printed once, by run.Exit
 		SilenceUsage:  true,
+		Version:       version(),
 		Args:          knownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &run.UsageError{Err: err} })
 	root.AddCommand(runCommand(env, stderr), versionCommand())
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -18,14 +18,9 @@ func runCommand(env func(string) string, stderr io.Writer) *cobra.Command {
 		Short: "Read the tables' streams and handle their changes",
 		Long: `Read the tables' streams and handle their changes, until SIGTERM or SIGINT.
 
-Positions and dead letters are kept in the state file. A stream that was never
-read needs --start. At the first signal it stops reading, handles what it has
-taken, stores the positions and exits with 0 within the grace period; a second
-signal ends it at once. It exits with 1 when it cannot start and with 2 when a
-flag is wrong.
+` + run.Help + `
 
-The routes are those of the manhunt example; MANHUNT_QUEUE names their queue.
-AWS credentials and Region come from the usual places.`,
+The routes are those of the manhunt example; MANHUNT_QUEUE names their queue.`,
 		Example: `  # From now on, with everything else by default
   sluice run --table manhunt --start LATEST
 

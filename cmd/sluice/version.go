@@ -14,14 +14,18 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "sluice", version(), runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "sluice", version())
 			return err
 		},
 	}
 }
 
-// version is that of the module, or the commit it was built from.
 func version() string {
+	return fmt.Sprintf("%s %s %s/%s", revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// revision is the version of the module, or the commit it was built from.
+func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
