@@ -6,23 +6,28 @@ import (
 )
 
 // anyPlan serves interfaces. One that holds a non-nil pointer is filled through it.
-func anyPlan(v Value, rv reflect.Value) error {
-	if v.kind == NULL {
-		rv.SetZero()
+func anyPlan(opts tagOptions) plan {
+	return func(v Value, rv reflect.Value) error {
+		if v.kind == NULL {
+			rv.SetZero()
+			return nil
+		}
+		if e := rv.Elem(); e.Kind() == reflect.Pointer && !e.IsNil() && e.Elem() != rv {
+			return planOf(e.Type().Elem(), opts)(v, e.Elem())
+		}
+		if rv.NumMethod() > 0 {
+			return mismatch(v, rv)
+		}
+		if holdsNumber(v, opts) {
+			v.kind = N
+		}
+		x, err := v.any()
+		if err != nil {
+			return err
+		}
+		rv.Set(reflect.ValueOf(x))
 		return nil
 	}
-	if e := rv.Elem(); e.Kind() == reflect.Pointer && !e.IsNil() && e.Elem() != rv {
-		return planOf(e.Type().Elem(), 0)(v, e.Elem())
-	}
-	if rv.NumMethod() > 0 {
-		return mismatch(v, rv)
-	}
-	x, err := v.any()
-	if err != nil {
-		return err
-	}
-	rv.Set(reflect.ValueOf(x))
-	return nil
 }
 
 // any returns v, which is no NULL, as the plainest Go value.
@@ -93,7 +98,7 @@ func (v Value) any() (any, error) {
 func (v Value) float() (float64, error) {
 	f, err := strconv.ParseFloat(string(textBytes(v.raw)), 64)
 	if err != nil {
-		return 0, &DecodeError{Type: reflect.TypeFor[float64](), Err: err}
+		return 0, &DecodeError{Type: reflect.TypeFor[float64](), Err: withoutText(err)}
 	}
 	return f, nil
 }

@@ -45,7 +45,7 @@ func makePlan(t reflect.Type, opts tagOptions) plan {
 		return pointerPlan(t, opts)
 	}
 	if t.Kind() == reflect.Interface {
-		return anyPlan
+		return anyPlan(opts)
 	}
 	if ptr := reflect.PointerTo(t); ptr.Implements(unmarshalerType) {
 		return unmarshal
@@ -121,10 +121,19 @@ func holdsNumber(v Value, opts tagOptions) bool {
 	return v.kind == N || v.kind == S && opts&asString != 0
 }
 
+// withoutText returns what is wrong with a number but not the number: errors
+// are logged, an item's data never is.
+func withoutText(err error) error {
+	if e, ok := errors.AsType[*strconv.NumError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
 func setInt(rv reflect.Value, text string) error {
 	n, err := strconv.ParseInt(text, 10, rv.Type().Bits())
 	if err != nil {
-		return err
+		return withoutText(err)
 	}
 	rv.SetInt(n)
 	return nil
@@ -133,7 +142,7 @@ func setInt(rv reflect.Value, text string) error {
 func setUint(rv reflect.Value, text string) error {
 	n, err := strconv.ParseUint(text, 10, rv.Type().Bits())
 	if err != nil {
-		return err
+		return withoutText(err)
 	}
 	rv.SetUint(n)
 	return nil
@@ -142,7 +151,7 @@ func setUint(rv reflect.Value, text string) error {
 func setFloat(rv reflect.Value, text string) error {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return err
+		return withoutText(err)
 	}
 	if rv.OverflowFloat(f) {
 		return strconv.ErrRange
@@ -158,13 +167,13 @@ func timePlan(opts tagOptions) plan {
 		case holdsNumber(v, opts):
 			sec, err := strconv.ParseInt(string(textBytes(v.raw)), 10, 64)
 			if err != nil {
-				return failed(rv, err)
+				return failed(rv, withoutText(err))
 			}
 			t = time.Unix(sec, 0)
 		case v.kind == S:
 			var err error
 			if t, err = time.Parse(time.RFC3339, v.Str()); err != nil {
-				return failed(rv, err)
+				return failed(rv, errors.New("it is no RFC 3339 time"))
 			}
 		default:
 			return mismatch(v, rv)
@@ -212,7 +221,9 @@ func setBytes(v Value, rv reflect.Value) error {
 	if len(data) != rv.Len() {
 		return failed(rv, errors.New("it holds "+strconv.Itoa(len(data))+" bytes"))
 	}
-	reflect.Copy(rv, reflect.ValueOf(data))
+	for i, c := range data { // reflect.Copy takes no element type but byte itself
+		rv.Index(i).SetUint(uint64(c))
+	}
 	return nil
 }
 
@@ -220,8 +231,11 @@ func mapPlan(t reflect.Type) plan {
 	elem := planOf(t.Elem(), 0)
 	key := keyPlan(t.Key())
 	return func(v Value, rv reflect.Value) error {
-		if v.kind != M {
+		switch {
+		case v.kind != M:
 			return mismatch(v, rv)
+		case key == nil:
+			return failed(rv, errors.New("a map's key must be a string, number, bool or encoding.TextUnmarshaler"))
 		}
 		if rv.IsNil() {
 			rv.Set(reflect.MakeMap(t))
@@ -241,7 +255,8 @@ func mapPlan(t reflect.Type) plan {
 	}
 }
 
-// keyPlan returns what makes a map's key of an attribute's name.
+// keyPlan returns what makes a map's key of an attribute's name; nil when t
+// cannot be one.
 func keyPlan(t reflect.Type) func(name string, k reflect.Value) error {
 	if reflect.PointerTo(t).Implements(textUnmarshalerType) {
 		return func(name string, k reflect.Value) error {
@@ -267,7 +282,5 @@ func keyPlan(t reflect.Type) func(name string, k reflect.Value) error {
 	case reflect.Float32, reflect.Float64:
 		return func(name string, k reflect.Value) error { return setFloat(k, name) }
 	}
-	return func(string, reflect.Value) error {
-		return errors.New("a map's key must be a string, number, bool or encoding.TextUnmarshaler")
-	}
+	return nil
 }

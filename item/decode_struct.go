@@ -147,6 +147,9 @@ func structPlan(t reflect.Type) plan {
 		}
 		for c := v.Map().cursor(); c.next(); {
 			name := textBytes(c.name)
+			if _, ok := names.exact[string(name)]; ok {
+				continue
+			}
 			if i, ok := names.fold(name); ok && !exact[i] {
 				if err := names.fields[i].decode(c.value, rv, name); err != nil {
 					return err

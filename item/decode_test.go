@@ -300,6 +300,37 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
+// Errors are logged, an item's data must not be.
+func TestDecodeErrorsHoldNoData(t *testing.T) {
+	it := parse(t, `{"Text":{"S":"123-45-6789"},"Number":{"N":"1234567.89"}}`)
+	type asString struct {
+		Text float32 `dynamodbav:",string"`
+	}
+	type anyAsString struct {
+		Text any `dynamodbav:",string"`
+	}
+	for _, into := range []any{
+		new(struct{ Text int }), new(asString), new(anyAsString), new(struct{ Text time.Time }),
+		new(struct{ Number uint8 }), new(struct{ Number time.Time }), new(struct{ Number bool }),
+	} {
+		err := it.Decode(into)
+		if err == nil || strings.Contains(err.Error(), "45") {
+			t.Errorf("into %T: %v", into, err)
+		}
+	}
+}
+
+// An attribute that fills a field of its very name fills no other.
+func TestDecodeExactNameIsTakenOnce(t *testing.T) {
+	var v struct {
+		Lower string `dynamodbav:"id"`
+		Upper string `dynamodbav:"ID"`
+	}
+	if err := parse(t, `{"ID":{"S":"x"},"more":{"S":""}}`).Decode(&v); err != nil || v.Lower != "" || v.Upper != "x" {
+		t.Errorf("%+v %v", v, err)
+	}
+}
+
 func TestDecodeEmbeddedUnexportedPointer(t *testing.T) {
 	var v struct{ *inner }
 	if err := parse(t, `{"Promoted":{"S":"x"}}`).Decode(&v); err == nil || !strings.Contains(err.Error(), "unexported") {
