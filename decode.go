@@ -78,7 +78,7 @@ func DecodeRecord(data []byte) *Record {
 	i := jsonscan.Space(data, 0)
 	end := d.record(rec, i)
 	if end < 0 {
-		rec.fail(d.err)
+		rec.fail(d.failure())
 		rec.raw = data
 		return rec
 	}
@@ -289,7 +289,7 @@ func (d *decoder) records(i int) int {
 			if i = jsonscan.Loose(b, start); i < 0 {
 				return -1
 			}
-			rec.fail(d.err)
+			rec.fail(d.failure())
 			d.err = nil
 		}
 		rec.raw = b[start:i:i]
@@ -312,6 +312,10 @@ func (d *decoder) records(i int) int {
 	}
 }
 
+// mostRecords is how many records AWS puts into one batch. A tiny first record,
+// which cannot be a good one, is no reason to make room for more.
+const mostRecords = 10_000
+
 // expect makes room for the records that the rest of the page may hold, judged
 // by its first one.
 func (d *decoder) expect(recs []Record, size, rest int) []Record {
@@ -319,7 +323,7 @@ func (d *decoder) expect(recs []Record, size, rest int) []Record {
 	if n == 0 {
 		return recs
 	}
-	n += n/8 + 1
+	n = min(n+n/8+1, mostRecords)
 	d.strings.Reset()
 	d.strings.Grow(n * (len(recs[0].EventID) + len(recs[0].Sequence)))
 	return slices.Grow(recs, n)

@@ -27,14 +27,12 @@ func (d *decoder) record(rec *Record, i int) int {
 	more, i := d.open(i)
 	for nth := 0; more; nth++ {
 		id, v := d.member(shape, nth, i)
-		switch {
-		case v < 0:
-		case seen&id != 0:
-			v = d.fail(i, "duplicate member "+nameAt(b, i))
-		}
 		if v < 0 {
 			i = v
 			break
+		}
+		if seen&id != 0 {
+			id = d.duplicate(rec, id, i)
 		}
 		seen |= id
 		var t []byte
@@ -65,8 +63,13 @@ func (d *decoder) record(rec *Record, i int) int {
 			i = d.identity(rec, v)
 		case change:
 			i = d.change(rec, v)
+		case duplicate:
+			i = d.skip(v)
 		default:
 			i = d.unread(shape, nth, v)
+		}
+		if i < 0 {
+			i = d.past(v)
 		}
 		more, i = d.more(i)
 	}
@@ -107,6 +110,42 @@ func (d *decoder) note(msg string) {
 	if d.noted == nil {
 		d.noted = errors.New(msg)
 	}
+}
+
+// duplicate notes a member that has come before, whose name stands at i. The
+// first one counts, but of two positions none is to be trusted.
+func (d *decoder) duplicate(rec *Record, id member, i int) member {
+	d.note("duplicate member " + nameAt(d.b, i))
+	if id == sequence || id == change {
+		rec.Sequence = ""
+	}
+	return duplicate
+}
+
+// past notes what is wrong with the value at v and returns the offset after
+// it, so that the record's position can be read on; -1 when its end cannot be
+// told, or when the failure is the whole batch's.
+func (d *decoder) past(v int) int {
+	if _, ok := d.err.(*EnvelopeError); ok {
+		return -1
+	}
+	end := jsonscan.Loose(d.b, v)
+	if end >= 0 {
+		if d.noted == nil {
+			d.noted = d.failure()
+		}
+		d.err = nil
+	}
+	return end
+}
+
+// failure returns why the present record cannot be decoded, with the offset in
+// it where it is in the bytes.
+func (d *decoder) failure() error {
+	if _, ok := d.err.(*item.SyntaxError); ok || d.err == d.noted {
+		return d.err
+	}
+	return fmt.Errorf("offset %d: %w", d.off-d.start, d.err)
 }
 
 func (d *decoder) eventName(t []byte) EventName {
@@ -169,11 +208,11 @@ func (d *decoder) change(rec *Record, i int) int {
 	more, i := d.open(i)
 	for nth := 0; more; nth++ {
 		id, v := d.member(shape, nth, i)
-		switch {
-		case v < 0:
+		if v < 0 {
 			return v
-		case seen&id != 0:
-			return d.fail(i, "duplicate member "+nameAt(b, i))
+		}
+		if seen&id != 0 {
+			id = d.duplicate(rec, id, i)
 		}
 		seen |= id
 		switch id {
@@ -195,8 +234,13 @@ func (d *decoder) change(rec *Record, i int) int {
 			i = d.size(rec, v)
 		case viewType:
 			rec.ViewType, i = d.recurring(shape, nth, v, "StreamViewType")
+		case duplicate:
+			i = d.skip(v)
 		default:
 			i = d.unread(shape, nth, v)
+		}
+		if i < 0 {
+			i = d.past(v)
 		}
 		more, i = d.more(i)
 	}

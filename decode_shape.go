@@ -20,6 +20,8 @@ const (
 	sequence
 	size
 	viewType
+
+	duplicate // of one that has been read
 )
 
 func memberOf(name []byte) member {
