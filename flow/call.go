@@ -137,7 +137,11 @@ func (w *worker) failed(v verdict, took time.Duration) {
 			delay = jittered(g.backoff, g.maxBackoff, t.tries)
 		}
 		t.tries++
-		f.backOff(t, now.Add(delay))
+		when := now.Add(delay)
+		if v.after > 0 && t.tooOld(when) { // the stream would lose it before
+			t.doomed, t.tries, when = true, 0, t.expires
+		}
+		f.backOff(t, when)
 	}
 	f.mu.Unlock()
 	if f.opts.Policy == Park && how == Stopped {
@@ -202,6 +206,10 @@ func (w *worker) admitted(t *task) bool {
 	if now := time.Now(); cause != nil && t.tooOld(now) {
 		t.note(cause, now)
 		t.doomed, t.state = true, due
+		return false
+	}
+	if w.e.ord >= f.limit.Load() { // stopped meanwhile: nobody would withdraw it
+		t.state = due
 		return false
 	}
 	t.state = waiting

@@ -39,7 +39,8 @@
 // fails five times in a row, for two items at least and with no success in
 // between, that is an outage and no poison: its breaker opens, and one record
 // at a time, in turn, is sent to see whether it works again. Nothing is parked
-// then, but for what is older than MaxAge: the stream would lose it soon. Skips
+// then, but for what is older than MaxAge: the stream would lose it soon (nor is
+// a RetryAfter waited for longer than that). Skips
 // and permanent failures say nothing about the route. A single item that keeps
 // failing while there is no other traffic is neither poison nor an outage: it
 // is retried until others succeed or until it is too old. So is one with order

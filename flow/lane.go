@@ -68,8 +68,24 @@ func (l *lanes) join(e *entry) {
 	l.last[e.lane] = e
 	if before == nil {
 		l.ready(e)
-	} else {
-		before.next = e
+		return
+	}
+	before.next = e
+	if before.cloned {
+		l.keepBehind(before)
+	}
+}
+
+// keepBehind copies what waits behind e out of its pages: while the window
+// counts these few records, they would pin the pages of all their neighbours.
+// A record behind a copied one is always copied itself. With order ByShard the
+// neighbours wait too.
+func (l *lanes) keepBehind(e *entry) {
+	if l.order == ByShard {
+		return
+	}
+	for e = e.next; e != nil && !e.cloned; e = e.next {
+		e.rec, e.cloned = e.rec.Clone(), true
 	}
 }
 

@@ -256,3 +256,39 @@ func TestGroupIsSafeForConcurrentFlows(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A record with a permit of one route does not run another route first, whose
+// handler might keep it; and one that its flow has stopped gives it back.
+func TestAPermitIsUsedOrGivenBackFirst(t *testing.T) {
+	m := routes(ok, ok)
+	m.routes[1].Concurrency = 1
+	f := Open(t.Context(), m, Options{Logger: quiet})
+	r := rec("x", 1)
+	e := &entry{ord: 1, rec: &r}
+	f.addTask(e, f.group.gates[0])
+	b := f.addTask(e, f.group.gates[1])
+	var got bool
+	if b.permit, got = b.gate.try(); !got {
+		t.Fatal("no permit")
+	}
+	b.permitted = true
+	if next := f.nextDue(e); next != b {
+		t.Errorf("route %q goes first", next.failure.Route)
+	}
+	b.state = due
+	f.end(errDown)
+	if next := f.nextDue(e); next != nil {
+		t.Errorf("route %q runs in a stopped flow", next.failure.Route)
+	}
+	if b.gate.running != 0 {
+		t.Error("the permit was not given back")
+	}
+	// One that is stopped on its way to the queue does not get into it.
+	_, _ = b.gate.try()
+	w := &worker{flow: f, e: e}
+	if w.admitted(b) || b.gate.first != nil {
+		t.Error("a record of a stopped flow is queued")
+	}
+	delete(f.held, e)
+	mustClose(t, f, 0)
+}

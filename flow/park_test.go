@@ -325,3 +325,22 @@ func TestWhatIsTooOldIsParkedRatherThanLost(t *testing.T) {
 		})
 	}
 }
+
+// RetryAfter past that time would be a try that comes too late.
+func TestRetryAfterDoesNotOutwaitTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &letters{}
+		calls := 0
+		f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error {
+			calls++
+			return sluice.RetryAfter(6*time.Hour, errDown)
+		}), Options{Logger: quiet, DeadLetter: d})
+		r, start := rec("x", 1), time.Now()
+		r.Created = start.Add(-10 * time.Hour)
+		mustSubmit(t, f, r)
+		mustClose(t, f, 1)
+		if took := time.Since(start); took != 10*time.Hour || calls != 2 || len(d.failures) != 1 {
+			t.Errorf("%d calls and %d dead letters after %v", calls, len(d.failures), took)
+		}
+	})
+}

@@ -374,3 +374,44 @@ func TestOneFailureASecondIsLogged(t *testing.T) {
 		}
 	})
 }
+
+// What waits behind a failing or a slow record of its item is few records of
+// many pages: they do not pin them.
+func TestRecordsBehindAHeldOneAreCopiedOutOfTheirPages(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var seen []string
+			calls := 0
+			f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
+				if calls++; calls == 1 {
+					time.Sleep(10 * time.Second)
+					if !slow {
+						return sluice.RetryAfter(time.Hour, errDown)
+					}
+					time.Sleep(time.Hour)
+				}
+				seen = append(seen, keyOf(r))
+				return nil
+			}), Options{Logger: quiet})
+			var pages [][]byte
+			for i := range 4 {
+				page := fmt.Appendf(nil, `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"abc"}},"SequenceNumber":"%d"}}`, i+1)
+				mustSubmit(t, f, *sluice.DecodeRecord(page))
+				pages = append(pages, page)
+				time.Sleep(8 * time.Second) // the second is there before the first fails
+			}
+			time.Sleep(10 * time.Second)
+			for _, page := range pages[1:] {
+				clear(page)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+			defer cancel()
+			if n, err := f.Close(ctx); n != 4 {
+				t.Errorf("Close = %d, %v", n, err)
+			}
+			if fmt.Sprint(seen) != "[abc abc abc abc]" {
+				t.Errorf("slow %v: handler saw %q", slow, seen)
+			}
+		})
+	}
+}

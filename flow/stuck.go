@@ -62,7 +62,8 @@ type suspect struct {
 	since time.Time
 }
 
-// patrol looks for handlers that have been running for too long, and ends the
+// patrol looks for handlers that have been running for too long; what waits
+// behind a slow one no longer pins its pages. It ends the
 // workers that had nothing to do since the last one. It ends the watch, and all
 // workers, of a flow that has nothing to do. mu is held.
 func (f *Flow) patrol(now time.Time) (found []suspect) {
@@ -83,8 +84,11 @@ func (f *Flow) patrol(now time.Time) (found []suspect) {
 			w.seen = 0
 		case call&^1 != w.seen:
 			w.seen, w.seenAt = call&^1, now
-		case call&1 == 0 && now.Sub(w.seenAt) >= f.opts.StuckAfter:
-			found = append(found, suspect{w, call, w.e.rec, w.route.Load(), w.seenAt})
+		default:
+			f.lanes.keepBehind(w.e)
+			if call&1 == 0 && now.Sub(w.seenAt) >= f.opts.StuckAfter {
+				found = append(found, suspect{w, call, w.e.rec, w.route.Load(), w.seenAt})
+			}
 		}
 	}
 	c.watchAt = now.Add(f.opts.StuckAfter / patrols)

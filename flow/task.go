@@ -86,7 +86,7 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 }
 
 // keep copies a record that may stay for long out of its page, which it would
-// pin as a whole.
+// pin as a whole, and with it those that wait behind it.
 func (f *Flow) keep(e *entry) {
 	if e.cloned {
 		return
@@ -95,6 +95,7 @@ func (f *Flow) keep(e *entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e.rec, e.cloned = rec, true
+	f.lanes.keepBehind(e)
 }
 
 // born is the time from which a record's age counts. Only a live record is
@@ -106,27 +107,29 @@ func (e *entry) born() time.Time {
 	return e.rec.Created
 }
 
-// nextDue takes e's next task that a worker can go on with.
+// nextDue takes e's next task that a worker can go on with. The one that has a
+// permit comes first: its route's limit must not wait for another's handler.
 func (f *Flow) nextDue(e *entry) *task {
-	var unused []*task
 	f.mu.Lock()
-	stopped := e.ord >= f.limit.Load()
+	var next *task
 	for _, t := range e.tasks {
-		switch {
-		case t.state != due:
-		case !stopped:
-			t.state = running
-			f.mu.Unlock()
-			return t
-		case t.permitted:
-			t.permitted = false
-			unused = append(unused, t)
+		if t.state == due && (next == nil || t.permitted) {
+			next = t
 		}
 	}
+	if next == nil || e.ord < f.limit.Load() {
+		if next != nil {
+			next.state = running
+		}
+		f.mu.Unlock()
+		return next
+	}
+	unused := next.permitted
+	next.permitted = false
 	f.mu.Unlock()
-	for _, t := range unused {
-		t.gate.unused(t.permit)
-		t.gate.pump()
+	if unused {
+		next.gate.unused(next.permit)
+		next.gate.pump()
 	}
 	return nil
 }
