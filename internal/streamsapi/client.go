@@ -29,7 +29,8 @@ func New(cfg aws.Config) *Client {
 }
 
 // Tuned returns cfg with connections kept for many shards, unless it has an
-// HTTP client of its own, and without the SDK's retries.
+// HTTP client of its own, with requests sent whole, and without the SDK's
+// retries.
 func Tuned(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
@@ -42,5 +43,6 @@ func Tuned(cfg aws.Config) aws.Config {
 			t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, idleConns)
 		})
 	}
+	cfg.HTTPClient = WholeRequests(cfg.HTTPClient)
 	return cfg
 }
