@@ -3,6 +3,7 @@ package item
 import (
 	"bytes"
 	"hash/maphash"
+	"maps"
 	"math/bits"
 	"slices"
 )
@@ -71,7 +72,7 @@ func (it Item) EqualBut(o Item, skip func(name []byte) bool) bool {
 	}
 	// In maps of one writer the attributes mostly stand in the same order, and
 	// most are the same bytes; those need neither names nor values.
-	c, d := it.cursor(), o.cursor()
+	c, d, others := it.cursor(), o.cursor(), finder{in: o}
 	left, right := 0, 0 // attributes compared by name; each left has a right
 	for n := 1; ; n++ {
 		if n < len(it.idx) { // where the attribute ends is known without reading it
@@ -99,7 +100,7 @@ func (it Item) EqualBut(o Item, skip func(name []byte) bool) bool {
 		}
 		if ok && bytes.Equal(c.name, d.name) {
 			w = d.value
-		} else if w, ok = o.get(text(c.name)); !ok {
+		} else if w, ok = others.get(text(c.name)); !ok {
 			return false
 		}
 		if !c.value.Equal(w) {
@@ -110,6 +111,25 @@ func (it Item) EqualBut(o Item, skip func(name []byte) bool) bool {
 		right++
 	}
 	return left == right
+}
+
+// finder finds attributes of one map by name. Large maps would be searched from
+// their start each time; who asks often gets them indexed.
+type finder struct {
+	in    Item
+	asked int
+	all   map[string]Value
+}
+
+func (f *finder) get(name string) (Value, bool) {
+	if f.asked++; f.asked <= fewNames {
+		return f.in.get(name)
+	}
+	if f.all == nil {
+		f.all = maps.Collect(f.in.All())
+	}
+	v, ok := f.all[name]
+	return v, ok
 }
 
 // Equal compares two values as Item.Equal does.

@@ -83,3 +83,23 @@ func TestEqualButOfAbsent(t *testing.T) {
 		t.Error("absent, empty and ignored items are told apart wrongly")
 	}
 }
+
+// Two large maps whose names stand in unlike places: comparing them must not
+// cost the square of their size, which took minutes here.
+func TestEqualOfLargeMaps(t *testing.T) {
+	var parts []string
+	for i := range 100_000 {
+		parts = append(parts, fmt.Sprintf(`"%05d":{"NULL":true}`, i))
+	}
+	text := func(parts []string) string { return `{"m":{"M":{` + strings.Join(parts, ",") + `}}}` }
+	a := parse(t, text(parts))
+	slices.Reverse(parts)
+	b := parse(t, text(parts))
+	if !a.Equal(b) || a.Hash() != b.Hash() {
+		t.Error("the order of names counts")
+	}
+	parts[50_000] = `"x":{"NULL":true}`
+	if c := parse(t, text(parts)); a.Equal(c) || c.Equal(a) {
+		t.Error("an attribute of another name is equal")
+	}
+}
