@@ -216,14 +216,7 @@ func looksLike(b []byte, i int) string {
 
 // looksLikeObject names an object without records by its members.
 func looksLikeObject(names []string) string {
-	has := func(name string) bool {
-		for _, n := range names {
-			if n == name {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(name string) bool { return slices.Contains(names, name) }
 	switch {
 	case len(names) == 0:
 		return "an empty object"

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/sluicehq/sluice/internal/benchdata"
@@ -45,16 +47,32 @@ func TestWaysAgree(t *testing.T) {
 		if n, err := s.Route(t.Context(), w); err != nil || n != ours {
 			t.Errorf("%s: %d records routed from a stream (%v), wanted %d", k.name, n, err, ours)
 		}
-		docs := 0
-		for _, project := range []func([]byte, func([]byte)) (int, error){UsualProject, w.Project} {
-			if n, err := project(event, func(doc []byte) { docs++ }); err != nil || n != ours {
-				t.Errorf("%s: %d records projected (%v), wanted %d", k.name, n, err, ours)
+		usualDocs, ourDocs := documents(t, UsualProject, event), documents(t, w.Project, event)
+		if len(usualDocs) != ours || len(ourDocs) != ours {
+			t.Errorf("%s: %d and %d records projected, wanted %d", k.name, len(ourDocs), len(usualDocs), ours)
+		}
+		for i, doc := range ourDocs {
+			if !reflect.DeepEqual(doc, usualDocs[i]) {
+				t.Fatalf("%s: document %d is\n%v\nthe usual way\n%v", k.name, i, doc, usualDocs[i])
 			}
 		}
-		if docs != 2*ours {
-			t.Errorf("%s: %d documents", k.name, docs)
-		}
 	}
+}
+
+// documents returns what project makes of the event, read again.
+func documents(t *testing.T, project func([]byte, func([]byte)) (int, error), event []byte) (docs []any) {
+	t.Helper()
+	n, err := project(event, func(doc []byte) {
+		var x any
+		if err := json.Unmarshal(doc, &x); err != nil {
+			t.Fatalf("%s: %v", doc, err)
+		}
+		docs = append(docs, x)
+	})
+	if err != nil || n != len(docs) {
+		t.Fatalf("%d documents of %d records: %v", len(docs), n, err)
+	}
+	return docs
 }
 
 func BenchmarkLambda(b *testing.B) {

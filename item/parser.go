@@ -1,6 +1,7 @@
 package item
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -317,7 +318,7 @@ func (p *Parser) value(i, depth int) int {
 		}
 		tag := b[i+1 : end-1]
 		if kind = kindOf(tag); kind == Invalid || escaped {
-			return p.fail(i, "unknown type tag "+strconv.Quote(string(tag)))
+			return p.fail(i, fmt.Sprintf("unknown type tag %.16q", tag)) // it may be data
 		}
 		if i, msg = jsonscan.Colon(b, end); msg != "" {
 			return p.fail(i, msg)

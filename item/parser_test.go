@@ -104,6 +104,7 @@ var refused = []struct {
 	{`{"a":{"s":"x"}}`, "a", 6, `unknown type tag "s"`},
 	{`{"a":{"":"x"}}`, "a", 6, `unknown type tag ""`},
 	{`{"a":{"\u0053":"x"}}`, "a", 6, "unknown type tag"},
+	{`{"a":{"` + strings.Repeat("x", 1000) + `":"x"}}`, "a", 6, `unknown type tag "` + strings.Repeat("x", 16) + `"`},
 	{`{"a":{"STRING":"x"}}`, "a", 6, `unknown type tag "STRING"`},
 	{`{"a":{"S":1}}`, "a", 10, "S must hold a string"},
 	{`{"a":{"S":null}}`, "a", 10, "S must hold a string"},

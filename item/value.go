@@ -99,7 +99,8 @@ func (v Value) Is(text string) bool { return v.kind == S && textIs(v.raw, text) 
 // Bool returns the value of a BOOL; false else.
 func (v Value) Bool() bool { return v.kind == BOOL && v.raw[0] == 't' }
 
-// Int64 returns an N as an integer; false when v is none, not whole or out of range.
+// Int64 returns an N as an integer; false when v is none, out of range, or not
+// written as one (1.0, 1E2), which DynamoDB itself never does.
 func (v Value) Int64() (int64, bool) {
 	if v.kind != N {
 		return 0, false

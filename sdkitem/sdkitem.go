@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -130,6 +131,9 @@ func appendMap(dst []byte, m map[string]types.AttributeValue) (_ []byte, err err
 }
 
 func appendValue(dst []byte, av types.AttributeValue) ([]byte, error) {
+	if rv := reflect.ValueOf(av); rv.Kind() == reflect.Pointer && rv.IsNil() {
+		return nil, fmt.Errorf("nil %T", av)
+	}
 	var err error
 	switch v := av.(type) {
 	case *types.AttributeValueMemberS:

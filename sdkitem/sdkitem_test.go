@@ -82,10 +82,12 @@ func TestFromMapRefuses(t *testing.T) {
 		deep = &types.AttributeValueMemberL{Value: []types.AttributeValue{deep}}
 	}
 	for want, av := range map[string]types.AttributeValue{
-		"unsupported attribute value <nil>": nil,
-		"invalid number":                    &types.AttributeValueMemberN{Value: "x"},
-		`element 1: text is not`:            &types.AttributeValueMemberSS{Value: []string{"a", "\xff"}},
-		"nested deeper":                     deep,
+		"unsupported attribute value <nil>":                     nil,
+		"invalid number":                                        &types.AttributeValueMemberN{Value: "x"},
+		`element 1: text is not`:                                &types.AttributeValueMemberSS{Value: []string{"a", "\xff"}},
+		"nested deeper":                                         deep,
+		"nil *types.AttributeValueMemberS":                      (*types.AttributeValueMemberS)(nil),
+		"nil *types.AttributeValueMemberL":                      &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"in": (*types.AttributeValueMemberL)(nil)}},
 		"unsupported attribute value *types.UnknownUnionMember": &types.UnknownUnionMember{Tag: "X"},
 	} {
 		_, err := sdkitem.FromMap(map[string]types.AttributeValue{"attr": av})
