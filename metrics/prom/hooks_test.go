@@ -117,7 +117,7 @@ sluice_dropped_records_total{table="a"} 4
 # HELP sluice_gaps_total Ranges of records that were trimmed before they were read: they are lost.
 # TYPE sluice_gaps_total counter
 sluice_gaps_total{table="b"} 1
-# HELP sluice_polled_bytes_total Bytes of the answers that held them.
+# HELP sluice_polled_bytes_total Bytes of the answers of GetRecords.
 # TYPE sluice_polled_bytes_total counter
 sluice_polled_bytes_total{table="a"} 300
 sluice_polled_bytes_total{table="b"} 0

@@ -32,7 +32,7 @@ func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 	m := &pollerMetrics{
 		polls:       counter("sluice_polls_total", "GetRecords calls: with records, empty, or failed.", "table", "outcome"),
 		records:     counter("sluice_polled_records_total", "Records read from streams.", "table"),
-		bytes:       counter("sluice_polled_bytes_total", "Bytes of the answers that held them.", "table"),
+		bytes:       counter("sluice_polled_bytes_total", "Bytes of the answers of GetRecords.", "table"),
 		shardEnds:   counter("sluice_shard_ends_total", "Shards whose reading ended, by why.", "table", "end"),
 		dropped:     counter("sluice_dropped_records_total", "Records passed over because they were created before a start at LATEST.", "table"),
 		gaps:        counter("sluice_gaps_total", "Ranges of records that were trimmed before they were read: they are lost.", "table"),
