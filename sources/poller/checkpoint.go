@@ -38,8 +38,9 @@ func newCheckpointer(o Options, done func(int, time.Duration, error)) *checkpoin
 		held: make(map[*holding]struct{}), kick: make(chan struct{}, 1)}
 }
 
-// run stores positions until ctx ends.
-func (c *checkpointer) run(ctx context.Context) {
+// run stores positions until ctx ends. A call under way is not cut off by that,
+// but by the end of writes.
+func (c *checkpointer) run(ctx, writes context.Context) {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	for {
@@ -49,7 +50,7 @@ func (c *checkpointer) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		c.round(ctx)
+		c.round(writes)
 	}
 }
 
@@ -128,7 +129,7 @@ func (c *checkpointer) round(ctx context.Context) {
 		return
 	}
 	start := time.Now()
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+	call, cancel := context.WithTimeout(ctx, c.timeout)
 	errs := c.store.Checkpoint(call, cs)
 	cancel()
 	var first error

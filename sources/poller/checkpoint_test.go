@@ -77,6 +77,72 @@ func TestGrace(t *testing.T) {
 	})
 }
 
+// F050: what a handler has done when it is cancelled near the end of Grace
+// counts.
+func TestGraceCountsWhatCancelledHandlersDid(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "x", "y")
+		o := testOptions(store, "orders")
+		o.Grace = 10 * time.Second
+		r := start(t, s, func(ctx context.Context, rec *sluice.Record) error {
+			<-ctx.Done()
+			time.Sleep(100 * time.Millisecond) // the answer of a sink
+			return nil
+		}, o)
+		pass(time.Second)
+		began := time.Now()
+		r.mustEnd()
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("Run took %v of a Grace of 10 s", d)
+		}
+		want(t, "position", stored(t, store, "orders"), "a@2")
+	})
+}
+
+// hanging is a store whose Checkpoint ends only with its context.
+type hanging struct{ state.Store }
+
+func (hanging) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
+	<-ctx.Done()
+	errs := make([]error, len(cs))
+	for i := range errs {
+		errs[i] = ctx.Err()
+	}
+	return errs
+}
+
+// A store that does not answer does not make Run exceed Grace.
+func TestGraceOfAStoreThatHangs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "x")
+		var got sink
+		o := testOptions(hanging{state.NewMemory()}, "orders")
+		o.Grace = 4 * time.Second
+		p, err := New(s.config(), matcher(got.handle), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx) }()
+		pass(2 * time.Second)
+		began := time.Now()
+		stop()
+		if err := <-done; err == nil {
+			t.Error("Run: no error although the position is not stored")
+		}
+		if d := time.Since(began); d > o.Grace {
+			t.Errorf("Run took %v of a Grace of %v", d, o.Grace)
+		}
+	})
+}
+
 // F019, F047: a closed shard whose last page is not settled when Grace is over
 // is not finished.
 func TestGraceOfAClosedShard(t *testing.T) {

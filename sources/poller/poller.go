@@ -72,19 +72,23 @@ func (p *Poller) Run(ctx context.Context) error {
 	p.health.begin(streams)
 	defer p.health.begin(nil)
 
-	flows, endFlows := after(ctx, p.o.Grace-p.reserve())
-	defer endFlows()
-	writes, endWrites := after(ctx, p.o.Grace)
-	defer endWrites()
+	var t terms
+	var ends [3]context.CancelFunc
+	t.flows, ends[0] = after(ctx, p.o.Grace-p.reserve())
+	t.handlers, ends[1] = after(ctx, p.o.Grace-p.reserve()/2)
+	t.writes, ends[2] = after(ctx, p.o.Grace)
+	for _, end := range ends {
+		defer end()
+	}
 	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { p.checkpoints.run(beats) })
+	background.Go(func() { p.checkpoints.run(beats, t.writes) })
 	background.Go(func() { p.heartbeat(beats) })
 
 	errs := make([]error, len(streams))
 	var reading sync.WaitGroup
 	for i, s := range streams {
-		reading.Go(func() { errs[i] = s.run(ctx, flows, writes) })
+		reading.Go(func() { errs[i] = s.run(ctx, t) })
 	}
 	reading.Wait()
 	endBeats()
@@ -92,7 +96,15 @@ func (p *Poller) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reserve is the part of Grace that is kept for the last writes.
+// terms are contexts that end at different times after Run's has.
+type terms struct {
+	flows    context.Context // nothing is handled any more, and handlers are cancelled
+	handlers context.Context // those that do not obey are given up
+	writes   context.Context // the store is not called any more
+}
+
+// reserve is the part of Grace that is kept for cancelled handlers to return,
+// and for the last writes.
 func (p *Poller) reserve() time.Duration { return min(p.o.Grace/4, 3*time.Second) }
 
 // after returns a context that ends d after ctx did.

@@ -58,7 +58,7 @@ type found struct {
 
 // run starts shards as they become ready until ctx ends, and returns when all
 // their workers have.
-func (s *stream) run(ctx, flows, writes context.Context) error {
+func (s *stream) run(ctx context.Context, t terms) error {
 	ends, finds := make(chan outcome), make(chan found)
 	s.listAt, s.soon = time.Now().Add(s.p.o.DiscoverEvery), soon
 	s.review()
@@ -70,7 +70,7 @@ func (s *stream) run(ctx, flows, writes context.Context) error {
 			return errors.Join(s.errs...)
 		}
 		if ctx.Err() == nil {
-			timer.Reset(time.Until(s.begin(ctx, flows, writes, ends)))
+			timer.Reset(time.Until(s.begin(ctx, t, ends)))
 		}
 		select {
 		case <-stopped:
@@ -94,7 +94,7 @@ func (s *stream) run(ctx, flows, writes context.Context) error {
 }
 
 // begin starts every shard whose turn it is and returns when to look again.
-func (s *stream) begin(ctx, flows, writes context.Context, ends chan<- outcome) (next time.Time) {
+func (s *stream) begin(ctx context.Context, t terms, ends chan<- outcome) (next time.Time) {
 	ready, next := s.forest.ready(time.Now())
 	for _, n := range ready {
 		n.phase = running
@@ -105,7 +105,7 @@ func (s *stream) begin(ctx, flows, writes context.Context, ends chan<- outcome) 
 		}
 		n.latest = ""
 		go func() {
-			end, err := w.run(ctx, flows, writes)
+			end, err := w.run(ctx, t)
 			ends <- outcome{w.shard.ID, end, err}
 		}()
 	}

@@ -35,9 +35,8 @@ type worker struct {
 }
 
 // run owns the shard until it ends, ctx ends, or the lease is lost. Once ctx
-// ends nothing more is read; what was taken is settled until flows ends, and
-// stored until writes ends.
-func (w *worker) run(ctx, flows, writes context.Context) (end End, err error) {
+// ends nothing more is read; what was taken is settled and stored as t says.
+func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			end, err = EndFailed, fmt.Errorf("panic: %v\n%s", v, debug.Stack())
@@ -47,18 +46,22 @@ func (w *worker) run(ctx, flows, writes context.Context) (end End, err error) {
 	if err != nil {
 		return notBegun, err
 	}
-	defer w.release(writes)
+	defer w.release(t.writes)
 	if stored.Position.Finished {
 		return EndFinished, nil
 	}
 	if w.gone {
-		return w.retire(writes, stored)
+		return w.retire(t.writes, stored)
 	}
-	owned, lose := context.WithCancelCause(flows)
+	owned, lose := context.WithCancelCause(t.flows)
 	defer lose(nil)
 	after := sluice.Sequence(stored.Position.Sequence)
 	w.pos = startAt(after, time.Now())
 	w.flow = flow.Open(owned, w.p.matcher, w.p.o.Flow)
+	defer func() { // of a panic: else Close has returned before
+		lose(nil)
+		_, _ = w.flow.Close(t.handlers)
+	}()
 	w.gauge = newGauge(w.shard, w.flow, w.pos)
 	w.holding = &holding{
 		lease: w.lease, stored: stored.Position, position: w.position,
@@ -73,7 +76,7 @@ func (w *worker) run(ctx, flows, writes context.Context) (end End, err error) {
 	w.p.started(w.shard, after)
 	end, err = w.read(ctx, owned, after)
 	w.gauge.poll(false)
-	return w.close(ctx, owned, writes, end, err)
+	return w.close(owned, t, end, err)
 }
 
 // retire stores that a shard which is no more is at its end, so that its
@@ -241,9 +244,11 @@ func (w *worker) position() state.Position {
 	return state.Position{Sequence: string(w.pos.settle(w.flow.Settled())), Finished: finished}
 }
 
-// close waits until what was taken is settled and stores how far that is.
-func (w *worker) close(ctx, owned, writes context.Context, end End, cause error) (End, error) {
-	_, err := w.flow.Close(owned)
+// close waits until what was taken is settled and stores how far that is. Also
+// when the lease is lost it waits for handlers to return: two calls for one
+// item must not overlap when the shard is begun again.
+func (w *worker) close(owned context.Context, t terms, end End, cause error) (End, error) {
+	_, err := w.flow.Close(t.handlers)
 	lost := errors.Is(context.Cause(owned), state.ErrLeaseLost)
 	switch {
 	case lost:
@@ -253,34 +258,16 @@ func (w *worker) close(ctx, owned, writes context.Context, end End, cause error)
 	case end == EndFinished:
 		end = EndStopped
 	}
-	w.idle(ctx)
 	if lost {
 		return end, cause
 	}
-	switch err := w.p.checkpoints.flush(writes, w.holding); {
+	switch err := w.p.checkpoints.flush(t.writes, w.holding); {
 	case errors.Is(err, state.ErrLeaseLost):
 		return EndLost, err
 	case err != nil:
 		return EndFailed, errors.Join(cause, fmt.Errorf("store the position of table %s shard %s: %w", w.shard.Table, w.shard.ID, err))
 	}
 	return end, cause
-}
-
-// idle waits for handlers that the end of the flow left running: two calls for
-// one item must not overlap when the shard is begun again. When Run ends there
-// is little time for that.
-func (w *worker) idle(ctx context.Context) {
-	select {
-	case <-w.flow.Idle():
-		return
-	case <-ctx.Done():
-	}
-	t := time.NewTimer(w.p.reserve() / 2)
-	defer t.Stop()
-	select {
-	case <-w.flow.Idle():
-	case <-t.C:
-	}
 }
 
 // release gives the shard up, so that nobody has to wait for it.
