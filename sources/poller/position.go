@@ -25,8 +25,7 @@ type run struct {
 	first  uint64 // ordinal
 	width  int
 	digits []byte
-	times  []uint32        // of creation, in Unix seconds
-	passed sluice.Sequence // records passed over behind the run's last; empty when none were
+	times  []uint32 // of creation, in Unix seconds
 }
 
 func (r *run) len() int { return len(r.times) }
@@ -47,7 +46,7 @@ func (p *positions) add(recs []sluice.Record) {
 			seq = "" // not a position: what was settled before it is
 		}
 		r := p.tail()
-		if r == nil || r.width != len(seq) || r.passed != "" {
+		if r == nil || r.width != len(seq) {
 			p.runs = append(p.runs, run{first: p.last, width: len(seq),
 				digits: make([]byte, 0, len(seq)*(len(recs)-i)), times: make([]uint32, 0, len(recs)-i)})
 			r = p.tail()
@@ -62,21 +61,6 @@ func (p *positions) tail() *run {
 		return nil
 	}
 	return &p.runs[len(p.runs)-1]
-}
-
-// pass notes a record that was not submitted and needs no handling: the
-// position moves over it when all before it is settled.
-func (p *positions) pass(seq sluice.Sequence) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !seq.Valid() {
-		return
-	}
-	if r := p.tail(); r != nil {
-		r.passed = seq
-	} else {
-		p.settled = seq
-	}
 }
 
 // saw notes that everything written before t has been added.
@@ -104,9 +88,6 @@ func (p *positions) settle(n uint64) sluice.Sequence {
 			r.first += uint64(k)
 			r.digits, r.times = r.digits[k*r.width:], r.times[k:]
 			break
-		}
-		if r.passed != "" {
-			p.settled = r.passed
 		}
 		p.runs = p.runs[1:]
 	}

@@ -277,25 +277,40 @@ func TestLatestOvertaken(t *testing.T) {
 	})
 }
 
-// Of records passed over at LATEST the position moves on, so that no restart
-// reads them again.
-func TestDroppedRecordsMoveThePosition(t *testing.T) {
+// Records that were dropped do not move the position, so that a position says
+// that a record was kept: a restart then keeps what is behind it, also what is
+// older than the start, as the first reading did.
+func TestARestartDropsNothingBehindAKeptRecord(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
 		b := &stubShard{id: "b"}
 		s.table("orders", b)
-		s.put(b, "k", "k")
-		pass(time.Hour + time.Second)
+		minute := time.Now().Truncate(time.Minute).Add(time.Hour)
+		at := minute.Add(30 * time.Second)
+		add := func(created time.Time) {
+			s.with(func() {
+				b.records = append(b.records, stubRecord{stubBase + string(rune('1'+len(b.records))), "k", created})
+			})
+		}
 		if _, err := store.Start(t.Context(), state.Stream{Application: "sluice", ARN: stubARN("orders")},
-			state.Start{Position: Latest, At: time.Now()}); err != nil {
+			state.Start{Position: Latest, At: at}); err != nil {
 			t.Fatal(err)
 		}
-		var got sink
-		r := start(t, s, got.handle, latestOptions(store))
-		pass(2 * time.Second)
-		want(t, "handled", got.all(), "")
-		want(t, "position", stored(t, store, "orders"), "b@2")
-		r.mustEnd()
+		read := func(wantHandled, wantStored string) {
+			t.Helper()
+			var got sink
+			r := start(t, s, got.handle, latestOptions(store))
+			pass(2 * time.Second)
+			r.mustEnd()
+			want(t, "handled", got.all(), wantHandled)
+			want(t, "position", stored(t, store, "orders"), wantStored)
+		}
+		add(at.Add(-20 * time.Second))
+		read("", "b@")
+		add(minute) // possibly after the start
+		read("b/2", "b@2")
+		add(at.Add(-10 * time.Second))
+		read("b/3", "b@3")
 	})
 }
 

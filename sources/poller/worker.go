@@ -116,7 +116,9 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 	defer stop()
 	defer context.AfterFunc(owned, stop)()
 	w.skipTo = after
-	w.dropBefore = w.stream.start.At
+	if after == "" { // else a record was kept, and all behind it are
+		w.dropBefore = w.stream.start.At
+	}
 	pages, ended := w.fetch(reading, after)
 	for pg := range pages {
 		if err := w.take(reading, pg); err != nil {
@@ -208,7 +210,6 @@ func (w *worker) take(ctx context.Context, pg page) error {
 			skipped++ // read again from the horizon after a trim
 		} else if !w.dropBefore.IsZero() && !rec.Created.IsZero() && !createdBefore(rec).After(w.dropBefore) {
 			dropped++
-			w.pos.pass(rec.Sequence)
 		} else {
 			break
 		}
@@ -219,7 +220,7 @@ func (w *worker) take(ctx context.Context, pg page) error {
 	}
 	if len(recs) > 0 {
 		// From the first record that is kept, all are: of one item a later
-		// change is never left out.
+		// change is never left out. So only kept ones move the position.
 		w.dropBefore = time.Time{}
 		for i := len(recs) - 1; i >= 0; i-- {
 			if recs[i].Sequence.Valid() {
