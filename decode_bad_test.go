@@ -44,6 +44,7 @@ func TestDecodeBadRecord(t *testing.T) {
 		{strings.Replace(head, `"INSERT"`, "\"\xff\"", 1) + `"x":1` + tail, "invalid UTF-8", "", 0, true},
 		{strings.Replace(head, `"INSERT"`, `"INSERT","userIdentity":"x"`, 1) + `"x":1` + tail, "an object is expected", "", 0, true},
 		{strings.Replace(head, `"INSERT"`, `"INSERT","userIdentity":{"type":[1]}`, 1) + `"x":1` + tail, "userIdentity.type is not a string", "", 0, true},
+		{strings.Replace(head, `"INSERT"`, `"INSERT","userIdentity":{"type":"x","Type":"Service"}`, 1) + `"x":1` + tail, "duplicate member userIdentity.Type", "", 0, true},
 		{strings.Replace(head, `"INSERT"`, `"INSERT","eventName":"REMOVE"`, 1) + `"x":1` + tail, "duplicate member eventName", "", 0, true},
 		{strings.Replace(head, "INSERT", "UPSERT", 1) + `"x":1` + tail, `unknown eventName "UPSERT"`, "", 0, true},
 		{strings.Replace(head, "INSERT", "SNAPSHOT", 1) + `"x":1` + tail, `unknown eventName "SNAPSHOT"`, "", 0, true},

@@ -172,23 +172,29 @@ func (d *decoder) identity(rec *Record, i int) int {
 		return d.skip(i)
 	}
 	var u UserIdentity
+	var seen [2]bool
 	more, i := d.open(i)
 	for more {
 		name, v := d.name(i)
 		if v < 0 {
 			return v
 		}
-		var t []byte
+		into, nth := &u.Type, 0
 		switch string(name) {
 		case "type", "Type":
-			t, i = d.text(v, "userIdentity.type")
-			u.Type = string(t)
 		case "principalId", "PrincipalId":
-			t, i = d.text(v, "userIdentity.principalId")
-			u.PrincipalID = string(t)
+			into, nth = &u.PrincipalID, 1
 		default:
-			i = d.skip(v)
+			more, i = d.more(d.skip(v))
+			continue
 		}
+		if seen[nth] {
+			return d.fail(i, "duplicate member userIdentity."+string(name))
+		}
+		seen[nth] = true
+		var t []byte
+		t, i = d.text(v, "userIdentity."+string(name))
+		*into = string(t)
 		more, i = d.more(i)
 	}
 	if i >= 0 {

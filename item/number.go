@@ -1,6 +1,7 @@
 package item
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/sluicehq/sluice/internal/jsonscan"
@@ -151,8 +152,12 @@ func appendCanonical(dst, t []byte) []byte {
 }
 
 // appendNumber appends a checked number in JSON's grammar, which knows no plus
-// sign, no leading zeros and no bare point.
+// sign, no leading zeros and no bare point. A zero loses its exponent, whose
+// size nothing limits and which readers stumble over.
 func appendNumber(dst, t []byte) []byte {
+	if n, _ := parseNumber(t); n.digits == 0 && bytes.ContainsAny(t, "eE") {
+		return append(dst, '0')
+	}
 	if end, msg := jsonscan.Number(t, 0); msg == "" && end == len(t) {
 		return append(dst, t...)
 	}

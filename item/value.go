@@ -89,10 +89,6 @@ func (v Value) Text() []byte {
 	return textBytes(v.raw)
 }
 
-// AppendStr appends what Str returns to dst: it is Str for callers that have a
-// buffer and want no copy of their own.
-func (v Value) AppendStr(dst []byte) []byte { return append(dst, v.Text()...) }
-
 // Is reports whether v is the S text.
 func (v Value) Is(text string) bool { return v.kind == S && textIs(v.raw, text) }
 

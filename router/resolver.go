@@ -135,13 +135,13 @@ func (r *Resolver) appendType(dst []byte, rec *sluice.Record) ([]byte, error) {
 		if v.Kind() != item.S {
 			return dst, fmt.Errorf("attribute %q is of type %v, want S", r.name, v.Kind())
 		}
-		return v.AppendStr(dst), nil
+		return append(dst, v.Text()...), nil
 	case byKeyPattern:
 		v, ok := rec.Keys.Lookup(r.name)
 		if !ok || v.Kind() != item.S {
 			return dst, nil
 		}
-		dst = v.AppendStr(dst)
+		dst = append(dst, v.Text()...)
 		from, to := r.key.find(dst)
 		return append(dst[:0], dst[from:to]...), nil
 	case byTableName:
