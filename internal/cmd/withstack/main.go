@@ -74,10 +74,10 @@ func run(args []string) (int, error) {
 	return 0, nil
 }
 
-// exports sets what Sluice's programs and the AWS CLI need.
+// exports sets what Sluice's programs and the AWS CLI need; version 1 of it does
+// not know AWS_REGION.
 func exports(s *localstack.Stack) string {
-	return fmt.Sprintf(`export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
-export SLUICE_ENDPOINT_DYNAMODB=%[1]s SLUICE_ENDPOINT_SQS=%[2]s
-export AWS_ENDPOINT_URL_DYNAMODB=%[1]s AWS_ENDPOINT_URL_DYNAMODB_STREAMS=%[1]s AWS_ENDPOINT_URL_SQS=%[2]s
+	return fmt.Sprintf(`export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
+export SLUICE_ENDPOINT_DYNAMODB=%s SLUICE_ENDPOINT_SQS=%s
 `, s.DynamoDB, s.SQS)
 }

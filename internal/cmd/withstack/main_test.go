@@ -43,9 +43,9 @@ func TestRun(t *testing.T) {
 // What is printed for a terminal is what a shell there takes.
 func TestExports(t *testing.T) {
 	script := exports(&localstack.Stack{DynamoDB: "http://127.0.0.1:8000", SQS: "http://127.0.0.1:9324"}) +
-		`echo "$SLUICE_ENDPOINT_DYNAMODB $AWS_ENDPOINT_URL_DYNAMODB_STREAMS $SLUICE_ENDPOINT_SQS $AWS_ENDPOINT_URL_SQS $AWS_REGION $AWS_ACCESS_KEY_ID"`
+		`echo "$SLUICE_ENDPOINT_DYNAMODB $SLUICE_ENDPOINT_SQS $AWS_REGION $AWS_DEFAULT_REGION $AWS_ACCESS_KEY_ID"`
 	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
-	const want = "http://127.0.0.1:8000 http://127.0.0.1:8000 http://127.0.0.1:9324 http://127.0.0.1:9324 us-east-1 local\n"
+	const want = "http://127.0.0.1:8000 http://127.0.0.1:9324 us-east-1 us-east-1 local\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v, %s, want %s", err, out, want)
 	}
