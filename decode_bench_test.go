@@ -29,3 +29,23 @@ func BenchmarkDecodeEvent(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkImage(b *testing.B) {
+	image := sluice.DecodeRecord(benchdata.Modify(1)).New
+	b.Run("json", func(b *testing.B) {
+		doc := image.AppendJSON(nil)
+		b.SetBytes(int64(len(doc)))
+		b.ReportAllocs()
+		for b.Loop() {
+			doc = image.AppendJSON(doc[:0])
+		}
+	})
+	b.Run("lookup", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, ok := image.Lookup("entityType"); !ok {
+				b.Fatal("no entityType")
+			}
+		}
+	})
+}

@@ -377,6 +377,14 @@ func TestAppendJSONZeros(t *testing.T) {
 	}
 }
 
+func TestAppendJSONAllocatesNothing(t *testing.T) {
+	it := parse(t, `{"s":{"S":"text"},"n":{"N":"1"},"m":{"M":{"ss":{"SS":["a","b"]},"l":{"L":[{"BOOL":true},{"NULL":true}]}}}}`)
+	buf := it.AppendJSON(nil)
+	if n := testing.AllocsPerRun(100, func() { buf = it.AppendJSON(buf[:0]) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestAppendJSONMeansTheSame(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 4))

@@ -27,11 +27,14 @@ func (v Value) AppendJSON(dst []byte, opts ...JSONOption) []byte {
 	if v.kind == Invalid || v.raw == nil {
 		return append(dst, "null"...)
 	}
-	var o jsonOptions
-	for _, opt := range opts {
-		opt(&o)
+	w := jsonWriter{b: v.raw, dst: slices.Grow(dst, len(v.raw))}
+	if len(opts) > 0 { // options go to the heap
+		var o jsonOptions
+		for _, opt := range opts {
+			opt(&o)
+		}
+		w.sorted = o.sorted
 	}
-	w := jsonWriter{b: v.raw, dst: slices.Grow(dst, len(v.raw)), sorted: o.sorted}
 	w.payload(v.kind, 0)
 	return w.dst
 }
