@@ -142,7 +142,7 @@ func (d *decoder) past(v int) int {
 // failure returns why the present record cannot be decoded, with the offset in
 // it where it is in the bytes.
 func (d *decoder) failure() error {
-	if _, ok := d.err.(*item.SyntaxError); ok || d.err == d.noted {
+	if _, ok := d.err.(*item.SyntaxError); ok || errors.Is(d.err, d.noted) {
 		return d.err
 	}
 	return fmt.Errorf("offset %d: %w", d.off-d.start, d.err)

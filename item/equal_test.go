@@ -103,3 +103,21 @@ func TestEqualOfLargeMaps(t *testing.T) {
 		t.Error("an attribute of another name is equal")
 	}
 }
+
+// Maps that hold the same texts in other places are no like maps.
+func TestHashTellsStructure(t *testing.T) {
+	seen := map[uint64]string{}
+	for _, in := range []string{
+		`{}`, `{"a":{"S":"b"}}`, `{"ab":{"S":""}}`, `{"":{"S":"ab"}}`, `{"b":{"S":"a"}}`, `{"a":{"B":"b+++"}}`, `{"a":{"S":"b+++"}}`,
+		`{"a":{"S":"1"},"b":{"S":"2"}}`, `{"a":{"S":"2"},"b":{"S":"1"}}`, `{"a":{"N":"1"},"b":{"N":"2"}}`, `{"a":{"N":"12"}}`, `{"a":{"N":"120"}}`,
+		`{"a":{"M":{}}}`, `{"a":{"L":[]}}`, `{"a":{"SS":[]}}`, `{"a":{"NS":[]}}`, `{"a":{"NULL":true}}`, `{"a":{"BOOL":true}}`, `{"a":{"BOOL":false}}`,
+		`{"a":{"M":{"a":{"S":"b"}}}}`, `{"a":{"L":[{"S":"a"},{"S":"b"}]}}`, `{"a":{"L":[{"S":"b"},{"S":"a"}]}}`, `{"a":{"L":[{"L":[{"S":"a"}]},{"S":"b"}]}}`,
+		`{"a":{"L":[{"L":[{"S":"a"},{"S":"b"}]}]}}`, `{"a":{"SS":["a","b"]}}`, `{"a":{"SS":["ab"]}}`, `{"a":{"SS":["a"]}}`, `{"a":{"SS":["a","a"]}}`, `{"a":{"SS":["ab",""]}}`,
+	} {
+		h := parse(t, in).Hash()
+		if other, ok := seen[h]; ok {
+			t.Errorf("%s and %s have one hash", in, other)
+		}
+		seen[h] = in
+	}
+}
