@@ -85,10 +85,10 @@ func TestEqualButOfAbsent(t *testing.T) {
 }
 
 // Two large maps whose names stand in unlike places: comparing them must not
-// cost the square of their size, which took minutes here.
+// cost the square of their size.
 func TestEqualOfLargeMaps(t *testing.T) {
 	var parts []string
-	for i := range 100_000 {
+	for i := range 40_000 {
 		parts = append(parts, fmt.Sprintf(`"%05d":{"NULL":true}`, i))
 	}
 	text := func(parts []string) string { return `{"m":{"M":{` + strings.Join(parts, ",") + `}}}` }
@@ -98,7 +98,7 @@ func TestEqualOfLargeMaps(t *testing.T) {
 	if !a.Equal(b) || a.Hash() != b.Hash() {
 		t.Error("the order of names counts")
 	}
-	parts[50_000] = `"x":{"NULL":true}`
+	parts[20_000] = `"x":{"NULL":true}`
 	if c := parse(t, text(parts)); a.Equal(c) || c.Equal(a) {
 		t.Error("an attribute of another name is equal")
 	}
