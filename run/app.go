@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/pflag"
@@ -76,24 +74,6 @@ func Main(a App) {
 		ctx = OnSignals(ctx)
 	}
 	os.Exit(Run(ctx, a, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
-}
-
-// OnSignals returns a context that the first SIGTERM or SIGINT cancels; the
-// second one ends the process at once. It is called once, by main.
-func OnSignals(ctx context.Context) context.Context {
-	ctx, stop := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go func() { // as long as the process
-		<-signals
-		stop()
-		code := exitFailed
-		if s, ok := (<-signals).(syscall.Signal); ok {
-			code = 128 + int(s)
-		}
-		os.Exit(code)
-	}()
-	return ctx
 }
 
 // Help says what the flags of a daemon alone do not.
