@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command ratios compares the usual ways of handling stream records with this
 // module's, and prints one line each:
 //
