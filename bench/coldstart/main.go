@@ -13,7 +13,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -66,17 +65,22 @@ func run(ctx context.Context, rounds int, latency time.Duration) error {
 	defer queue.Close()
 	b := bench{dir: dir, queue: queue, event: benchdata.Event(benchdata.Modify, records)}
 
+	order := slices.Clone(functions)
 	next, answer, slow := samples{}, samples{}, samples{}
-	for round := range rounds {
-		for i := range functions {
-			name := functions[(round+i)%len(functions)] // none always comes after the same other
-			if err := errors.Join(
-				b.measure(ctx, next, name, false, 0),
-				b.measure(ctx, answer, name, true, 0),
-				b.measure(ctx, slow, name, true, latency),
-			); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+	for _, figure := range []struct {
+		of      samples
+		answer  bool
+		latency time.Duration
+	}{{next, false, 0}, {answer, true, 0}, {slow, true, latency}} {
+		for range rounds {
+			for _, name := range order {
+				if err := b.measure(ctx, figure.of, name, figure.answer, figure.latency); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
 			}
+			// None always comes after the same other, whose idle or busy time
+			// would show in its own.
+			slices.Reverse(order)
 		}
 	}
 	for _, name := range functions {

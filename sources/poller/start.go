@@ -278,8 +278,11 @@ func (s *stream) prepare(ctx context.Context) error {
 	}
 	s.listed(l.status)
 	s.p.discovered(Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: l.pages, Shards: len(l.shards), New: fresh, Took: time.Since(began)})
-	s.p.o.Logger.Info("stream found", "table", s.table, "stream", s.id.ARN, "shards", len(l.shards), "stored", len(stored),
-		"start", s.start.Position, "since", s.start.At)
+	attrs := []any{"table", s.table, "stream", s.id.ARN, "shards", len(l.shards), "stored", len(stored), "start", s.start.Position}
+	if !s.start.At.IsZero() {
+		attrs = append(attrs, "since", s.start.At)
+	}
+	s.p.o.Logger.Info("stream found", attrs...)
 	return nil
 }
 
