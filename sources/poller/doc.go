@@ -11,9 +11,9 @@
 // has settled, never further.
 //
 // So a record is handled at least once, and of one item in the order of its
-// changes, whatever ends the process. What was handled and not yet stored, at
-// most the work of Options.CheckpointEvery, is handled again after a crash; an
-// orderly stop repeats nothing.
+// changes, whatever ends the process. What lies behind the stored position is
+// handled again: after a crash the work of Options.CheckpointEvery, and after an
+// orderly stop too what was settled past a record that still waits for a retry.
 //
 // Run works with three contexts that end one after another: ctx ends the
 // reading, a second one ends the flows and their handlers a little before
