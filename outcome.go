@@ -15,6 +15,21 @@ type SkipError struct{ Reason string }
 
 func (e *SkipError) Error() string { return "skipped: " + e.Reason }
 
+// IsSkip reports whether err is a [Skip], or wraps one and says nothing else
+// about the record: joined with another error, or inside a Permanent, RetryAfter
+// or Remaining, a Skip settles nothing.
+func IsSkip(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		switch err.(type) { // the outermost outcome is what counts
+		case *SkipError:
+			return true
+		case *PermanentError, *RetryError, *Remaining:
+			return false
+		}
+	}
+	return false
+}
+
 // RetryAfter asks for another call not before d has passed. err says why.
 func RetryAfter(d time.Duration, err error) error { return &RetryError{After: d, Err: err} }
 
@@ -49,8 +64,9 @@ func IsPermanent(err error) bool {
 }
 
 // Remaining says that a part of the work is done and durable, and that only
-// Rest is to be called for the record from now on. Err says what failed; After
-// is the least delay, 0 for the route's own backoff.
+// Rest is to be called for the record from now on; a nil Rest is the same
+// handler again. Err says what failed; After is the least delay, 0 for the
+// route's own backoff.
 type Remaining struct {
 	Rest  Handler
 	After time.Duration

@@ -2,6 +2,7 @@ package sluice_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/sluicehq/sluice"
@@ -17,17 +18,23 @@ func TestOutcomes(t *testing.T) {
 		text      string
 		permanent bool
 		is        bool // down is found in it
+		skip      bool
 	}{
-		{sluice.Skip("not active"), "skipped: not active", false, false},
-		{sluice.RetryAfter(2e9, down), "retry after 2s: down", false, true},
-		{sluice.Permanent(down), "down", true, true},
-		{sluice.RetryAfter(2e9, sluice.Permanent(down)), "retry after 2s: down", true, true},
-		{&sluice.Remaining{Err: down}, "down", false, true},
-		{&sluice.Remaining{Err: sluice.Permanent(down)}, "down", true, true},
-		{&sluice.Remaining{}, "work remains", false, false},
+		{sluice.Skip("not active"), "skipped: not active", false, false, true},
+		{sluice.RetryAfter(2e9, down), "retry after 2s: down", false, true, false},
+		{sluice.Permanent(down), "down", true, true, false},
+		{sluice.RetryAfter(2e9, sluice.Permanent(down)), "retry after 2s: down", true, true, false},
+		{&sluice.Remaining{Err: down}, "down", false, true, false},
+		{&sluice.Remaining{Err: sluice.Permanent(down)}, "down", true, true, false},
+		{&sluice.Remaining{}, "work remains", false, false, false},
+		{fmt.Errorf("search 1: %w", sluice.Skip("old")), "search 1: skipped: old", false, false, true},
+		{errors.Join(sluice.Skip("old"), down), "skipped: old\ndown", false, true, false},
+		{sluice.Permanent(sluice.Skip("old")), "skipped: old", true, false, false},
+		{sluice.RetryAfter(2e9, sluice.Skip("old")), "retry after 2s: skipped: old", false, false, false},
+		{&sluice.Remaining{Err: sluice.Skip("old")}, "skipped: old", false, false, false},
 	} {
-		if tt.err.Error() != tt.text || sluice.IsPermanent(tt.err) != tt.permanent || errors.Is(tt.err, down) != tt.is {
-			t.Errorf("%#v: %q, permanent %v, is %v", tt.err, tt.err, sluice.IsPermanent(tt.err), errors.Is(tt.err, down))
+		if tt.err.Error() != tt.text || sluice.IsPermanent(tt.err) != tt.permanent || errors.Is(tt.err, down) != tt.is || sluice.IsSkip(tt.err) != tt.skip {
+			t.Errorf("%#v: %q, permanent %v, is %v, skip %v", tt.err, tt.err, sluice.IsPermanent(tt.err), errors.Is(tt.err, down), sluice.IsSkip(tt.err))
 		}
 	}
 }

@@ -35,8 +35,8 @@ type Report struct {
 
 // RedriveAll redrives every entry of a route, or of all when route is empty,
 // in the order of their ids: changes of one item in their order, and none
-// after one that failed or that, parked for all routes, is left out. The error joins those of the entries; cancelling ctx
-// ends it between two entries.
+// after one that failed or that, parked for all routes, is left out. The error
+// joins those of the entries; cancelling ctx ends it between two entries.
 func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (Report, error) {
 	b.redrive.Lock()
 	defer b.redrive.Unlock()
@@ -93,8 +93,7 @@ func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry) error
 	var again []Entry
 	for _, rt := range routes {
 		err := call(ctx, rt, rec)
-		var skip *sluice.SkipError
-		if err == nil || errors.As(err, &skip) {
+		if err == nil || sluice.IsSkip(err) {
 			continue
 		}
 		if cut := ctx.Err(); cut != nil {

@@ -39,6 +39,9 @@ func TestRedrive(t *testing.T) {
 	}{
 		{"success", func() error { return nil }, ""},
 		{"skip", func() error { return sluice.Skip("not active") }, ""},
+		{"skip with a cause", func() error { return fmt.Errorf("search 1: %w", sluice.Skip("not active")) }, ""},
+		{"skip beside a failure", func() error { return errors.Join(sluice.Skip("not active"), down) }, "still down"},
+		{"skip to be tried again", func() error { return sluice.RetryAfter(time.Second, sluice.Skip("not yet")) }, "not yet"},
 		{"failure", func() error { return down }, "still down"},
 		{"permanent", func() error { return sluice.Permanent(down) }, "still down"},
 		{"panic", func() error { panic("ouch") }, "panic: ouch"},

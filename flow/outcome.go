@@ -64,11 +64,10 @@ type verdict struct {
 	rest      sluice.Handler // replaces the handler
 }
 
-// judge reads err. A Skip counts only when nothing else was said with it: one
-// of several joined errors, or inside a Remaining, it settles nothing.
+// judge reads err.
 func judge(err error) verdict {
 	v := verdict{err: err}
-	if isSkip(err) {
+	if sluice.IsSkip(err) {
 		v.skip = true
 		return v
 	}
@@ -83,18 +82,6 @@ func judge(err error) verdict {
 	}
 	v.permanent = sluice.IsPermanent(err)
 	return v
-}
-
-func isSkip(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		switch err.(type) {
-		case *sluice.SkipError:
-			return true
-		case *sluice.PermanentError, *sluice.RetryError, *sluice.Remaining:
-			return false
-		}
-	}
-	return false
 }
 
 func unknownRoute(r *sluice.Route) error {

@@ -70,7 +70,6 @@ func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) erro
 	for _, s := range todo {
 		err := call(ctx, s.h, rec)
 		var (
-			skip  *sluice.SkipError
 			part  *sluice.Remaining
 			retry *sluice.RetryError
 		)
@@ -81,15 +80,19 @@ func round(ctx context.Context, rec *sluice.Record, todo []step, o outcome) erro
 		case sluice.IsPermanent(err):
 			o.failed = errors.Join(o.failed, fmt.Errorf("route %q: %w", s.route, err))
 			continue
-		case errors.As(err, &skip):
+		case sluice.IsSkip(err):
 			if o.skipped == nil {
 				o.skipped = err
 			}
 			continue
-		case errors.As(err, &part):
-			s.h = part.Rest
+		}
+		if errors.As(err, &part) {
 			after = max(after, part.After)
-		case errors.As(err, &retry):
+			if part.Rest != nil {
+				s.h = part.Rest
+			}
+		}
+		if errors.As(err, &retry) {
 			after = max(after, retry.After)
 		}
 		rest = append(rest, s)
