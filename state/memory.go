@@ -59,6 +59,23 @@ func (m *Memory) Start(ctx context.Context, s Stream, want Start) (Start, error)
 	return *st.start, nil
 }
 
+// Streams implements [Store].
+func (m *Memory) Streams(ctx context.Context, app string) ([]Stream, error) {
+	if err := errors.Join(ctx.Err(), ValidateApplication(app)); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Stream
+	for s, kept := range m.streams {
+		if s.Application == app && (kept.start != nil || len(kept.shards) > 0) {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b Stream) int { return strings.Compare(a.ARN, b.ARN) })
+	return all, nil
+}
+
 // Shards implements [Store]; they are ordered by id.
 func (m *Memory) Shards(ctx context.Context, s Stream) ([]Shard, error) {
 	if err := errors.Join(ctx.Err(), s.Validate()); err != nil {

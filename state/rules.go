@@ -105,11 +105,16 @@ func (s Start) Validate() error {
 
 // Validate says which part of the stream's name is missing.
 func (s Stream) Validate() error {
-	switch {
-	case s.Application == "":
+	if s.ARN == "" {
+		return errors.Join(ValidateApplication(s.Application), errors.New("the stream's ARN is empty"))
+	}
+	return ValidateApplication(s.Application)
+}
+
+// ValidateApplication says whether an application's name is missing.
+func ValidateApplication(app string) error {
+	if app == "" {
 		return errors.New("the application's name is empty: every application needs one, so that two can share a store")
-	case s.ARN == "":
-		return errors.New("the stream's ARN is empty")
 	}
 	return nil
 }

@@ -70,6 +70,10 @@ type Store interface {
 	// stores want and returns it; when want is the zero Start, ErrNoStart.
 	Start(ctx context.Context, s Stream, want Start) (Start, error)
 
+	// Streams lists the streams of the application app of which a start or a
+	// shard is stored, ordered by ARN.
+	Streams(ctx context.Context, app string) ([]Stream, error)
+
 	// Shards lists what is stored of the stream's shards.
 	Shards(ctx context.Context, s Stream) ([]Shard, error)
 

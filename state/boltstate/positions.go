@@ -141,6 +141,28 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 	return state.Start{Position: have.Position, At: have.At}, nil
 }
 
+// Streams implements state.Store.
+func (s *Store) Streams(ctx context.Context, app string) ([]state.Stream, error) {
+	if err := errors.Join(ctx.Err(), state.ValidateApplication(app)); err != nil {
+		return nil, err
+	}
+	var all []state.Stream
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		b := find(tx, []byte(app), streamsBucket)
+		if b == nil {
+			return nil
+		}
+		return b.ForEachBucket(func(arn []byte) error {
+			all = append(all, state.Stream{Application: app, ARN: string(arn)})
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, s.explain("list the streams of "+app, err)
+	}
+	return all, nil
+}
+
 // Shards implements state.Store; they are ordered by id.
 func (s *Store) Shards(ctx context.Context, st state.Stream) ([]state.Shard, error) {
 	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
@@ -171,6 +193,9 @@ func (s *Store) Finish(ctx context.Context, st state.Stream, shardIDs ...string)
 	}
 	if slices.Contains(shardIDs, "") {
 		return errors.New("a shard id is empty")
+	}
+	if len(shardIDs) == 0 {
+		return nil
 	}
 	err := s.db.Update(func(tx *bbolt.Tx) error {
 		b, err := grow(tx, streamPath(st, shardsBucket)...)

@@ -374,6 +374,43 @@ func testApart(t *testing.T, s state.Store) {
 	checkpointErr(t, s, at(crossed, "99"), state.ErrLeaseLost)
 }
 
+func testStreams(t *testing.T, s state.Store) {
+	of := func(app, arn string) state.Stream { return state.Stream{Application: app, ARN: arn} }
+	listed := func(app string, want ...state.Stream) {
+		t.Helper()
+		if got, err := s.Streams(t.Context(), app); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("Streams(%s) = %v, %v; want %v", app, got, err, want)
+		}
+	}
+	// Asking about a stream, in vain, stores nothing.
+	if _, err := s.Start(t.Context(), of("app", "z"), state.Start{}); !errors.Is(err, state.ErrNoStart) {
+		t.Fatal(err)
+	}
+	if _, err := s.Shards(t.Context(), of("app", "z")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(t.Context(), of("app", "z")); err != nil {
+		t.Fatal(err)
+	}
+	listed("app")
+	if _, err := s.Start(t.Context(), of("app", "b"), horizon); err != nil {
+		t.Fatal(err)
+	}
+	listed("app", of("app", "b"))
+	claim(t, s, of("app", "c"), shard1, "", "me")
+	if err := s.Finish(t.Context(), of("app", "a"), shard1); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, s, of("app2", "b"), shard1, "", "me")
+	claim(t, s, of("ap", "p/b"), shard1, "", "me")
+	listed("app", of("app", "a"), of("app", "b"), of("app", "c"))
+	listed("app2", of("app2", "b"))
+	listed("other")
+	if got, err := s.Streams(t.Context(), ""); err == nil {
+		t.Errorf("Streams of no application = %v, want an error", got)
+	}
+}
+
 func testConcurrent(t *testing.T, s state.Store) {
 	var wg sync.WaitGroup
 	for w := range 8 {
@@ -431,6 +468,9 @@ func testCancelled(t *testing.T, s state.Store) {
 	}
 	if _, err := s.Start(ctx, streamA, horizon); !errors.Is(err, context.Canceled) {
 		t.Errorf("Start: %v", err)
+	}
+	if _, err := s.Streams(ctx, streamA.Application); !errors.Is(err, context.Canceled) {
+		t.Errorf("Streams: %v", err)
 	}
 	expect(t, s, streamA, sh)
 }

@@ -22,6 +22,9 @@ func testRestart(t *testing.T, open func() state.Store) {
 	if got, err := s.Start(t.Context(), streamA, state.Start{}); err != nil || !sameStart(got, latest()) {
 		t.Fatalf("Start after a restart = %v, %v; want %v", got, err, latest())
 	}
+	if got, err := s.Streams(t.Context(), streamA.Application); err != nil || len(got) != 1 || got[0] != streamA {
+		t.Fatalf("Streams after a restart = %v, %v; want %v", got, err, streamA)
+	}
 	expect(t, s, streamA, state.Shard{ID: shard1, Position: state.Position{Finished: true}})
 	expect(t, s, streamA, before)
 	// The lease is good until somebody claims it.

@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"checkpoint of what is no sequence number", testCheckpointInvalid},
 		{"end of a shard (F046)", testFinished},
 		{"finish", testFinish},
+		{"streams", testStreams},
 		{"release", testRelease},
 		{"applications and streams are apart (F014, F044)", testApart},
 		{"concurrent use", testConcurrent},
