@@ -37,15 +37,19 @@ func (b *Box) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) er
 // put stores e, and then holds its item. A crash in between is no harm: what
 // is held is read from the entries.
 func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
-	data, err := e.Append(nil)
-	if err != nil {
-		return err
-	}
-	if err := b.letters.PutLetter(ctx, b.app, e.ID, data); err != nil {
+	if err := b.store(ctx, &e); err != nil {
 		return err
 	}
 	b.held.add(e.ID, e.Route, rec)
 	return nil
+}
+
+func (b *Box) store(ctx context.Context, e *Entry) error {
+	data, err := e.Append(nil)
+	if err != nil {
+		return err
+	}
+	return b.letters.PutLetter(ctx, b.app, e.ID, data)
 }
 
 // List returns up to limit entries whose id is greater than after, in the
@@ -105,7 +109,7 @@ func (b *Box) Load(ctx context.Context) error {
 				return fmt.Errorf("which items are held cannot be told: %w", err)
 			}
 			for _, e := range entries {
-				add(e.ID, e.Route, e.Record())
+				add(e.ID, e.Route, e.Record()) // a gap has no item
 			}
 			if last == "" {
 				return nil
@@ -116,7 +120,7 @@ func (b *Box) Load(ctx context.Context) error {
 }
 
 // Holds reports whether an earlier change of rec's item is parked for route,
-// or for all routes. It answers from memory.
+// or for all routes. A gap holds no item. It answers from memory.
 func (b *Box) Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error) {
 	if err := b.Load(ctx); err != nil {
 		return false, err

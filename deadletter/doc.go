@@ -1,6 +1,8 @@
 // Package deadletter keeps the records that failed for good, whole, until
 // somebody deals with them. A stream forgets a record after a day; a dead
-// letter keeps it with its position, the route that failed, and why.
+// letter keeps it with its position, the route that failed, and why. Records
+// that were lost before they were read leave a dead letter, too: a gap, which
+// says where they were.
 //
 // A [Box] keeps entries in a state store, which is the default of a daemon, or
 // in a [File]. It parks for a flow, lists, and redrives: it runs an entry's
@@ -9,7 +11,7 @@
 //
 // An entry's id comes from the record and its route, so that the same failure,
 // parked twice by a restart, is one entry. Ids of one stream sort in the order
-// of the changes.
+// of the changes; those of gaps come after all records.
 //
 // # Redriving
 //

@@ -13,13 +13,18 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Version is that of the entries this package writes. It reads these and older
-// ones.
-const Version = 1
+// Version is the newest that this package writes and reads; it reads older
+// ones, too. Records are written as version 1, gaps as version 2.
+const Version = 2
 
-// Entry is one record that failed for good, on one route.
+// Entry is one record that failed for good, on one route; or, when Gap is set,
+// a range of records that were lost.
 type Entry struct {
 	ID string
+
+	// Gap is set in place of a record: Raw, EventID, EventName and Route are
+	// empty then, and Sequence is its After.
+	Gap *sluice.Gap
 
 	Raw       []byte // the record as it came, whole; see [Entry.Record]
 	EventID   string
@@ -96,7 +101,8 @@ func fault(at time.Time, err error) Fault {
 }
 
 // Record decodes the parked record, at its position and with the Origin
-// Redriven. Its Err says whether it can be decoded. It aliases Raw.
+// Redriven. Its Err says whether it can be decoded; a gap's cannot. It aliases
+// Raw.
 func (e *Entry) Record() *sluice.Record {
 	rec := sluice.DecodeRecord(e.Raw)
 	rec.Origin = sluice.Redriven
@@ -109,6 +115,7 @@ func (e *Entry) Record() *sluice.Record {
 // a change that an older program would misread raises the version.
 type stored struct {
 	Version   int         `json:"version"`
+	Kind      string      `json:"kind,omitempty"` // of version 2: "gap"
 	ID        string      `json:"id"`
 	Route     string      `json:"route,omitempty"`
 	Table     string      `json:"table,omitempty"`
@@ -125,6 +132,8 @@ type stored struct {
 	// One of the two: base64 holds what is no JSON text.
 	Record json.RawMessage `json:"record,omitempty"`
 	Base64 []byte          `json:"recordBase64,omitempty"`
+
+	Gap *storedGap `json:"gap,omitempty"` // in place of a record
 }
 
 type position struct {
@@ -141,15 +150,18 @@ type storedFault struct {
 // Append appends the entry to dst as one line of JSON, without a line end.
 func (e *Entry) Append(dst []byte) ([]byte, error) {
 	s := stored{
-		Version: Version, ID: e.ID, Route: e.Route, Table: e.Table,
+		Version: 1, ID: e.ID, Route: e.Route, Table: e.Table,
 		Position: position{e.StreamARN, e.ShardID, string(e.Sequence)},
 		EventID:  e.EventID, EventName: string(e.EventName), Origin: e.Origin.String(),
 		Attempts: e.Attempts, Redrives: e.Redrives, ParkedAt: e.ParkedAt.UTC(),
 		First: storedFault{e.First.At.UTC(), e.First.Error}, Last: storedFault{e.Last.At.UTC(), e.Last.Error},
 	}
-	if json.Valid(e.Raw) && utf8.Valid(e.Raw) {
+	switch {
+	case e.Gap != nil:
+		s.Version, s.Kind, s.Gap = 2, kindGap, storeGap(e.Gap)
+	case json.Valid(e.Raw) && utf8.Valid(e.Raw):
 		s.Record = e.Raw
-	} else {
+	default:
 		s.Base64 = e.Raw
 	}
 	buf := bytes.NewBuffer(dst)
@@ -188,7 +200,12 @@ func Parse(data []byte) (Entry, error) {
 		Attempts: s.Attempts, Redrives: s.Redrives, ParkedAt: s.ParkedAt,
 		First: Fault{s.First.At, s.First.Text}, Last: Fault{s.Last.At, s.Last.Text},
 	}
-	if s.Record == nil {
+	switch {
+	case s.Kind == kindGap && s.Gap != nil:
+		e.Gap = s.Gap.gap(&e)
+	case s.Kind != "" || s.Gap != nil:
+		return Entry{}, fmt.Errorf("dead letter %s: kind %q is unknown, or what it holds is missing", s.ID, s.Kind)
+	case s.Record == nil:
 		e.Raw = s.Base64
 	}
 	for _, o := range []sluice.Origin{sluice.Live, sluice.Replayed, sluice.Redriven, sluice.Backfilled} {

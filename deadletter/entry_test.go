@@ -142,8 +142,8 @@ func TestParseRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	var newer *VersionError
-	_, err = Parse(bytes.Replace(good, []byte(`"version":1`), []byte(`"version":2`), 1))
-	if !errors.As(err, &newer) || newer.Version != 2 || newer.ID != e.ID || !strings.Contains(err.Error(), "run the newer program") {
+	_, err = Parse(bytes.Replace(good, []byte(`"version":1`), []byte(`"version":3`), 1))
+	if !errors.As(err, &newer) || newer.Version != 3 || newer.ID != e.ID || !strings.Contains(err.Error(), "run the newer program") {
 		t.Errorf("newer version: %v", err)
 	}
 	for _, bad := range []string{``, `[]`, `{}`, `{"version":1}`, `{"version":0,"id":"x"}`, string(bytes.Replace(good, []byte(`"live"`), []byte(`"dead"`), 1))} {

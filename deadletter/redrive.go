@@ -15,7 +15,8 @@ import (
 // takes when it names none, and deletes the entry once they have succeeded. An
 // entry that fails again stays, with the new error; where it named no route
 // it becomes one entry for each route that failed. Routes that do not allow
-// redriven records refuse before anything is run.
+// redriven records refuse before anything is run; a gap, which has no record,
+// is refused too ([ErrRefused]).
 func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string) error {
 	b.redrive.Lock()
 	defer b.redrive.Unlock()
@@ -31,6 +32,7 @@ type Report struct {
 	Done    int // succeeded; deleted
 	Failed  int // failed or were refused; kept
 	Waiting int // not tried, because an earlier change of their item is still parked; kept
+	Gaps    int // not tried, because they have no record; kept
 }
 
 // RedriveAll redrives every entry of a route, or of all when route is empty,
@@ -51,6 +53,12 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (R
 			errs = append(errs, err)
 		}
 		for _, e := range entries {
+			if e.Gap != nil {
+				if route == "" {
+					r.Gaps++
+				}
+				continue
+			}
 			rec := e.Record()
 			it := itemOf(rec)
 			if route != "" && e.Route != route {
@@ -84,6 +92,9 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (R
 }
 
 func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry) error {
+	if e.Gap != nil {
+		return fmt.Errorf("dead letter %s: %w: it is a gap, and has no record to run: %v; compare what was made of the table with the table itself, then delete the dead letter", e.ID, ErrRefused, e.Gap)
+	}
 	rec := e.Record()
 	routes, err := routesOf(m, rec, e.Route)
 	if err != nil {
@@ -130,8 +141,8 @@ func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry) error
 // storeTimeout is for storing what came of a redrive.
 const storeTimeout = 10 * time.Second
 
-// ErrRefused says that a route does not take redriven records, or that it does
-// not take this record any more.
+// ErrRefused says that a route does not take redriven records, that it does
+// not take this record any more, or that there is no record.
 var ErrRefused = errors.New("redrive refused")
 
 // routesOf returns the routes that rec is to run, all of which allow it.
