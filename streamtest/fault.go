@@ -1,0 +1,137 @@
+package streamtest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Fault is what goes wrong with some calls, by a script. Of several faults
+// that match a call the first one registered takes it; the others do not count
+// it.
+type Fault struct {
+	// Op, Table and Shard say which calls: those of an operation such as
+	// "GetRecords", of a table, of a shard. Empty is any.
+	Op, Table, Shard string
+	// After is how many of these calls pass first, and Times how many are taken
+	// then; 0 is all until the fault is removed.
+	After, Times int
+
+	// Error is the type of the error that is answered, such as
+	// "InternalServerError", and Status its HTTP status: by default 500 for
+	// InternalServerError, 503 for ServiceUnavailable, and 400. A Status without
+	// an Error is answered as a proxy does it, with a body that is not JSON.
+	Error  string
+	Status int
+
+	// Delay is how long the answer takes. It is that of the moment when the
+	// call came.
+	Delay time.Duration
+	// Hang never answers: the call ends with its context or the test.
+	Hang bool
+	// Cut breaks the connection in the middle of the answer's body.
+	Cut bool
+
+	// Empty answers GetRecords without records, and with an iterator at the
+	// same place, as it may happen before data.
+	Empty bool
+	// Records is how many records at most GetRecords answers with.
+	Records int
+	// Loop has DescribeStream name the first shard of its page as the last one
+	// evaluated, so that paging does not end.
+	Loop bool
+}
+
+// scripted is a fault and how many calls it has seen.
+type scripted struct {
+	Fault
+	seen int
+}
+
+// effect is what a fault, or chaos, makes of one call.
+type effect struct {
+	err   *apiError
+	delay time.Duration
+	hang  bool
+	cut   bool
+
+	empty   bool
+	records int // at most; 0: as many as there are
+
+	loop    bool
+	listing listing
+}
+
+// Fail registers a fault. The returned function removes it.
+func (s *Service) Fail(f Fault) (remove func()) {
+	s.helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.After < 0 || f.Times < 0 || f.Records < 0 || f.Delay < 0 {
+		s.fatalf("Fail: a negative After, Times, Records or Delay: %+v", f)
+	}
+	sc := &scripted{Fault: f}
+	s.faults = append(s.faults, sc)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.faults = slices.DeleteFunc(s.faults, func(x *scripted) bool { return x == sc })
+	}
+}
+
+// decide says what goes wrong with a call.
+func (s *Service) decide(c *call) {
+	for _, f := range s.faults {
+		if f.takes(c) {
+			c.do = f.effect()
+			return
+		}
+	}
+	c.do = s.chaos.effect(c.op, s.subject(c))
+}
+
+// takes reports whether it is this call's turn, and counts it.
+func (f *scripted) takes(c *call) bool {
+	if f.Op != "" && f.Op != c.op || f.Table != "" && f.Table != c.note.Table || f.Shard != "" && f.Shard != c.note.Shard ||
+		f.Times > 0 && f.seen >= f.After+f.Times {
+		return false
+	}
+	f.seen++
+	return f.seen > f.After
+}
+
+func (f *Fault) effect() effect {
+	e := effect{delay: f.Delay, hang: f.Hang, cut: f.Cut, empty: f.Empty, records: f.Records, loop: f.Loop}
+	if f.Error != "" || f.Status != 0 {
+		e.err = failure(f.Error, f.Status)
+	}
+	return e
+}
+
+func failure(code string, status int) *apiError {
+	if status == 0 {
+		switch code {
+		case "InternalServerError":
+			status = http.StatusInternalServerError
+		case "ServiceUnavailable":
+			status = http.StatusServiceUnavailable
+		}
+	}
+	return &apiError{code: code, message: "streamtest: a fault", status: status}
+}
+
+// subject names what a call is about, the same in every run.
+func (s *Service) subject(c *call) string {
+	name := c.note.Table
+	for _, st := range s.streams {
+		if st.arn != c.note.StreamARN {
+			continue
+		}
+		name = fmt.Sprintf("%s %d", name, st.generation)
+		if sh := st.byID[c.note.Shard]; sh != nil {
+			name = fmt.Sprintf("%s %d", name, sh.nth)
+		}
+	}
+	return name
+}

@@ -1,0 +1,193 @@
+package streamtest
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+)
+
+// Region and account of every table of a [Service].
+const (
+	Region  = "us-east-1"
+	Account = "123456789012"
+)
+
+// Service is an in-process fake of the DynamoDB Streams API: ListStreams,
+// DescribeStream, GetShardIterator and GetRecords, and DynamoDB's
+// DescribeTable. Its tables are written to by the methods of [Table].
+//
+// Its clock is the time of the process, virtual in a bubble of
+// testing/synctest, and what [Service.Advance] adds to it. A Service that is
+// used in a bubble must be made in it.
+//
+// All methods are safe for concurrent use. What DynamoDB would refuse, such as
+// an item without its key, fails the test.
+type Service struct {
+	t testing.TB
+
+	mu          sync.Mutex
+	offset      time.Duration // of the clock
+	limits      Limits
+	tables      map[string]*Table
+	streams     []*stream      // by creation, those of deleted tables too
+	generations map[string]int // of streams, by table
+	calls       calls
+	faults      []*scripted
+	chaos       dice
+
+	ended   bool
+	pending map[chan struct{}]bool // closed at the end, each by one call that waits
+	server  *http.Server
+	url     string
+	serving sync.WaitGroup
+}
+
+// NewService returns a service without tables. It ends with the test.
+//
+// In an Example or a program there is no test, and t is nil: then mistakes
+// panic and [Service.Close] ends it.
+func NewService(t testing.TB) *Service {
+	s := &Service{t: t, limits: Limits{}.withDefaults(), tables: make(map[string]*Table), generations: make(map[string]int), pending: make(map[chan struct{}]bool)}
+	if t != nil {
+		t.Cleanup(s.Close)
+	}
+	return s
+}
+
+// Close ends the calls that are still waiting for an answer and refuses all
+// others. It is called by the end of the test.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.ended = true
+	for done := range s.pending {
+		close(done)
+	}
+	clear(s.pending)
+	server := s.server
+	s.server = nil
+	s.mu.Unlock()
+	if server != nil {
+		server.Close()
+	}
+	s.serving.Wait()
+}
+
+// Config returns what SDK clients and poller.New need to talk to the service
+// in memory: HTTP without a socket, which works in a bubble of
+// testing/synctest and leaves no goroutine behind.
+func (s *Service) Config() aws.Config {
+	return aws.Config{
+		Region:       Region,
+		Credentials:  credentials.NewStaticCredentialsProvider("streamtest", "streamtest", ""),
+		BaseEndpoint: aws.String("http://streamtest.invalid"),
+		HTTPClient:   &http.Client{Transport: transport{s}},
+	}
+}
+
+// URL returns the service's endpoint on a loopback port, which is served from
+// the first call on. A program in another process can use it with any
+// credentials. Sockets have no place in a bubble of testing/synctest.
+func (s *Service) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.url == "" && !s.ended {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			s.fatalf("listen: %v", err)
+		}
+		server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+		s.url, s.server = "http://"+l.Addr().String(), server
+		s.serving.Go(func() { _ = server.Serve(l) }) // until Close
+	}
+	return s.url
+}
+
+// Now returns the time by the service's clock.
+func (s *Service) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now()
+}
+
+func (s *Service) now() time.Time { return time.Now().Add(s.offset) }
+
+// Advance moves the service's clock on by d: iterators expire, records are
+// trimmed, and the Date of the answers follows. The caller's own clock stays.
+func (s *Service) Advance(d time.Duration) {
+	s.helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d < 0 {
+		s.fatalf("Advance(%v): the clock does not go back", d)
+	}
+	s.offset += d
+}
+
+// SetLimits replaces the limits of the service.
+func (s *Service) SetLimits(l Limits) {
+	s.helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := l.validate(); err != nil {
+		s.fatalf("SetLimits: %v", err)
+	}
+	s.limits = l.withDefaults()
+}
+
+// DeleteTable deletes a table and its items; that makes no records. Its stream
+// is closed and can be read for as long as the retention.
+func (s *Service) DeleteTable(name string) {
+	s.helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tables[name]
+	if t == nil {
+		s.fatalf("DeleteTable: there is no table %q", name)
+	}
+	if t.stream != nil && t.stream.enabled() {
+		t.stream.close(s.now())
+	}
+	t.items, t.deleted = nil, true
+	delete(s.tables, name)
+}
+
+// find returns a stream that is still there.
+func (s *Service) find(arn string) *stream {
+	s.forget()
+	i := slices.IndexFunc(s.streams, func(st *stream) bool { return st.arn == arn })
+	if i < 0 {
+		return nil
+	}
+	return s.streams[i]
+}
+
+// forget drops the streams that were closed longer ago than the retention.
+func (s *Service) forget() {
+	now := s.now()
+	s.streams = slices.DeleteFunc(s.streams, func(st *stream) bool {
+		return !st.enabled() && now.Sub(st.disabled) >= s.limits.Retention
+	})
+}
+
+func (s *Service) helper() {
+	if s.t != nil {
+		s.t.Helper()
+	}
+}
+
+// fatalf fails the test: something was asked for that DynamoDB does not do.
+func (s *Service) fatalf(format string, args ...any) {
+	msg := "streamtest: " + fmt.Sprintf(format, args...)
+	if s.t == nil {
+		panic(msg)
+	}
+	s.t.Helper()
+	s.t.Fatal(msg)
+}

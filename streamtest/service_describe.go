@@ -1,0 +1,175 @@
+package streamtest
+
+import (
+	"slices"
+
+	"github.com/sluicehq/sluice/item"
+)
+
+type keyElement struct{ AttributeName, KeyType string }
+
+type tableDescription struct {
+	TableName, TableStatus, TableArn string
+	CreationDateTime                 int64
+	KeySchema                        []keyElement
+	AttributeDefinitions             []struct{ AttributeName, AttributeType string }
+	ItemCount                        int
+	LatestStreamArn                  string               `json:",omitempty"`
+	LatestStreamLabel                string               `json:",omitempty"`
+	StreamSpecification              *streamSpecification `json:",omitempty"`
+}
+
+type streamSpecification struct {
+	StreamEnabled  bool
+	StreamViewType string
+}
+
+func (s *Service) describeTable(c *call) ([]byte, *apiError) {
+	t := s.tables[c.in.TableName]
+	if t == nil {
+		return nil, notFound("Table: %s not found", c.in.TableName)
+	}
+	d := tableDescription{
+		TableName: t.name, TableStatus: "ACTIVE", TableArn: t.arn(), CreationDateTime: t.created.Unix(),
+		KeySchema: t.keySchema(), ItemCount: len(t.items),
+	}
+	for i, k := range t.keys {
+		kind := t.kinds[i]
+		if kind == item.Invalid { // no item yet
+			kind = item.S
+		}
+		d.AttributeDefinitions = append(d.AttributeDefinitions, struct{ AttributeName, AttributeType string }{k, kind.String()})
+	}
+	if st := t.stream; st != nil {
+		d.LatestStreamArn, d.LatestStreamLabel = st.arn, st.label
+		if st.enabled() {
+			d.StreamSpecification = &streamSpecification{true, st.view.String()}
+		}
+	}
+	return encode(map[string]any{"Table": d}), nil
+}
+
+type streamSummary struct{ StreamArn, StreamLabel, TableName string }
+
+func (s *Service) listStreams(c *call) ([]byte, *apiError) {
+	limit, err := c.limit(100)
+	if err != nil {
+		return nil, err
+	}
+	s.forget()
+	streams := s.streams
+	if from := c.in.ExclusiveStartStreamArn; from != "" {
+		i := slices.IndexFunc(streams, func(st *stream) bool { return st.arn == from })
+		streams = streams[i+1:]
+	}
+	var out struct {
+		Streams                []streamSummary
+		LastEvaluatedStreamArn string `json:",omitempty"`
+	}
+	out.Streams = []streamSummary{}
+	for _, st := range streams {
+		if c.in.TableName != "" && st.table != c.in.TableName {
+			continue
+		}
+		if len(out.Streams) == limit {
+			out.LastEvaluatedStreamArn = out.Streams[limit-1].StreamArn
+			break
+		}
+		out.Streams = append(out.Streams, streamSummary{st.arn, st.label, st.table})
+	}
+	return encode(out), nil
+}
+
+// limit returns a call's Limit, at most and by default the most there can be.
+func (c *call) limit(most int) (int, *apiError) {
+	switch l := c.in.Limit; {
+	case l == nil:
+		return most, nil
+	case *l < 1:
+		return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1", *l)
+	case c.op == getRecords && *l > 1000:
+		return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 1000", *l)
+	default:
+		return min(*l, most), nil
+	}
+}
+
+type streamDescription struct {
+	CreationRequestDateTime int64
+	KeySchema               []keyElement
+	LastEvaluatedShardId    *string `json:",omitempty"`
+	Shards                  []shardDescription
+	StreamArn, StreamLabel  string
+	StreamStatus            string
+	StreamViewType          string
+	TableName               string
+}
+
+type shardDescription struct {
+	ShardId             string
+	ParentShardId       string `json:",omitempty"`
+	SequenceNumberRange struct {
+		StartingSequenceNumber string
+		EndingSequenceNumber   string `json:",omitempty"`
+	}
+}
+
+func (s *Service) describeStream(c *call) ([]byte, *apiError) {
+	limit, err := c.limit(s.limits.PageShards)
+	if err != nil {
+		return nil, err
+	}
+	if c.in.StreamArn == "" {
+		return nil, invalid("StreamArn is missing")
+	}
+	st := s.find(c.in.StreamArn)
+	if st == nil {
+		return nil, notFound("Stream: %s not found", c.in.StreamArn)
+	}
+	if !st.describes.take(c.now, s.limits.DescribesPerStream) {
+		return nil, &apiError{code: "ThrottlingException", message: "Rate of DescribeStream calls exceeds the limit of the stream"}
+	}
+	shards := st.list(c.now, s.limits.Retention)
+	if f := c.in.ShardFilter; f != nil {
+		if f.Type != "CHILD_SHARDS" || f.ShardId == "" {
+			return nil, invalid("ShardFilter needs the Type CHILD_SHARDS and a ShardId")
+		}
+		shards = slices.DeleteFunc(shards, func(sh *shard) bool { return sh.parent != f.ShardId })
+	}
+	if from := c.in.ExclusiveStartShardId; from != "" {
+		if st.byID[from] == nil {
+			return nil, invalid("Invalid ExclusiveStartShardId")
+		}
+		shards = slices.DeleteFunc(shards, func(sh *shard) bool { return !listedBefore(from, sh.id) })
+	}
+	d := streamDescription{
+		CreationRequestDateTime: st.created.Unix(), KeySchema: st.keySchema, Shards: []shardDescription{},
+		StreamArn: st.arn, StreamLabel: st.label, StreamStatus: "ENABLED", StreamViewType: st.view.String(), TableName: st.table,
+	}
+	if !st.enabled() {
+		d.StreamStatus = "DISABLED"
+	}
+	page := shards[:min(limit, len(shards))]
+	if len(page) < len(shards) {
+		d.LastEvaluatedShardId = &page[len(page)-1].id
+	}
+	if c.do.loop && len(page) > 0 {
+		d.LastEvaluatedShardId = &page[0].id
+	}
+	for _, sh := range page {
+		if sh.hidden > 0 {
+			sh.hidden--
+			continue
+		}
+		d.Shards = append(d.Shards, sh.describe())
+	}
+	d.Shards = c.do.listing.garble(st, d.Shards)
+	return encode(map[string]any{"StreamDescription": d}), nil
+}
+
+func (sh *shard) describe() shardDescription {
+	d := shardDescription{ShardId: sh.id, ParentShardId: sh.parent}
+	d.SequenceNumberRange.StartingSequenceNumber = string(sh.start)
+	d.SequenceNumberRange.EndingSequenceNumber = string(sh.end)
+	return d
+}

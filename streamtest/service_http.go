@@ -1,0 +1,178 @@
+package streamtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	contentType = "application/x-amz-json-1.0"
+	maxRequest  = 1 << 20
+)
+
+var errEnded = errors.New("streamtest: the service has ended with its test")
+
+// answer is what a call is answered with, and how.
+type answer struct {
+	status int
+	body   []byte
+	at     time.Time // by the service's clock
+	nth    int       // call of the service
+	fault  effect
+}
+
+func (a *answer) header() http.Header {
+	return http.Header{
+		"Content-Type":     {contentType},
+		"Content-Length":   {strconv.Itoa(len(a.body))},
+		"Date":             {a.at.UTC().Format(http.TimeFormat)},
+		"X-Amz-Crc32":      {strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10)},
+		"X-Amzn-Requestid": {fmt.Sprintf("STREAMTEST%016d", a.nth)},
+	}
+}
+
+// transport hands requests to the service in the caller's goroutine.
+type transport struct{ s *Service }
+
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		var err error
+		body, err = readRequest(req.Body, req.ContentLength)
+		req.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	ctx := req.Context()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	a := t.s.answer(req.Method, req.Header.Get("X-Amz-Target"), body)
+	if err := t.s.deliver(ctx, a); err != nil {
+		return nil, err
+	}
+	r := &reply{ctx: ctx, rest: a.body}
+	if a.fault.cut {
+		r.rest, r.cut = a.body[:len(a.body)/2], true
+	}
+	return &http.Response{
+		Status: strconv.Itoa(a.status) + " " + http.StatusText(a.status), StatusCode: a.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: a.header(), Body: r, ContentLength: int64(len(a.body)), Request: req,
+	}, nil
+}
+
+func readRequest(r io.Reader, length int64) ([]byte, error) {
+	if length < 0 || length > maxRequest {
+		return io.ReadAll(io.LimitReader(r, maxRequest))
+	}
+	body := make([]byte, length)
+	_, err := io.ReadFull(r, body)
+	return body, err
+}
+
+// reply is the body of an answer in memory. Like that of a connection it fails
+// when its request's context ends.
+type reply struct {
+	ctx  context.Context //nolint:containedctx // an http.Response's body belongs to its request
+	rest []byte
+	cut  bool
+}
+
+func (r *reply) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	if len(r.rest) == 0 {
+		if r.cut {
+			return 0, io.ErrUnexpectedEOF
+		}
+		return 0, io.EOF
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func (r *reply) Close() error { return nil }
+
+// ServeHTTP answers one call of the API.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a := s.answer(r.Method, r.Header.Get("X-Amz-Target"), body)
+	if s.deliver(r.Context(), a) != nil {
+		panic(http.ErrAbortHandler) // closes the connection without an answer
+	}
+	for k, v := range a.header() {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(a.status)
+	if !a.fault.cut {
+		_, _ = io.Copy(w, bytes.NewReader(a.body)) // the client may have gone
+		return
+	}
+	_, _ = w.Write(a.body[:len(a.body)/2])
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// deliver waits for as long as the answer takes. An error means that there is
+// none.
+func (s *Service) deliver(ctx context.Context, a *answer) error {
+	if a.fault.delay <= 0 && !a.fault.hang {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.ended {
+			return errEnded
+		}
+		return nil
+	}
+	// A channel of its own: in a bubble of testing/synctest only those that
+	// were made there let its clock go on.
+	done := make(chan struct{})
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return errEnded
+	}
+	s.pending[done] = true
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.pending, done)
+		s.mu.Unlock()
+	}()
+	var arrives <-chan time.Time
+	if !a.fault.hang {
+		timer := time.NewTimer(a.fault.delay)
+		defer timer.Stop()
+		arrives = timer.C
+	}
+	select {
+	case <-arrives:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-done:
+		return errEnded
+	}
+}
+
+// target splits an X-Amz-Target header.
+func target(header string) (api, op string) {
+	api, op, _ = strings.Cut(header, ".")
+	return api, op
+}

@@ -1,0 +1,84 @@
+package streamtest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// iterator is where in a shard a reader stands: before the record with the
+// ordinal at, counted from the shard's first one, trimmed or not.
+type iterator struct {
+	arn, shard string
+	at         int
+	issued     time.Time
+}
+
+// String returns the iterator as callers get it: opaque behind the ARN.
+func (it iterator) String() string {
+	inner := fmt.Appendf(nil, "%s|%d|%d", it.shard, it.at, it.issued.UnixNano())
+	return it.arn + "|1|" + base64.StdEncoding.EncodeToString(inner)
+}
+
+func parseIterator(s string) (iterator, error) {
+	var it iterator
+	arn, rest, ok := strings.Cut(s, "|1|")
+	inner, err := base64.StdEncoding.DecodeString(rest)
+	parts := strings.Split(string(inner), "|")
+	if !ok || err != nil || len(parts) != 3 {
+		return it, errors.New("not an iterator")
+	}
+	it.arn, it.shard = arn, parts[0]
+	if it.at, err = strconv.Atoi(parts[1]); err != nil {
+		return it, err
+	}
+	ns, err := strconv.ParseInt(parts[2], 10, 64)
+	it.issued = time.Unix(0, ns)
+	return it, err
+}
+
+func (s *Service) getShardIterator(c *call) ([]byte, *apiError) {
+	if c.in.StreamArn == "" || c.in.ShardId == "" || c.in.ShardIteratorType == "" {
+		return nil, invalid("StreamArn, ShardId and ShardIteratorType are needed")
+	}
+	sh, err := s.shard(c)
+	if err != nil {
+		return nil, err
+	}
+	it := iterator{arn: c.in.StreamArn, shard: sh.id, issued: c.now}
+	switch kind := c.in.ShardIteratorType; kind {
+	case "TRIM_HORIZON":
+		it.at = sh.trimmed
+	case "LATEST":
+		it.at = len(sh.records)
+	case "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER":
+		if c.in.SequenceNumber == nil {
+			return nil, invalid("A SequenceNumber is needed for ShardIteratorType %s", kind)
+		}
+		if it.at, err = sh.seek(sluice.Sequence(*c.in.SequenceNumber), kind == "AFTER_SEQUENCE_NUMBER"); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, invalid("1 validation error detected: Value '%s' at 'shardIteratorType' failed to satisfy constraint: "+
+			"Member must satisfy enum value set: [AT_SEQUENCE_NUMBER, AFTER_SEQUENCE_NUMBER, TRIM_HORIZON, LATEST]", kind)
+	}
+	return encode(map[string]string{"ShardIterator": it.String()}), nil
+}
+
+// shard returns the shard that a call is about.
+func (s *Service) shard(c *call) (*shard, *apiError) {
+	st := s.find(c.in.StreamArn)
+	if st == nil {
+		return nil, notFound("Stream: %s not found", c.in.StreamArn)
+	}
+	sh := st.byID[c.in.ShardId]
+	if sh == nil || sh.gone(c.now, s.limits.Retention) {
+		return nil, notFound("Shard: %s in Stream: %s not found", c.in.ShardId, c.in.StreamArn)
+	}
+	return sh, nil
+}

@@ -1,0 +1,90 @@
+package streamtest
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Limits are those of the service. A field that is zero has its default.
+type Limits struct {
+	// Retention is how long records stay in a stream. Default 24 h.
+	Retention time.Duration
+	// IteratorLife is how long a shard iterator can be used. Default 15 min.
+	IteratorLife time.Duration
+
+	// PageRecords and PageBytes bound what one GetRecords call answers with;
+	// bytes are counted as SizeBytes counts them. Default 1,000 and 1 MB.
+	PageRecords, PageBytes int
+	// PageShards bounds what one DescribeStream call answers with. Default 100.
+	PageShards int
+
+	// ReadsPerShard is how many GetRecords calls a second one shard answers
+	// before it throttles. Default 10: two readers of five calls each.
+	// math.Inf(1) never throttles.
+	ReadsPerShard float64
+	// DescribesPerStream is how many DescribeStream calls a second one stream
+	// answers before it throttles. Default 10. math.Inf(1) never throttles.
+	DescribesPerStream float64
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Retention == 0 {
+		l.Retention = 24 * time.Hour
+	}
+	if l.IteratorLife == 0 {
+		l.IteratorLife = 15 * time.Minute
+	}
+	if l.PageRecords == 0 {
+		l.PageRecords = 1000
+	}
+	if l.PageBytes == 0 {
+		l.PageBytes = 1 << 20
+	}
+	if l.PageShards == 0 {
+		l.PageShards = 100
+	}
+	if l.ReadsPerShard == 0 {
+		l.ReadsPerShard = 10
+	}
+	if l.DescribesPerStream == 0 {
+		l.DescribesPerStream = 10
+	}
+	return l
+}
+
+func (l Limits) validate() error {
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{
+		{"Retention", float64(l.Retention)}, {"IteratorLife", float64(l.IteratorLife)},
+		{"PageRecords", float64(l.PageRecords)}, {"PageBytes", float64(l.PageBytes)}, {"PageShards", float64(l.PageShards)},
+		{"ReadsPerShard", l.ReadsPerShard}, {"DescribesPerStream", l.DescribesPerStream},
+	} {
+		if f.value < 0 || math.IsNaN(f.value) {
+			return fmt.Errorf("Limits.%s is %v; want more than 0, or 0 for the default", f.name, f.value)
+		}
+	}
+	return nil
+}
+
+// bucket holds one second's worth of calls.
+type bucket struct {
+	used float64   // calls not yet paid back
+	at   time.Time // as of then
+}
+
+// take reports whether one more call is within rate calls a second.
+func (b *bucket) take(now time.Time, rate float64) bool {
+	if math.IsInf(rate, 1) {
+		return true
+	}
+	b.used = max(0, b.used-rate*now.Sub(b.at).Seconds())
+	b.at = now
+	if b.used+1 > max(rate, 1) {
+		return false
+	}
+	b.used++
+	return true
+}

@@ -1,0 +1,176 @@
+package streamtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// shard is a part of a stream: the changes of the items whose hash is in its
+// range, while it is open.
+type shard struct {
+	stream     *stream
+	nth        int // of the stream, by creation
+	id, parent string
+	created    time.Time
+	closed     time.Time // zero while it is open
+	low, high  uint64    // of the hashes of its items, both included
+	start, end sluice.Sequence
+
+	records []record // all that it ever held
+	trimmed int      // of them, the oldest
+	dropped bool     // by Trim
+	buried  bool     // trimmed away whole
+
+	hidden int // how many listings still leave it out
+	reads  bucket
+}
+
+// ShardInfo describes a shard.
+type ShardInfo struct {
+	ID      string
+	Parent  string // also when the parent was trimmed away
+	Open    bool
+	Created time.Time
+	// First and Last are the sequence numbers of its oldest record that is not
+	// trimmed and of its newest one; "" when there is none.
+	First, Last sluice.Sequence
+}
+
+func (sh *shard) info() ShardInfo {
+	i := ShardInfo{ID: sh.id, Parent: sh.parent, Open: sh.open(), Created: sh.created}
+	if kept := sh.records[sh.trimmed:]; len(kept) > 0 {
+		i.First, i.Last = kept[0].seq, kept[len(kept)-1].seq
+	}
+	return i
+}
+
+// grow adds a shard.
+func (st *stream) grow(now time.Time, parent string, low, high uint64) *shard {
+	sh := &shard{stream: st, nth: len(st.shards), parent: parent, created: now, low: low, high: high, start: st.next()}
+	suffix := uint32(hash(fmt.Appendf(nil, "%s %d %d", st.table, st.generation, sh.nth)))
+	sh.id = fmt.Sprintf("shardId-%020d-%08x", now.UnixMilli(), suffix)
+	st.shards = append(st.shards, sh)
+	st.byID[sh.id] = sh
+	i, _ := slices.BinarySearchFunc(st.listed, sh.id, func(sh *shard, id string) int {
+		if listedBefore(sh.id, id) {
+			return -1
+		}
+		return 1
+	})
+	st.listed = slices.Insert(st.listed, i, sh)
+	return sh
+}
+
+// listedBefore is the order of DescribeStream: by what stands behind the time
+// in the ids, so that children come before parents as often as not.
+func listedBefore(a, b string) bool {
+	return cmp.Or(strings.Compare(a[len(a)-8:], b[len(b)-8:]), strings.Compare(a, b)) < 0
+}
+
+func (sh *shard) open() bool { return sh.closed.IsZero() }
+
+func (sh *shard) close(now time.Time) {
+	if !sh.open() {
+		return
+	}
+	sh.closed, sh.end = now, sh.start
+	if n := len(sh.records); n > 0 {
+		sh.end = sh.records[n-1].seq
+	}
+}
+
+// Split closes a shard and gives it two children, each with half of its items,
+// as DynamoDB does with a partition that grows.
+func (t *Table) Split(shardID string) (left, right string) {
+	t.s.helper()
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	st, sh := t.openShard("Split", shardID)
+	if sh.low == sh.high {
+		t.s.fatalf("Split: table %s: shard %s cannot be split any further", t.name, shardID)
+	}
+	now := t.s.now()
+	middle := sh.low + (sh.high-sh.low)/2
+	sh.close(now)
+	return st.grow(now, sh.id, sh.low, middle).id, st.grow(now, sh.id, middle+1, sh.high).id
+}
+
+// Roll closes a shard and gives it one child, as DynamoDB does every few hours.
+func (t *Table) Roll(shardID string) (child string) {
+	t.s.helper()
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	st, sh := t.openShard("Roll", shardID)
+	now := t.s.now()
+	sh.close(now)
+	return st.grow(now, sh.id, sh.low, sh.high).id
+}
+
+func (t *Table) openShard(what, id string) (*stream, *shard) {
+	t.s.helper()
+	st := t.mustStream(what)
+	sh := st.byID[id]
+	if sh == nil || !sh.open() {
+		t.s.fatalf("%s: table %s has no open shard %q", what, t.name, id)
+	}
+	return st, sh
+}
+
+// Hide leaves a shard out of the next n DescribeStream answers that would have
+// listed it.
+func (t *Table) Hide(shardID string, n int) {
+	t.s.helper()
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.anyShard("Hide", shardID).hidden = n
+}
+
+// anyShard returns a shard of the latest stream, open or closed.
+func (t *Table) anyShard(what, id string) *shard {
+	t.s.helper()
+	if t.stream == nil {
+		t.s.fatalf("%s: table %s has no stream", what, t.name)
+	}
+	sh := t.stream.byID[id]
+	if sh == nil || sh.gone(t.s.now(), t.s.limits.Retention) {
+		t.s.fatalf("%s: table %s has no shard %q", what, t.name, id)
+	}
+	return sh
+}
+
+// list returns the shards that are not trimmed away, in the order of
+// DescribeStream. The slice is the caller's.
+func (st *stream) list(now time.Time, retention time.Duration) []*shard {
+	st.listed = slices.DeleteFunc(st.listed, func(sh *shard) bool {
+		sh.buried = sh.gone(now, retention)
+		return sh.buried
+	})
+	return slices.Clone(st.listed)
+}
+
+// seek returns the ordinal of the first record with a sequence number of at
+// least seq, or more than seq.
+func (sh *shard) seek(seq sluice.Sequence, after bool) (int, *apiError) {
+	last := sh.start
+	if n := len(sh.records); n > 0 {
+		last = sh.records[n-1].seq
+	}
+	switch {
+	case !seq.Valid():
+		return 0, invalid("Invalid SequenceNumber: %q", seq)
+	case seq.Compare(sh.start) < 0 || seq.Compare(last) > 0:
+		return 0, invalid("SequenceNumber %s is not in shard %s", seq, sh.id)
+	case sh.trimmed > 0 && seq.Compare(sh.records[sh.trimmed-1].seq) <= 0:
+		return 0, trimmedAccess(sh)
+	}
+	return sort.Search(len(sh.records), func(i int) bool {
+		c := sh.records[i].seq.Compare(seq)
+		return c > 0 || c == 0 && !after
+	}), nil
+}

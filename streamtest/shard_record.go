@@ -1,0 +1,71 @@
+package streamtest
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// record is one stream record, encoded when it is written.
+type record struct {
+	seq   sluice.Sequence
+	at    time.Time
+	event sluice.EventName
+	keys  sluice.Item
+	size  int    // as the service counts it
+	json  []byte // nil when it was trimmed
+}
+
+// encode makes the record of the change from old to image, of which one may be
+// absent.
+func (r *record) encode(st *stream, old, image sluice.Item, ttl bool) {
+	switch {
+	case !old.Exists():
+		r.event = sluice.Insert
+	case !image.Exists():
+		r.event = sluice.Remove
+	default:
+		r.event = sluice.Modify
+	}
+	if !st.view.Has(sluice.NewImage) {
+		image = sluice.Item{}
+	}
+	if !st.view.Has(sluice.OldImage) {
+		old = sluice.Item{}
+	}
+	r.size = sizeOf(r.keys) + sizeOf(image) + sizeOf(old)
+	b := make([]byte, 0, 400+len(r.keys.Raw())+len(image.Raw())+len(old.Raw()))
+	b = append(b, `{"awsRegion":"`+Region+`","dynamodb":{"ApproximateCreationDateTime":`...)
+	b = strconv.AppendInt(b, r.at.Unix(), 10)
+	for _, part := range []struct {
+		name string
+		it   sluice.Item
+	}{{"Keys", r.keys}, {"NewImage", image}, {"OldImage", old}} {
+		if part.it.Exists() {
+			b = append(append(append(b, `,"`...), part.name...), `":`...)
+			b = append(b, part.it.Raw()...)
+		}
+	}
+	b = append(append(b, `,"SequenceNumber":"`...), r.seq...)
+	b = strconv.AppendInt(append(b, `","SizeBytes":`...), int64(r.size), 10)
+	b = append(append(b, `,"StreamViewType":"`...), st.view.String()...)
+	b = appendHex(append(b, `"},"eventID":"`...), hash([]byte(st.arn)), hash([]byte(r.seq)))
+	b = append(append(b, `","eventName":"`...), r.event...)
+	b = append(b, `","eventSource":"aws:dynamodb","eventVersion":"1.1"`...)
+	if ttl {
+		b = append(b, `,"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}`...)
+	}
+	r.json = append(b, '}')
+}
+
+// appendHex appends 16 digits of each number.
+func appendHex(dst []byte, numbers ...uint64) []byte {
+	const digits = "0123456789abcdef"
+	for _, n := range numbers {
+		for shift := 60; shift >= 0; shift -= 4 {
+			dst = append(dst, digits[n>>shift&15])
+		}
+	}
+	return dst
+}

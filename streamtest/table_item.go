@@ -1,0 +1,256 @@
+package streamtest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+)
+
+// maxItem is the most bytes of an item, as DynamoDB counts them.
+const maxItem = 400 << 10
+
+// stored returns what a caller gave as an item in the form in which the table
+// keeps it.
+func stored(v any) (sluice.Item, error) {
+	raw, err := dynamoJSON(v)
+	if err != nil {
+		return sluice.Item{}, err
+	}
+	it, err := item.Parse(raw)
+	if err != nil {
+		return sluice.Item{}, fmt.Errorf("not DynamoDB JSON: %w", err)
+	}
+	for name, v := range it.All() {
+		if err := check(v); err != nil {
+			return sluice.Item{}, fmt.Errorf("attribute %q: %w", name, err)
+		}
+	}
+	if n := sizeOf(it); n > maxItem {
+		return sluice.Item{}, fmt.Errorf("an item of %d bytes; DynamoDB takes %d", n, maxItem)
+	}
+	return mustParse(appendItem(nil, it)), nil
+}
+
+// dynamoJSON returns the DynamoDB JSON of an item in any of the forms that Put
+// takes.
+func dynamoJSON(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case string:
+		return []byte(v), nil
+	case []byte:
+		return v, nil
+	case sluice.Item:
+		if !v.Exists() {
+			return nil, errors.New("the item is absent")
+		}
+		return v.Raw(), nil
+	case map[string]any:
+		return appendPlainMap(nil, v)
+	}
+	return nil, fmt.Errorf("an item in a %T; want DynamoDB JSON in a string or []byte, a sluice.Item or a map[string]any", v)
+}
+
+// appendPlainMap appends plain Go values as an attribute map, sorted by name.
+func appendPlainMap(dst []byte, m map[string]any) ([]byte, error) {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		var err error
+		if dst, err = appendPlain(append(appendString(dst, name), ':'), m[name]); err != nil {
+			return nil, fmt.Errorf("attribute %q: %w", name, err)
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+func appendPlain(dst []byte, v any) ([]byte, error) {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, `{"NULL":true}`...), nil
+	case string:
+		return append(appendString(append(dst, `{"S":`...), v), '}'), nil
+	case bool:
+		return append(strconv.AppendBool(append(dst, `{"BOOL":`...), v), '}'), nil
+	case json.Number:
+		return append(appendString(append(dst, `{"N":`...), string(v)), '}'), nil
+	case []byte:
+		return append(appendString(append(dst, `{"B":`...), base64.StdEncoding.EncodeToString(v)), '}'), nil
+	case map[string]any:
+		dst, err := appendPlainMap(append(dst, `{"M":`...), v)
+		return append(dst, '}'), err
+	case []any:
+		dst = append(dst, `{"L":[`...)
+		for i, e := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			var err error
+			if dst, err = appendPlain(dst, e); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, "]}"...), nil
+	}
+	switch rv := reflect.ValueOf(v); {
+	case rv.CanInt():
+		return append(strconv.AppendInt(append(dst, `{"N":"`...), rv.Int(), 10), `"}`...), nil
+	case rv.CanUint():
+		return append(strconv.AppendUint(append(dst, `{"N":"`...), rv.Uint(), 10), `"}`...), nil
+	case rv.CanFloat():
+		return append(strconv.AppendFloat(append(dst, `{"N":"`...), rv.Float(), 'g', -1, rv.Type().Bits()), `"}`...), nil
+	case rv.Kind() == reflect.String:
+		return appendPlain(dst, rv.String())
+	}
+	return nil, fmt.Errorf("a value of type %T; want a string, number, json.Number, bool, nil, []byte, []any or map[string]any", v)
+}
+
+// check refuses what item.Parse takes and DynamoDB does not: sets that are
+// empty or hold a member twice.
+func check(v item.Value) error {
+	switch v.Kind() {
+	case item.M:
+		for name, v := range v.Map().All() {
+			if err := check(v); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	case item.L:
+		for v := range v.List() {
+			if err := check(v); err != nil {
+				return err
+			}
+		}
+	case item.SS, item.NS, item.BS:
+		seen := make(map[string]bool)
+		for m := range v.Set() {
+			text := string(appendPayload(nil, m))
+			if seen[text] {
+				return errors.New("a set that holds a member twice")
+			}
+			seen[text] = true
+		}
+		if len(seen) == 0 {
+			return errors.New("an empty set")
+		}
+	}
+	return nil
+}
+
+// appendItem appends an item as DynamoDB keeps it: its numbers in one form,
+// nothing escaped that need not be.
+func appendItem(dst []byte, it sluice.Item) []byte {
+	dst = append(dst, '{')
+	first := true
+	for name, v := range it.All() {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = appendValue(append(appendString(dst, name), ':'), v)
+	}
+	return append(dst, '}')
+}
+
+// appendValue appends a value with its type.
+func appendValue(dst []byte, v item.Value) []byte {
+	dst = append(append(append(dst, `{"`...), v.Kind().String()...), `":`...)
+	return append(appendPayload(dst, v), '}')
+}
+
+func appendPayload(dst []byte, v item.Value) []byte {
+	switch v.Kind() {
+	case item.S:
+		return appendString(dst, v.Str())
+	case item.N:
+		return append(appendNumber(append(dst, '"'), v.Str()), '"')
+	case item.B:
+		return appendString(dst, base64.StdEncoding.EncodeToString(v.Bytes()))
+	case item.M:
+		return appendItem(dst, v.Map())
+	case item.L:
+		dst = append(dst, '[')
+		for e := range v.List() {
+			dst = append(appendValue(dst, e), ',')
+		}
+		return closeList(dst)
+	case item.SS, item.NS, item.BS:
+		dst = append(dst, '[')
+		for e := range v.Set() {
+			dst = append(appendPayload(dst, e), ',')
+		}
+		return closeList(dst)
+	}
+	return append(dst, v.Raw()...)
+}
+
+func closeList(dst []byte) []byte {
+	if dst[len(dst)-1] == ',' {
+		dst = dst[:len(dst)-1]
+	}
+	return append(dst, ']')
+}
+
+// appendNumber appends a checked number the way DynamoDB returns it: without
+// an exponent, a plus sign or zeros that mean nothing.
+func appendNumber(dst []byte, text string) []byte {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	exp, _ := strconv.Atoi(exponent)
+	negative := strings.HasPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(strings.TrimLeft(mantissa, "+-"), ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	exp -= len(fraction)
+	for strings.HasSuffix(digits, "0") {
+		digits = digits[:len(digits)-1]
+		exp++
+	}
+	if digits == "" {
+		return append(dst, '0')
+	}
+	if negative {
+		dst = append(dst, '-')
+	}
+	point := len(digits) + exp // digits before the point
+	switch {
+	case exp >= 0:
+		return append(append(dst, digits...), strings.Repeat("0", exp)...)
+	case point <= 0:
+		return append(append(append(dst, "0."...), strings.Repeat("0", -point)...), digits...)
+	}
+	return append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
+}
+
+// appendString appends a JSON string.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < 0x20:
+			dst = append(dst, `\u00`...)
+			dst = append(dst, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}
+
+func mustParse(b []byte) sluice.Item {
+	it, err := item.Parse(b)
+	if err != nil {
+		panic(fmt.Sprintf("streamtest: %v in %s", err, b))
+	}
+	return it
+}

@@ -1,0 +1,56 @@
+package streamtest
+
+import (
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+)
+
+// sizeOf returns the bytes of an item as DynamoDB counts them: the names and
+// values of its attributes.
+func sizeOf(it sluice.Item) int {
+	n := 0
+	for name, v := range it.All() {
+		n += len(name) + sizeOfValue(v)
+	}
+	return n
+}
+
+func sizeOfValue(v item.Value) int {
+	n := 0
+	switch v.Kind() {
+	case item.S, item.B:
+		return v.Len()
+	case item.N:
+		return sizeOfNumber(v.Str())
+	case item.SS, item.NS, item.BS:
+		for e := range v.Set() {
+			n += sizeOfValue(e)
+		}
+		return n
+	case item.L:
+		for e := range v.List() {
+			n += 1 + sizeOfValue(e)
+		}
+		return n + 3
+	case item.M:
+		for name, e := range v.Map().All() {
+			n += 1 + len(name) + sizeOfValue(e)
+		}
+		return n + 3
+	}
+	return 1
+}
+
+// sizeOfNumber is one byte for two significant digits, one for a sign and one
+// more.
+func sizeOfNumber(text string) int {
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	n := 1
+	if strings.HasPrefix(mantissa, "-") {
+		n++
+	}
+	digits := strings.Trim(strings.Replace(strings.TrimLeft(mantissa, "+-"), ".", "", 1), "0")
+	return n + (len(digits)+1)/2
+}

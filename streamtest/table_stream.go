@@ -1,0 +1,168 @@
+package streamtest
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// stream is one generation of a table's stream.
+type stream struct {
+	table      string
+	generation int // of the table's streams, from 1
+	arn, label string
+	view       sluice.View
+	keySchema  []keyElement
+	created    time.Time
+	disabled   time.Time // zero while it is enabled
+
+	shards []*shard // by creation
+	byID   map[string]*shard
+	listed []*shard // that are not trimmed away, in the order of DescribeStream
+
+	numbers   int // given out
+	describes bucket
+}
+
+func (t *Table) newStream(view sluice.View, shards int) {
+	now := t.s.now()
+	t.s.generations[t.name]++
+	st := &stream{table: t.name, generation: t.s.generations[t.name], view: view, keySchema: t.keySchema(), created: now, byID: make(map[string]*shard)}
+	for at := now.UTC(); ; at = at.Add(time.Millisecond) {
+		st.label = at.Format("2006-01-02T15:04:05.000")
+		st.arn = t.arn() + "/stream/" + st.label
+		if !t.s.has(st.arn) {
+			break
+		}
+	}
+	width := ^uint64(0) / uint64(shards)
+	for i := range shards {
+		low := uint64(i) * (width + 1)
+		high := low + width
+		if i == shards-1 {
+			high = ^uint64(0)
+		}
+		st.grow(now, "", low, high)
+	}
+	t.s.streams = append(t.s.streams, st)
+	t.stream = st
+}
+
+// has reports whether there is a stream with that ARN.
+func (s *Service) has(arn string) bool {
+	for _, st := range s.streams {
+		if st.arn == arn {
+			return true
+		}
+	}
+	return false
+}
+
+func (st *stream) enabled() bool { return st.disabled.IsZero() }
+
+func (st *stream) close(now time.Time) {
+	st.disabled = now
+	for _, sh := range st.shards {
+		sh.close(now)
+	}
+}
+
+// next gives out a sequence number, larger than all before it in the stream.
+// As on AWS it is high·10²⁰ + low. It grows from 21 to 22 digits after a few
+// records, to 23 after some hundred, so that who compares strings is found out.
+func (st *stream) next() sluice.Sequence {
+	n := st.numbers
+	st.numbers++
+	return sluice.Sequence(fmt.Sprintf("%d%020d", 9+n/5, 910398+7*n))
+}
+
+// StreamARN returns the ARN of the table's latest stream, or "".
+func (t *Table) StreamARN() string {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if t.stream == nil {
+		return ""
+	}
+	return t.stream.arn
+}
+
+// DisableStream disables the table's stream: its shards close, and it can be
+// read for as long as the retention.
+func (t *Table) DisableStream() {
+	t.s.helper()
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.mustStream("DisableStream").close(t.s.now())
+}
+
+// EnableStream gives the table a new stream, with one shard and an ARN of its
+// own, and returns that ARN. An empty view is NEW_AND_OLD_IMAGES.
+func (t *Table) EnableStream(view string) (arn string) {
+	t.s.helper()
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if view == "" {
+		view = sluice.BothImages.String()
+	}
+	v, err := sluice.ParseView(view)
+	switch {
+	case err != nil:
+		t.s.fatalf("EnableStream: table %s: %v", t.name, err)
+	case t.deleted:
+		t.s.fatalf("EnableStream: table %s was deleted", t.name)
+	case t.stream != nil && t.stream.enabled():
+		t.s.fatalf("EnableStream: table %s has a stream already", t.name)
+	}
+	t.newStream(v, 1)
+	return t.stream.arn
+}
+
+// mustStream returns the stream, which must be enabled.
+func (t *Table) mustStream(what string) *stream {
+	t.s.helper()
+	if t.stream == nil || !t.stream.enabled() {
+		t.s.fatalf("%s: table %s has no stream that is enabled", what, t.name)
+	}
+	return t.stream
+}
+
+// record puts the record of a change into the shard that the item belongs to.
+func (t *Table) record(old, image sluice.Item, ttl bool) sluice.Sequence {
+	st := t.stream
+	if st == nil || !st.enabled() {
+		return ""
+	}
+	either := image
+	if !image.Exists() {
+		either = old
+	}
+	v, _ := attribute(either, t.keys[0])
+	sh := st.shardFor(hash(appendValue(nil, v)))
+	r := record{seq: st.next(), at: t.s.now(), keys: t.keysOf(either)}
+	r.encode(st, old, image, ttl)
+	sh.records = append(sh.records, r)
+	t.log = append(t.log, logged{sh, len(sh.records) - 1})
+	return r.seq
+}
+
+// shardFor returns the open shard whose range of hashes holds h.
+func (st *stream) shardFor(h uint64) *shard {
+	for _, sh := range st.shards {
+		if sh.open() && sh.low <= h && h <= sh.high {
+			return sh
+		}
+	}
+	panic("streamtest: the open shards do not cover every hash")
+}
+
+// hash is FNV-1a with its bits mixed, the same in every process.
+func hash(b []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range b {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	hi, lo := bits.Mul64(h^h>>32, 0x9e3779b97f4a7c15)
+	return hi ^ lo
+}
