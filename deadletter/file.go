@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/sluicehq/sluice/state"
@@ -60,14 +61,14 @@ func OpenFile(path string) (*File, error) {
 		return nil, errors.Join(fmt.Errorf("dead-letter file %s is in use by another process (%w): stop it, or name another file", path, err), f.Close())
 	}
 	stale, err := d.read()
-	if err == nil && stale {
-		err = d.compact()
-	}
-	if err == nil {
-		err = syncDir(path)
-	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("dead-letter file %s: %w", path, err), d.f.Close())
+		return nil, errors.Join(d.explain(err), d.f.Close())
+	}
+	if stale {
+		_ = d.compact() // where it fails, as on a full disk, the file is only longer
+	}
+	if err := syncDir(path); err != nil {
+		return nil, errors.Join(d.explain(err), d.f.Close())
 	}
 	return d, nil
 }
@@ -91,7 +92,8 @@ func claim(f *os.File, path string) error {
 }
 
 // read reads all lines; stale says whether some are of no use any more. A last
-// line that is not whole was never acknowledged, and is cut off.
+// line that is not whole was never acknowledged, and is cut off: its end is
+// missing, or a part that did not reach the disk before a crash reads as zeros.
 func (d *File) read() (stale bool, err error) {
 	r := bufio.NewReader(d.f)
 	for n := 1; ; n++ {
@@ -107,10 +109,13 @@ func (d *File) read() (stale bool, err error) {
 		}
 		var l line
 		if err := json.Unmarshal(text, &l); err != nil {
-			return stale, fmt.Errorf("line %d: %w", n, err)
+			if _, end := r.Peek(1); errors.Is(end, io.EOF) && bytes.IndexByte(text, 0) >= 0 {
+				return stale, d.f.Truncate(d.size)
+			}
+			return stale, fmt.Errorf("line %d: %w: correct it, or move the file away", n, err)
 		}
 		if l.App == "" || l.ID == "" || !l.Deleted && l.Letter == nil && l.Base64 == nil {
-			return stale, fmt.Errorf("line %d is not one of a dead-letter file", n)
+			return stale, fmt.Errorf("line %d is not one of a dead-letter file: name another file", n)
 		}
 		d.size += int64(len(text))
 		_, replaces := d.letters[l.App][l.ID]
@@ -134,6 +139,18 @@ func (d *File) apply(l line) {
 	}
 }
 
+// explain says of which file err is, and what to do where that is known.
+func (d *File) explain(err error) error {
+	advice := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		advice = ": make room on its disk; nothing was stored"
+	case errors.Is(err, syscall.EFBIG):
+		advice = ": raise the limit on the size of files (ulimit -f); nothing was stored"
+	}
+	return fmt.Errorf("dead-letter file %s: %w%s", d.path, err, advice)
+}
+
 // put returns the line that stores data, which it does not keep.
 func put(app, id string, data []byte) line {
 	data = append([]byte{}, data...)
@@ -144,6 +161,7 @@ func put(app, id string, data []byte) line {
 }
 
 // compact writes what is left to a new file and puts it in the old one's place.
+// With an error the old one is still there and in use.
 func (d *File) compact() error {
 	tmp := d.path + ".new"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
@@ -167,9 +185,9 @@ func (d *File) compact() error {
 	if err != nil {
 		return errors.Join(err, f.Close(), os.Remove(tmp))
 	}
-	old := d.f
+	_ = d.f.Close()
 	d.f, d.size = f, size
-	return old.Close()
+	return nil
 }
 
 func encode(l line) ([]byte, error) {
@@ -198,7 +216,7 @@ func (d *File) append(ctx context.Context, l line) error {
 		err = d.f.Sync()
 	}
 	if err != nil {
-		err = fmt.Errorf("dead-letter file %s: %w", d.path, err)
+		err = d.explain(err)
 		// Half a line must not stand before the next one.
 		if cut := d.f.Truncate(d.size); cut != nil {
 			d.broken = errors.Join(err, cut)

@@ -18,24 +18,40 @@ import (
 	"github.com/sluicehq/sluice/state/statetest"
 )
 
-// TestMain lets a test run this binary as another process that opens a file
-// and is killed with it open.
+// children are what this binary does as another process: one that opens a file
+// and is killed with it open, or that may not write as much as it wants.
+var children = map[string]func(path string) error{"hold": hold, "count": count}
+
+const (
+	childEnv = "BOLTSTATE_TEST_CHILD"
+	pathEnv  = "BOLTSTATE_TEST_PATH"
+)
+
 func TestMain(m *testing.M) {
-	if path := os.Getenv("BOLTSTATE_TEST_HOLD"); path != "" {
-		hold(path)
+	if run := children[os.Getenv(childEnv)]; run != nil {
+		if err := run(os.Getenv(pathEnv)); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 		return
 	}
 	os.Exit(m.Run())
 }
 
-func hold(path string) {
+// child prepares another process.
+func child(name, path string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+name, pathEnv+"="+path)
+	return cmd
+}
+
+func hold(path string) error {
 	s, err := Open(path, Options{})
-	if err == nil {
-		_, err = s.Claim(ctx(), stream, "shard", "", "holder")
-	}
 	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		return err
+	}
+	if _, err := s.Claim(ctx(), stream, "shard", "", "holder"); err != nil {
+		return err
 	}
 	fmt.Println("held")
 	select {}
@@ -67,8 +83,7 @@ func TestHolderIsNamed(t *testing.T) {
 
 func TestKilledHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "BOLTSTATE_TEST_HOLD="+path)
+	cmd := child("hold", path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@
 package boltstate
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -94,6 +95,12 @@ func Open(path string, o Options) (*Store, error) {
 	if err := refuseNetwork(dir, fileSystem); err != nil {
 		return nil, fmt.Errorf("state file %s: %w", path, err)
 	}
+	if err := s.create(); err != nil {
+		return nil, s.explain("create", err)
+	}
+	if err := check(path, o.LockTimeout); err != nil {
+		return nil, s.explainOpen(o, err)
+	}
 	s.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: o.LockTimeout})
 	if err != nil {
 		return nil, s.explainOpen(o, err)
@@ -107,10 +114,55 @@ func Open(path string, o Options) (*Store, error) {
 	if err := syncDir(dir); err != nil {
 		return nil, errors.Join(s.explain("create", err), s.db.Close())
 	}
-	if err := os.WriteFile(s.holderPath(), []byte(holder()), 0o600); err != nil {
-		return nil, errors.Join(s.explain("say who holds it", err), s.db.Close())
-	}
+	// Information only: a full disk does not keep anybody from starting.
+	_ = os.WriteFile(s.holderPath(), []byte(holder()), 0o600)
 	return s, nil
+}
+
+// create makes a new file whole before it gets its name: a crash leaves none,
+// or one that can be opened. A file that is there, also an empty one, is left
+// to bbolt, as is one whose file system has no hard links.
+func (s *Store) create() error {
+	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	dir, prefix := filepath.Dir(s.path), filepath.Base(s.path)+".new-"
+	old, err := os.ReadDir(dir)
+	for _, e := range old {
+		if strings.HasPrefix(e.Name(), prefix) { // of a crash
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, prefix)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // the next creation does
+	if err := f.Close(); err != nil {
+		return err
+	}
+	db, err := bbolt.Open(f.Name(), 0o600, nil)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Update(mark), db.Close()); err != nil {
+		return err
+	}
+	_ = os.Link(f.Name(), s.path) // never in the place of another's
+	return nil
+}
+
+// mark makes an empty file ours.
+func mark(tx *bbolt.Tx) error {
+	b, err := tx.CreateBucket(metaBucket)
+	if err != nil {
+		return err
+	}
+	_, err = tx.CreateBucket(appsBucket)
+	return errors.Join(err, b.Put(formatKey, []byte(strconv.Itoa(format))))
 }
 
 // adopt marks an empty file as ours, or checks that a file is one that this
@@ -141,15 +193,7 @@ func (s *Store) adopt() error {
 	case !empty:
 		return fmt.Errorf("file %s is a bbolt file of another program: name another state file", s.path)
 	}
-	err = s.db.Update(func(tx *bbolt.Tx) error {
-		b, err := tx.CreateBucket(metaBucket)
-		if err != nil {
-			return err
-		}
-		_, err = tx.CreateBucket(appsBucket)
-		return errors.Join(err, b.Put(formatKey, []byte(strconv.Itoa(format))))
-	})
-	if err != nil {
+	if err := s.db.Update(mark); err != nil {
 		return s.explain("create", err)
 	}
 	return nil
@@ -188,7 +232,8 @@ func (s *Store) explainOpen(o Options, err error) error {
 			who = strings.TrimSpace(string(text))
 		}
 		return fmt.Errorf("%w: %s is held by %s, waited %v: stop that process, or name another file", ErrLocked, s.path, who, o.LockTimeout)
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch),
+	case errors.Is(err, errDamaged),
+		errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch),
 		strings.Contains(err.Error(), "file size too small"):
 		return fmt.Errorf("file %s is no state file, or is damaged (%w): name another file, or %s", s.path, err, moveAway)
 	}
@@ -199,8 +244,12 @@ func (s *Store) explainOpen(o Options, err error) error {
 func (s *Store) explain(doing string, err error) error {
 	advice := ""
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case is(err, syscall.ENOSPC), is(err, syscall.EDQUOT):
 		advice = ": make room on its disk; nothing was stored"
+	case is(err, syscall.EFBIG):
+		advice = ": raise the limit on the size of files (ulimit -f); nothing was stored"
+	case errors.As(err, new(*json.SyntaxError)), errors.As(err, new(*json.UnmarshalTypeError)):
+		advice = ": the file is damaged; " + moveAway
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		advice = fmt.Sprintf(": let user %d write it and its directory, or name another file", os.Getuid())
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
@@ -209,6 +258,11 @@ func (s *Store) explain(doing string, err error) error {
 		advice = ": the store was closed before"
 	}
 	return fmt.Errorf("state file %s: cannot %s: %w%s", s.path, doing, err, advice)
+}
+
+// is reports whether err is errno; bbolt keeps of some errors the text only.
+func is(err error, errno syscall.Errno) bool {
+	return errors.Is(err, errno) || strings.HasSuffix(err.Error(), ": "+errno.Error())
 }
 
 // syncDir makes a new file's name durable.

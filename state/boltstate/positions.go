@@ -98,28 +98,33 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 		return state.Start{}, err
 	}
 	var have storedStart
-	var refused error
-	read := func(b *bbolt.Bucket) (found bool, err error) {
+	found := false
+	read := func(tx *bbolt.Tx) error {
+		b := find(tx, streamPath(st)...)
 		if b == nil {
-			return false, nil
+			return nil
 		}
 		data := b.Get(startKey)
-		if data == nil {
-			return false, nil
+		if found = data != nil; !found {
+			return nil
 		}
-		return true, json.Unmarshal(data, &have)
+		return json.Unmarshal(data, &have)
+	}
+	if err := s.db.View(read); err != nil {
+		return state.Start{}, s.explain("read the start of "+st.ARN, err)
+	}
+	if found {
+		return state.Start{Position: have.Position, At: have.At}, nil
+	}
+	if want == (state.Start{}) {
+		return state.Start{}, state.ErrNoStart
+	}
+	if err := want.Validate(); err != nil {
+		return state.Start{}, err
 	}
 	err := s.db.Update(func(tx *bbolt.Tx) error {
-		found, err := read(find(tx, streamPath(st)...))
-		if found || err != nil {
+		if err := read(tx); err != nil || found { // another was first
 			return err
-		}
-		if want == (state.Start{}) {
-			refused = state.ErrNoStart
-			return nil
-		}
-		if refused = want.Validate(); refused != nil {
-			return nil
 		}
 		have = storedStart{Position: want.Position, At: want.At}
 		data, err := json.Marshal(have)
@@ -134,9 +139,6 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 	})
 	if err != nil {
 		return state.Start{}, s.explain("store the start of "+st.ARN, err)
-	}
-	if refused != nil {
-		return state.Start{}, refused
 	}
 	return state.Start{Position: have.Position, At: have.At}, nil
 }

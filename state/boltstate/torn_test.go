@@ -1,0 +1,340 @@
+package boltstate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+const sector = 512 // what a disk writes whole or not at all
+
+// commits are steps that change a file in different ways, each in one
+// transaction: of a few and of many pages, with growth, with pages that become
+// free.
+func commits(t *testing.T, s *Store) []func() {
+	var leases []state.Lease
+	claim := func() {
+		id := fmt.Sprintf("shard%03d", len(leases))
+		sh, err := s.Claim(ctx(), stream, id, "", "me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, state.Lease{Stream: stream, ShardID: id, Owner: "me", Epoch: sh.Epoch})
+	}
+	n := 0
+	checkpoint := func() {
+		n++
+		var cs []state.Checkpoint
+		for _, l := range leases {
+			cs = append(cs, state.Checkpoint{Lease: l, Position: state.Position{Sequence: fmt.Sprint(n)}})
+		}
+		if errs := s.Checkpoint(ctx(), cs); errs != nil {
+			t.Fatal(errs)
+		}
+	}
+	letter := func(size int) func() {
+		return func() {
+			n++
+			if err := s.PutLetter(ctx(), "app", fmt.Sprintf("%03d", n), bytes.Repeat([]byte{byte(n)}, size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	finish := func() {
+		var ids []string
+		for i := range 200 {
+			ids = append(ids, fmt.Sprintf("finished%03d", i))
+		}
+		if err := s.Finish(ctx(), stream, ids...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty := func() {
+		letters, err := s.ListLetters(ctx(), "app", "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.DeleteLetter(ctx(), "app", letters[0].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := func() {
+		if _, err := s.Start(ctx(), stream, state.Start{Position: "TRIM_HORIZON"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 60 {
+		claim()
+	}
+	return []func(){start, claim, checkpoint, letter(10), finish, checkpoint, letter(9000), checkpoint, letter(60000), empty, checkpoint, letter(200000), checkpoint}
+}
+
+// contents is all that a store knows, as text.
+func contents(t *testing.T, s *Store) string {
+	t.Helper()
+	start, err := s.Start(ctx(), stream, state.Start{})
+	if err != nil && !errors.Is(err, state.ErrNoStart) {
+		t.Fatal(err)
+	}
+	shards, err := s.Shards(ctx(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letters, err := s.ListLetters(ctx(), "app", "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(start, shards, letters)
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// A crash in the middle of a commit leaves the state before it or after it,
+// whatever part of the writes has reached the disk, and the file goes on.
+func TestTornCommit(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "state.db"))
+	defer mustClose(t, s)
+	for i, commit := range commits(t, s) {
+		before, old := readFile(t, s.path), contents(t, s)
+		commit()
+		after, now := readFile(t, s.path), contents(t, s)
+		if old == now {
+			t.Fatalf("commit %d changed nothing", i)
+		}
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			testTorn(t, rand.New(rand.NewPCG(1, uint64(i))), before, after, old, now)
+		})
+	}
+}
+
+// testTorn tries what a crash can leave of a commit that changes the file from
+// before to after, and its contents from old to now: bbolt writes data pages,
+// waits until they are on the disk, and then writes a meta page.
+func testTorn(t *testing.T, rnd *rand.Rand, before, after []byte, old, now string) {
+	page, path := os.Getpagesize(), filepath.Join(t.TempDir(), "state.db")
+	try := func(name string, image []byte, want ...string) {
+		t.Helper()
+		opens(t, name, path, image, want...)
+	}
+	grown := append(bytes.Clone(before), make([]byte, len(after)-len(before))...)
+	var data, meta []int // offsets of sectors that changed
+	for at := 0; at < len(after); at += sector {
+		switch {
+		case bytes.Equal(grown[at:at+sector], after[at:at+sector]):
+		case at < 2*page:
+			meta = append(meta, at)
+		default:
+			data = append(data, at)
+		}
+	}
+	mix := func(unit int) []byte {
+		image, written := bytes.Clone(grown), map[int]bool{}
+		for _, at := range data {
+			u := at / unit
+			if _, ok := written[u]; !ok {
+				written[u] = rnd.IntN(2) == 0
+			}
+			if written[u] {
+				copy(image[at:at+sector], after[at:])
+			}
+		}
+		return image
+	}
+	all := bytes.Clone(grown)
+	copy(all[2*page:], after[2*page:])
+
+	try("nothing written", before, old)
+	try("grown only", grown, old)
+	try("all data", all, old)
+	try("all data, growth missing", all[:len(before)], old)
+	for range 3 {
+		try("some pages", mix(page), old)
+		try("some sectors", mix(sector), old)
+		try("some sectors, growth missing", mix(sector)[:len(before)], old)
+		torn := bytes.Clone(all)
+		for _, at := range meta {
+			copy(torn[at:at+rnd.IntN(100)], after[at:])
+		}
+		try("torn meta page", torn, old, now)
+	}
+	try("all", after, now)
+	try("all, garbage behind", append(bytes.Clone(after), 1, 2, 3), now)
+}
+
+// opens wants a file of these bytes to hold one of the contents, and to work.
+func opens(t *testing.T, name, path string, image []byte, want ...string) {
+	t.Helper()
+	if err := os.WriteFile(path, image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	s.db.NoSync = true // many files
+	got := contents(t, s)
+	if !slices.Contains(want, got) {
+		t.Fatalf("%s: the file holds\n%.300s, want\n%.300s", name, got, want)
+	}
+	sh, err := s.Claim(ctx(), stream, "another", "", "me")
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	l := state.Lease{Stream: stream, ShardID: "another", Owner: "me", Epoch: sh.Epoch}
+	if errs := s.Checkpoint(ctx(), []state.Checkpoint{{Lease: l, Position: state.Position{Sequence: "7"}}}); errs != nil {
+		t.Fatalf("%s: %v", name, errs)
+	}
+	later := contents(t, s)
+	mustClose(t, s)
+	s = open(t, path)
+	defer mustClose(t, s)
+	if got := contents(t, s); got != later || !strings.Contains(got, "another") {
+		t.Fatalf("%s: after a restart the file holds\n%.300s, want\n%.300s", name, got, later)
+	}
+}
+
+// full returns a file in which all steps were made, and what is in it.
+func full(t *testing.T) (image []byte, holds string) {
+	t.Helper()
+	s := open(t, filepath.Join(t.TempDir(), "state.db"))
+	defer mustClose(t, s)
+	for _, commit := range commits(t, s) {
+		commit()
+	}
+	return readFile(t, s.path), contents(t, s)
+}
+
+// A file that lost its end is refused, with advice, and not changed. An empty
+// one is a new one.
+func TestCutFile(t *testing.T) {
+	image, holds := full(t)
+	path := filepath.Join(t.TempDir(), "state.db")
+	refused := 0
+	for _, n := range []int{1, 100, 4095, 4096, 4097, 8192, 12288, 16384, 20480, 32768, len(image) / 2, len(image) - 4096, len(image) - 1} {
+		if err := os.WriteFile(path, image[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(path, Options{})
+		if err == nil { // what is missing was not in use
+			if got := contents(t, s); got != holds {
+				t.Errorf("cut to %d bytes the file holds\n%.300s, want\n%.300s", n, got, holds)
+			}
+			mustClose(t, s)
+			continue
+		}
+		refused++
+		wantAll(t, err, path, "damaged", "name another file", "move it away", "start position")
+		if !bytes.Equal(readFile(t, path), image[:n]) {
+			t.Errorf("cut to %d bytes: the refused file was changed", n)
+		}
+	}
+	if refused < 10 {
+		t.Errorf("%d cut files were refused", refused)
+	}
+	opens(t, "empty", path, nil, contents(t, open(t, filepath.Join(t.TempDir(), "new.db"))))
+}
+
+// Whatever stands in a page, Open returns, and so do all calls after it.
+func TestDamagedPages(t *testing.T) {
+	image, _ := full(t)
+	path := filepath.Join(t.TempDir(), "state.db")
+	rnd := rand.New(rand.NewPCG(3, 4))
+	page := os.Getpagesize()
+	var pages []int // that were written
+	for at := 0; at < len(image); at += page {
+		if binary.NativeEndian.Uint64(image[at:]) == uint64(at/page) {
+			pages = append(pages, at)
+		}
+	}
+	refused := 0
+	for range 250 {
+		spoiled := bytes.Clone(image)
+		at := pages[rnd.IntN(len(pages))]
+		switch rnd.IntN(4) {
+		case 0: // the header
+			spoiled[at+rnd.IntN(16)] ^= 1 << rnd.IntN(8)
+		case 1: // the elements
+			spoiled[at+16+rnd.IntN(256)] ^= 1 << rnd.IntN(8)
+		case 2: // another page's
+			copy(spoiled[at:at+page], image[pages[rnd.IntN(len(pages))]:])
+		case 3: // never written
+			clear(spoiled[at : at+page])
+		}
+		if err := os.WriteFile(path, spoiled, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(path, Options{})
+		if err != nil {
+			refused++
+			wantAll(t, err, path, "damaged")
+			continue
+		}
+		s.db.NoSync = true
+		_, err1 := s.Start(ctx(), stream, state.Start{Position: "TRIM_HORIZON"})
+		_, err2 := s.Shards(ctx(), stream)
+		_, err3 := s.ListLetters(ctx(), "app", "", 1000)
+		_, err4 := s.Claim(ctx(), stream, "another", "", "me")
+		for _, err := range []error{err1, err2, err3, err4} {
+			if err != nil {
+				wantAll(t, err, path, "damaged", "move it away")
+			}
+		}
+		mustClose(t, s)
+	}
+	if refused < 100 {
+		t.Errorf("%d of 250 damaged files were refused", refused)
+	}
+}
+
+// A crash while the file is created leaves none, or one that can be opened.
+func TestCreatedWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.db")
+	if err := os.WriteFile(path+".new-123", []byte("torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path)
+	names := func() (all []string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			all = append(all, e.Name())
+		}
+		return all
+	}
+	if got := fmt.Sprint(names()); got != "[state.db state.db.holder]" {
+		t.Errorf("the directory holds %s", got)
+	}
+	mustClose(t, s)
+	holds := readFile(t, path)
+	// Another process was quicker.
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, holds, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.create(); err != nil || !bytes.Equal(readFile(t, path), holds) {
+		t.Errorf("create where a file is: %v", err)
+	}
+	mustClose(t, open(t, path))
+}
