@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo servers test unit build lint fmt bench ratios coldstart fuzz clean
+.PHONY: help demo servers test unit build lint fmt bench ratios figures coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -50,6 +50,9 @@ ratios: ## Speed beside today's usual ways, one line each, under a minute
 
 coldstart: ## A Lambda function's start beside a hand-written one and a hello-world, one line each
 	@go run ./bench/coldstart
+
+figures: ## A whole daemon on DynamoDB Local: start, pick-up, backlog, memory; one line each, minutes
+	@go run ./bench/figures
 
 bench: ## All benchmarks, with a benchstat table
 	@mkdir -p .out

@@ -41,6 +41,17 @@ func image(i, version int) string {
 		EntityTypes[i%len(EntityTypes)], i%60, i%1000, i%77, i)
 }
 
+// Item is the item with key i in its nth version, in 1.44 KB: the attributes of
+// Modify's images and six longer texts. No two versions are equal.
+func Item(i, version int) []byte {
+	b := []byte(image(i, version))
+	b = b[:len(b)-1]
+	for n := range 6 {
+		b = fmt.Appendf(b, `,"text%d":{"S":"Item %d was looked for again, for the %dth time: nobody answered the telephone, and the letter came back too."}`, n, i, version)
+	}
+	return append(b, '}')
+}
+
 // Modify is a MODIFY of 1.5 KB of images: both, with 25 attributes each.
 func Modify(i int) []byte {
 	return record(i, "MODIFY", fmt.Sprintf(`"Keys":%s,"NewImage":%s,"OldImage":%s`, keys(i), image(i, 2), image(i, 1)), "NEW_AND_OLD_IMAGES", 1500)

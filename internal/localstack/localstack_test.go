@@ -162,6 +162,9 @@ func TestStartUsesEndpointsOfTheEnvironment(t *testing.T) {
 	}
 
 	t.Setenv(EnvSQS, "")
+	if s, err := Start(t.Context(), Options{Dir: t.TempDir(), NoSQS: true}); err != nil || s.SQS != "" {
+		t.Errorf("without ElasticMQ: %v, want no server", err)
+	}
 	var missing *MissingToolError
 	if _, err := Start(t.Context(), Options{Dir: t.TempDir()}); !errors.As(err, &missing) {
 		t.Errorf("error %v, want a MissingToolError", err)

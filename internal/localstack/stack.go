@@ -22,6 +22,7 @@ type Options struct {
 	Dir     string        // cache folder (default: see the package comment)
 	Timeout time.Duration // for one server to answer (default 60 s; a cold disk is slow)
 	Log     io.Writer     // one line for what takes long, such as a fetch (default: none)
+	NoSQS   bool          // no ElasticMQ
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -44,7 +45,7 @@ func (o Options) withDefaults() (Options, error) {
 // Stack is a set of running servers.
 type Stack struct {
 	DynamoDB string // endpoint of tables and streams
-	SQS      string // endpoint of queues
+	SQS      string // endpoint of queues; empty without ElasticMQ
 	LogDir   string // where the servers' output is; empty when none was started
 
 	processes []*process
@@ -66,7 +67,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		{dynamoDB, &s.DynamoDB},
 		{elasticMQ, &s.SQS},
 	} {
-		if *want.endpoint != "" {
+		if *want.endpoint != "" || o.NoSQS && want.endpoint == &s.SQS {
 			continue
 		}
 		if err := s.start(ctx, o, want.server, want.endpoint); err != nil {

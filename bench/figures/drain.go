@@ -1,0 +1,116 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/bench/figures/tell"
+	"github.com/sluicehq/sluice/sources/poller"
+)
+
+// restAfter is how long a drained daemon has had nothing to do when its memory
+// is looked at.
+const restAfter = 2 * time.Second
+
+// drained is one program's reading of the backlog.
+type drained struct {
+	took, cpu float64 // seconds; from the end of the first page to the last record, and in all
+	bytes     int64
+	rss, peak float64 // bytes; of the daemon
+}
+
+// drainFigures writes the backlog, and has each program read it in turn.
+func (b *bench) drainFigures(ctx context.Context) error {
+	const table = "drain"
+	stream, err := b.backlog(ctx, table)
+	if err != nil {
+		return err
+	}
+	programs := []string{"raw", "daemon", "loop"}
+	all := make(map[string][]drained)
+	for round := range b.rounds {
+		for _, name := range programs {
+			d, err := b.drain(ctx, name, table, stream, fmt.Sprintf("drain-%d", round))
+			if err != nil {
+				return err
+			}
+			all[name] = append(all[name], d)
+			b.logf("%s: %.2f s (%.0f records/s), CPU %.2f s, memory %.1f MB, at most %.1f MB", name, d.took, float64(b.records)/d.took, d.cpu, d.rss/1e6, d.peak/1e6)
+		}
+		slices.Reverse(programs) // none comes always after the same other
+	}
+	var speed, saved, cpu, rss []float64
+	for i, ours := range all["daemon"] {
+		speed = append(speed, all["raw"][i].took/ours.took)
+		saved = append(saved, all["loop"][i].cpu/ours.cpu)
+		cpu, rss = append(cpu, ours.cpu), append(rss, ours.rss)
+	}
+	fmt.Printf("ratio drain_vs_raw %.2f\n", median(speed))
+	fmt.Printf("cost drain_cpu_s %.2f\n", median(cpu))
+	fmt.Printf("ratio drain_cpu_vs_loop %.1f\n", median(saved))
+	fmt.Printf("cost rss_drained_mb %.1f\n", median(rss)/1e6)
+	b.logf("%d records of %d bytes", b.records, all["raw"][0].bytes/int64(b.records))
+	return nil
+}
+
+// backlog writes a table's items, gives it a stream, and changes each item over
+// and over.
+func (b *bench) backlog(ctx context.Context, table string) (stream string, err error) {
+	if b.records <= 0 || b.records%keys != 0 {
+		return "", fmt.Errorf("-records is %d: want a multiple of %d", b.records, keys)
+	}
+	begin := time.Now()
+	if err := b.service.createTable(ctx, table); err != nil {
+		return "", err
+	}
+	if err := b.service.fill(ctx, table, 0, 1); err != nil {
+		return "", err
+	}
+	if stream, err = b.service.enableStream(ctx, table); err != nil {
+		return "", err
+	}
+	if err := b.service.fill(ctx, table, 1, 1+b.records/keys); err != nil {
+		return "", err
+	}
+	b.logf("backlog written in %.1f s", time.Since(begin).Seconds())
+	return stream, nil
+}
+
+// drain has one program read the backlog.
+func (b *bench) drain(ctx context.Context, name, table, stream, state string) (d drained, err error) {
+	records := fmt.Sprintf("%s=%d", tell.EnvRecords, b.records)
+	var c *child
+	if name == "daemon" {
+		c, err = b.daemon(ctx, state, poller.TrimHorizon, records, table)
+	} else {
+		c, err = b.start(ctx, name, []string{records, tell.EnvStream + "=" + stream}, nil)
+	}
+	if err != nil {
+		return d, err
+	}
+	defer c.kill()
+	l, err := c.next(ctx, drainTime)
+	if err != nil {
+		return d, err
+	}
+	if l.Drained == nil {
+		return d, c.failure(errors.New("a report of something else"))
+	}
+	d.took = time.Duration(l.Drained.Last - l.Drained.First).Seconds()
+	d.cpu = time.Duration(l.Drained.CPU).Seconds()
+	d.bytes = l.Drained.Bytes
+	if name == "daemon" {
+		time.Sleep(restAfter)
+		if d.rss, d.peak, err = c.memory(); err != nil {
+			return d, err
+		}
+		defer os.Remove(b.path(state)) //nolint:errcheck // in a temporary folder
+	}
+	return d, c.stop()
+}

@@ -1,0 +1,131 @@
+//go:build unix
+
+// Command figures measures a whole daemon on DynamoDB Local, and the peers
+// beside it in the same run, and prints one line each:
+//
+//	cost start_cold_s <s>            from exec to the first record handled, without a state file
+//	cost start_again_s <s>           the same with the state file of an earlier run; a record waits in both
+//	cost pickup_p50_ms <ms>          from just before a write to its handler; a write every 2 s
+//	cost pickup_p99_ms <ms>
+//	cost pickup_polls_per_s <n>      of the shard that was polled most, meanwhile; more than 5 is an error
+//	ratio drain_vs_raw <times>       throughput of a backlog, beside a reader that decodes nothing
+//	cost drain_cpu_s <s>             CPU time of the daemon for that backlog, its start included
+//	ratio drain_cpu_vs_loop <times>  CPU time of the loop usually written with the SDK, beside the daemon's
+//	cost rss_idle_mb <MB>            resident memory of a daemon with one shard and nothing to do
+//	cost rss_drained_mb <MB>         resident memory after the backlog
+//	cost binary_mb <MB>              of examples/manhunt/main, built for release
+//
+// The programs are processes of their own, built for release, with default
+// settings; see daemon, raw and loop. The backlog is 100,000 MODIFYs of one
+// shard, with both images of 1.4 KB. Figures are medians.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/localstack"
+)
+
+func main() {
+	log.SetFlags(0)
+	var b bench
+	flag.BoolVar(&b.verbose, "v", false, "print what is behind the figures too")
+	flag.IntVar(&b.starts, "starts", 7, "starts of each kind")
+	flag.IntVar(&b.tables, "tables", 20, "tables that are written to while pick-up is measured")
+	flag.DurationVar(&b.pickup, "pickup", time.Minute, "how long they are")
+	flag.IntVar(&b.records, "records", 100_000, "in the backlog")
+	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by each program in turn")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := b.run(ctx)
+	stop()
+	if err != nil {
+		log.Fatal("figures: ", err)
+	}
+}
+
+// bench is what the figures share.
+type bench struct {
+	verbose                         bool
+	starts, tables, records, rounds int
+	pickup                          time.Duration
+
+	dir     string // of temporary files
+	env     []string
+	service *service
+}
+
+func (b *bench) run(ctx context.Context) error {
+	begin := time.Now()
+	dir, err := os.MkdirTemp("", "sluice-figures-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	b.dir = dir
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, NoSQS: true})
+	if err != nil {
+		return err
+	}
+	defer stack.Stop()
+	b.service = &service{url: stack.DynamoDB}
+	// Nothing else of this shell's: a bundle of certificates that AWS_CA_BUNDLE
+	// names is read at every start.
+	b.env = append(stack.Environ(), "HOME="+dir, "PATH="+os.Getenv("PATH"), "SLUICE_ENDPOINT_DYNAMODB="+stack.DynamoDB)
+	b.logf("servers and programs ready after %.1f s", time.Since(begin).Seconds())
+
+	for _, part := range []struct {
+		name string
+		of   func(context.Context) error
+	}{{"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}} {
+		since := time.Now()
+		if err := part.of(ctx); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		b.logf("%s took %.1f s", part.name, time.Since(since).Seconds())
+	}
+	return nil
+}
+
+// build makes the programs, each as a user would for a release.
+func (b *bench) build(ctx context.Context) error {
+	const module = "github.com/sluicehq/sluice/"
+	for name, pkg := range map[string]string{
+		"daemon": "bench/figures/daemon", "raw": "bench/figures/raw", "loop": "bench/figures/loop",
+		"manhunt": "examples/manhunt/main",
+	} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.path(name), module+pkg)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+		}
+	}
+	binary, err := os.Stat(b.path("manhunt"))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("cost binary_mb %.1f\n", float64(binary.Size())/1e6)
+	return nil
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bench) logf(format string, args ...any) {
+	if b.verbose {
+		fmt.Fprintf(os.Stderr, "  "+format+"\n", args...)
+	}
+}

@@ -1,0 +1,119 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/bench/figures/tell"
+	"github.com/sluicehq/sluice/internal/benchdata"
+)
+
+// service writes to DynamoDB Local by plain HTTP, so that writing a backlog is
+// no work to speak of on this side.
+type service struct{ url string }
+
+// call makes one request and decodes the answer into out, unless that is nil.
+func (s *service) call(ctx context.Context, action string, request []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(request))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+action)
+	req.Header.Set("Authorization", tell.Unsigned)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", action, resp.Status, body)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(body, out)
+}
+
+// createTable makes a table, without a stream.
+func (s *service) createTable(ctx context.Context, table string) error {
+	return s.call(ctx, "CreateTable", fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",`+
+		`"AttributeDefinitions":[{"AttributeName":"PK","AttributeType":"S"},{"AttributeName":"SK","AttributeType":"S"}],`+
+		`"KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}]}`, table), nil)
+}
+
+// enableStream gives a table a stream of both images and returns its ARN.
+func (s *service) enableStream(ctx context.Context, table string) (string, error) {
+	var out struct {
+		TableDescription struct{ LatestStreamArn string }
+	}
+	err := s.call(ctx, "UpdateTable", fmt.Appendf(nil, `{"TableName":%q,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`, table), &out)
+	if err == nil && out.TableDescription.LatestStreamArn == "" {
+		err = errors.New("UpdateTable: no LatestStreamArn in the answer")
+	}
+	return out.TableDescription.LatestStreamArn, err
+}
+
+// put writes an item that says when.
+func (s *service) put(ctx context.Context, table string, i int) error {
+	return s.call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"PK":{"S":"%d"},"SK":{"S":"search"},"entityType":{"S":"search"},%q:{"N":"%d"}}}`,
+		table, i, tell.Sent, time.Now().UnixNano()), nil)
+}
+
+const (
+	writers  = 4
+	perWrite = 25   // items in a BatchWriteItem call
+	keys     = 2000 // in the backlog's table: a multiple of the two above
+)
+
+// fill writes every item of the backlog's table in versions from up to before
+// to, each item's in order.
+func (s *service) fill(ctx context.Context, table string, from, to int) error {
+	var wg sync.WaitGroup
+	errs := make([]error, writers)
+	for w := range writers {
+		wg.Go(func() {
+			for version := from; version < to && errs[w] == nil; version++ {
+				for i := w * perWrite; i < keys && errs[w] == nil; i += writers * perWrite {
+					errs[w] = s.batch(ctx, table, i, version)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *service) batch(ctx context.Context, table string, first, version int) error {
+	request := fmt.Appendf(nil, `{"RequestItems":{%q:[`, table)
+	for i := first; i < first+perWrite; i++ {
+		if i > first {
+			request = append(request, ',')
+		}
+		request = append(request, `{"PutRequest":{"Item":`...)
+		request = append(append(request, benchdata.Item(i, version)...), `}}`...)
+	}
+	var out struct{ UnprocessedItems map[string]any }
+	if err := s.call(ctx, "BatchWriteItem", append(request, `]}}`...), &out); err != nil {
+		return err
+	}
+	if len(out.UnprocessedItems) > 0 {
+		return errors.New("BatchWriteItem: not all items were written")
+	}
+	return nil
+}

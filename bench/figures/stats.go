@@ -1,0 +1,17 @@
+//go:build unix
+
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+func median(x []float64) float64 { return percentile(slices.Sorted(slices.Values(x)), 50) }
+
+// percentile returns the smallest of the sorted values that p percent of them
+// do not exceed.
+func percentile(sorted []float64, p float64) float64 {
+	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
+	return sorted[max(1, rank)-1]
+}
