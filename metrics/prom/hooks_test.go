@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -99,7 +100,8 @@ func TestPoller(t *testing.T) {
 		h.Lag(shard("a", id), 2*time.Second)
 	}
 	h.Dropped(shard("a", "1"), 4)
-	h.Gap(poller.Gap{Shard: shard("b", "1")})
+	h.Gap(sluice.Gap{Table: "b", ShardID: "1"})
+	h.OpenGaps("b", 2)
 	h.Failed(shard("b", "1"), "dynamodb:GetRecords", errors.New("throttled"), time.Second)
 	h.Checkpointed(2, time.Millisecond, nil)
 	h.Checkpointed(1, time.Millisecond, errors.New("disk full"))
@@ -117,6 +119,9 @@ sluice_dropped_records_total{table="a"} 4
 # HELP sluice_gaps_total Ranges of records that were trimmed before they were read: they are lost.
 # TYPE sluice_gaps_total counter
 sluice_gaps_total{table="b"} 1
+# HELP sluice_open_gaps Gaps that nobody has acknowledged, those found before the last restart too.
+# TYPE sluice_open_gaps gauge
+sluice_open_gaps{table="b"} 2
 # HELP sluice_polled_bytes_total Bytes of the answers of GetRecords.
 # TYPE sluice_polled_bytes_total counter
 sluice_polled_bytes_total{table="a"} 300
@@ -138,7 +143,7 @@ sluice_shards{table="b"} 1
 # TYPE sluice_watermark_age_seconds gauge
 sluice_watermark_age_seconds{table="a"} 5
 sluice_watermark_age_seconds{table="b"} 0
-`, "sluice_call_failures_total", "sluice_checkpoints_total", "sluice_dropped_records_total", "sluice_gaps_total", "sluice_polled_bytes_total",
+`, "sluice_call_failures_total", "sluice_checkpoints_total", "sluice_dropped_records_total", "sluice_gaps_total", "sluice_open_gaps", "sluice_polled_bytes_total",
 		"sluice_polled_records_total", "sluice_polls_total", "sluice_shards", "sluice_watermark_age_seconds")
 
 	h.ShardEnded(shard("a", "1"), poller.EndFinished)

@@ -17,6 +17,7 @@ type pollerMetrics struct {
 	gaps, failures        *prometheus.CounterVec
 	checkpoints           *prometheus.CounterVec
 	checkpointSeconds     prometheus.Histogram
+	openGaps              *prometheus.GaugeVec
 	shards, watermarkAge  *prometheus.Desc
 
 	mu   sync.Mutex
@@ -42,12 +43,14 @@ func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 			"Duration of GetRecords calls.", .002, .01, .05, .2, 1, 5), []string{"table"}),
 		checkpointSeconds: prometheus.NewHistogram(histogram("sluice_checkpoint_seconds",
 			"Duration of writes of positions.", .001, .005, .02, .1, .5, 2)),
+		openGaps: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "sluice_open_gaps",
+			Help: "Gaps that nobody has acknowledged, those found before the last restart too."}, []string{"table"}),
 		shards: prometheus.NewDesc("sluice_shards", "Shards being read.", []string{"table"}, nil),
 		watermarkAge: prometheus.NewDesc("sluice_watermark_age_seconds",
 			"Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.", []string{"table"}, nil),
 		lags: make(map[poller.Shard]time.Duration),
 	}
-	reg.MustRegister(m.pollSeconds, m.checkpointSeconds, m)
+	reg.MustRegister(m.pollSeconds, m.checkpointSeconds, m.openGaps, m)
 	return m
 }
 
@@ -118,9 +121,10 @@ func (m *Metrics) Poller() poller.Hooks {
 			p.forget(s)
 			p.shardEnds.WithLabelValues(s.Table, string(end)).Inc()
 		},
-		Lag:     p.lag,
-		Dropped: func(s poller.Shard, n int) { p.dropped.WithLabelValues(s.Table).Add(float64(n)) },
-		Gap:     func(g poller.Gap) { p.gaps.WithLabelValues(g.Shard.Table).Inc() },
+		Lag:      p.lag,
+		Dropped:  func(s poller.Shard, n int) { p.dropped.WithLabelValues(s.Table).Add(float64(n)) },
+		Gap:      func(g sluice.Gap) { p.gaps.WithLabelValues(g.Table).Inc() },
+		OpenGaps: func(table string, gaps int) { p.openGaps.WithLabelValues(table).Set(float64(gaps)) },
 		Failed: func(_ poller.Shard, action string, _ error, _ time.Duration) {
 			p.failures.WithLabelValues(action).Inc()
 		},

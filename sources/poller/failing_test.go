@@ -122,8 +122,10 @@ func TestTrimmedPosition(t *testing.T) {
 				r = start(t, s, got.handle, o)
 				pass(time.Minute)
 				want(t, "handled", got.all(), c.handled)
-				r.unready("trimmed unread")
-				r.p.AcknowledgeGaps()
+				r.unready("trimmed before they were read: acknowledge the gap")
+				if err := r.p.AcknowledgeGaps(t.Context(), r.p.Gaps()...); err != nil {
+					t.Error(err)
+				}
 				if c.policy == Halt {
 					r.unready("halted at a gap")
 				} else {

@@ -37,6 +37,9 @@ type HeldItem struct {
 // an outage, and no gap waits to be acknowledged.
 func (p *Poller) Health() Health {
 	reasons := p.health.reasons()
+	for _, g := range p.gaps.list() {
+		reasons = append(reasons, g.String()+": acknowledge the gap")
+	}
 	for _, s := range p.health.streams() {
 		if t := s.trouble(p.o.StaleAfter); t != "" {
 			reasons = append(reasons, t)
@@ -85,27 +88,11 @@ func (p *Poller) Held() []HeldItem {
 	return all
 }
 
-// Gaps lists the gaps found since the start that were not acknowledged.
-func (p *Poller) Gaps() []Gap {
-	p.health.mu.Lock()
-	defer p.health.mu.Unlock()
-	return slices.Clone(p.health.gaps)
-}
-
-// AcknowledgeGaps says that somebody has seen the gaps found so far; they no
-// longer make the poller unready.
-func (p *Poller) AcknowledgeGaps() {
-	p.health.mu.Lock()
-	defer p.health.mu.Unlock()
-	p.health.gaps = nil
-}
-
 // health is what concerns the poller as a whole.
 type health struct {
 	mu     sync.Mutex
 	open   []*stream // nil before the start and after the end
 	stores map[string]trouble
-	gaps   []Gap
 	halts  []Shard
 }
 
@@ -145,12 +132,6 @@ func (h *health) store(call string, err error) {
 	h.stores[call] = t
 }
 
-func (h *health) gap(g Gap) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.gaps = append(h.gaps, g)
-}
-
 func (h *health) halt(s Shard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,9 +151,6 @@ func (h *health) reasons() []string {
 	}
 	for _, s := range h.halts {
 		reasons = append(reasons, fmt.Sprintf("table %s shard %s: halted at a gap", s.Table, s.ID))
-	}
-	for _, g := range h.gaps {
-		reasons = append(reasons, fmt.Sprintf("table %s shard %s: records after %q were trimmed unread; acknowledge the gap", g.Shard.Table, g.Shard.ID, g.After))
 	}
 	return reasons
 }

@@ -75,6 +75,8 @@ type rig struct {
 	mu     sync.Mutex
 	events []string // hooks, as "what shard …"
 	lag    time.Duration
+
+	openGaps int
 }
 
 func testOptions(store state.Store, tables ...string) Options {
@@ -103,7 +105,12 @@ func start(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 			defer r.mu.Unlock()
 			r.lag = lag
 		},
-		Gap: func(g Gap) { note("gap %s %s", g.Shard.ID, strings.TrimPrefix(string(g.After), stubBase)) },
+		Gap: func(g sluice.Gap) { note("gap %s %s", g.ShardID, strings.TrimPrefix(string(g.After), stubBase)) },
+		OpenGaps: func(_ string, n int) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.openGaps = n
+		},
 	}
 	p, err := New(s.config(), matcher(h), o)
 	if err != nil {

@@ -34,8 +34,12 @@ type Hooks struct {
 	// Dropped is called when records created before a start at LATEST were
 	// passed over.
 	Dropped func(s Shard, records int)
-	// Gap is called when records were trimmed before they were read.
-	Gap func(Gap)
+	// Gap is called when records were trimmed before they were read, once the
+	// gap is durable; again only when it was acknowledged meanwhile.
+	Gap func(sluice.Gap)
+	// OpenGaps is called when the number of a table's gaps that nobody has
+	// acknowledged is another than before, which was 0.
+	OpenGaps func(table string, gaps int)
 	// Failed is called when a call to the service or the store failed. The
 	// shard is zero but for its stream when the call was not about one.
 	Failed func(s Shard, action string, err error, retryIn time.Duration)
@@ -74,13 +78,4 @@ type Discovery struct {
 	New       int // seen for the first time
 	Took      time.Duration
 	Err       error
-}
-
-// Gap is a range of records that was trimmed before it was read: those after
-// After and before whatever the shard still holds.
-type Gap struct {
-	Shard Shard
-	After sluice.Sequence // the last record read; empty when none was
-	Gone  bool            // the whole rest of the shard is lost, as the shard is
-	Found time.Time
 }

@@ -27,6 +27,7 @@ type Poller struct {
 	checkpoints *checkpointer
 	gauges      gauges
 	health      health
+	gaps        *gaps
 	ran         atomic.Bool
 }
 
@@ -49,6 +50,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	p := &Poller{cfg: cfg, matcher: m, o: o,
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
 	p.checkpoints = newCheckpointer(o, p.checkpointed)
+	p.gaps = newGaps(o)
 	return p, nil
 }
 
@@ -69,6 +71,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	p.loadGaps(ctx)
 	p.health.begin(streams)
 	defer p.health.begin(nil)
 
@@ -84,6 +87,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	background.Go(func() { p.checkpoints.run(beats, t.writes) })
 	background.Go(func() { p.heartbeat(beats) })
+	background.Go(func() { p.watchGaps(beats) })
 
 	errs := make([]error, len(streams))
 	var reading sync.WaitGroup

@@ -39,8 +39,9 @@ type service interface {
 // page is what one GetRecords call brought.
 type page struct {
 	records []sluice.Record
-	seenTo  time.Time // everything written before is in this page or an earlier one
-	last    bool      // the shard is closed and this is its end
+	seenTo  time.Time   // everything written before is in this page or an earlier one
+	last    bool        // the shard is closed and this is its end
+	behind  *sluice.Gap // nothing between it and this page was read
 }
 
 // reader reads the pages of one shard, whatever happens to its iterator. It is
@@ -55,13 +56,14 @@ type reader struct {
 
 	after    sluice.Sequence // the last record read; else the checkpoint; else empty
 	iterator string          // of the next page; empty: to be asked for
+	behind   *sluice.Gap     // of which nothing behind was read yet
 
 	pace    *pace
 	backoff backoff
 	notYet  time.Time // of the next call
 
 	polled func(Poll, kind)
-	gap    func(after sluice.Sequence)
+	gap    func(ctx context.Context, after sluice.Sequence) (*sluice.Gap, error) // returns once it is durable, or with ctx's error
 	failed func(action string, err error, k kind, retryIn time.Duration)
 }
 
@@ -135,9 +137,10 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	}
 	r.backoff.reset()
 	r.iterator = pg.NextShardIterator
-	res := page{records: pg.Records, seenTo: start, last: pg.NextShardIterator == ""}
+	res := page{records: pg.Records, seenTo: start, last: pg.NextShardIterator == "", behind: r.behind}
 	behind := p.Full || r.closed
 	if n := len(pg.Records); n > 0 {
+		r.behind = nil
 		for i := n - 1; i >= 0; i-- {
 			if pg.Records[i].Sequence.Valid() {
 				r.after = pg.Records[i].Sequence
@@ -186,11 +189,14 @@ func (r *reader) recover(ctx context.Context, action string, err error) error {
 	case trimmed:
 		r.iterator = ""
 		if r.after != "" { // else its beginning moved on while it was looked for
-			r.gap(r.after)
+			g, gapErr := r.gap(ctx, r.after)
+			if gapErr != nil {
+				return gapErr
+			}
 			if r.halt {
 				return fmt.Errorf("%w: %w", errHalted, err)
 			}
-			r.after, wait = "", 0
+			r.behind, r.after, wait = g, "", 0
 		}
 	}
 	r.failed(action, err, k, wait)

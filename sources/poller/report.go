@@ -85,15 +85,6 @@ func (p *Poller) checkpointed(shards int, took time.Duration, err error) {
 	}
 }
 
-func (p *Poller) gap(g Gap) {
-	p.health.gap(g)
-	p.o.Logger.Error("records were trimmed before they were read: they are lost to this application",
-		"shard", g.Shard, "after", string(g.After), "whole_rest_of_shard", g.Gone)
-	if h := p.o.Hooks.Gap; h != nil {
-		h(g)
-	}
-}
-
 func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.Duration) {
 	level := slog.LevelWarn
 	switch k {

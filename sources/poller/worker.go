@@ -32,6 +32,7 @@ type worker struct {
 
 	skipTo     sluice.Sequence // records up to here were read before
 	dropBefore time.Time       // records created before are dropped; zero: none
+	behind     *sluice.Gap     // whose end is not known yet
 }
 
 // run owns the shard until it ends, ctx ends, or the lease is lost. Once ctx
@@ -51,7 +52,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 		return EndFinished, nil
 	}
 	if w.gone {
-		return w.retire(t.writes, stored)
+		return w.retire(ctx, t.writes, stored)
 	}
 	owned, lose := context.WithCancelCause(t.flows)
 	defer lose(nil)
@@ -81,8 +82,13 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 
 // retire stores that a shard which is no more is at its end, so that its
 // children may start.
-func (w *worker) retire(writes context.Context, stored state.Shard) (End, error) {
-	w.p.gap(Gap{Shard: w.shard, After: sluice.Sequence(stored.Position.Sequence), Gone: true, Found: time.Now()})
+func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, error) {
+	if _, err := w.gap(ctx, sluice.Sequence(stored.Position.Sequence), true); err != nil {
+		return EndStopped, nil
+	}
+	if w.p.o.Gaps == Halt {
+		return EndHalted, errHalted
+	}
 	end := stored.Position
 	end.Finished = true
 	h := &holding{
@@ -155,8 +161,8 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 			w.gauge.polled(p.Err, k)
 			w.p.polled(p)
 		},
-		gap: func(after sluice.Sequence) {
-			w.p.gap(Gap{Shard: w.shard, After: after, Found: time.Now()})
+		gap: func(ctx context.Context, after sluice.Sequence) (*sluice.Gap, error) {
+			return w.gap(ctx, after, false)
 		},
 		failed: func(action string, err error, k kind, retryIn time.Duration) {
 			if action != getRecords {
@@ -202,6 +208,9 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 // take submits the page's records but those read before or created before a
 // start at LATEST. It waits while the flow's window is full.
 func (w *worker) take(ctx context.Context, pg page) error {
+	if err := w.endGap(ctx, pg); err != nil {
+		return err
+	}
 	recs := pg.records
 	skipped, dropped := 0, 0
 	for len(recs) > 0 {
