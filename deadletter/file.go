@@ -43,7 +43,7 @@ type line struct {
 	ID      string          `json:"id"`
 	Deleted bool            `json:"deleted,omitempty"`
 	Letter  json.RawMessage `json:"letter,omitempty"`
-	Base64  []byte          `json:"letterBase64,omitzero"` // one that is no JSON text
+	Base64  []byte          `json:"letterBase64,omitzero"` // one that is no JSON text without spaces
 }
 
 // OpenFile opens the file at path, or creates it and the directories above it,
@@ -154,7 +154,8 @@ func (d *File) explain(err error) error {
 // put returns the line that stores data, which it does not keep.
 func put(app, id string, data []byte) line {
 	data = append([]byte{}, data...)
-	if json.Valid(data) && utf8.Valid(data) {
+	var compact bytes.Buffer
+	if utf8.Valid(data) && json.Compact(&compact, data) == nil && bytes.Equal(compact.Bytes(), data) {
 		return line{App: app, ID: id, Letter: data}
 	}
 	return line{App: app, ID: id, Base64: data}

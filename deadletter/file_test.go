@@ -69,6 +69,28 @@ func TestFileAfterRestart(t *testing.T) {
 	}
 }
 
+// What is no JSON text, or not as it would be written, is kept as it is too.
+func TestFileKeepsBytes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "letters.ndjson")
+	f := openFile(t, path)
+	all := []string{"", "{}", `{"a": 1}`, " null", "null", "\x00\xff\n", "\"\u2028<&>\"", "1e5", `"\ud800"`}
+	for i, data := range all {
+		if err := f.PutLetter(t.Context(), "app", fmt.Sprint(i), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		f.Close()
+		f = openFile(t, path)
+		for i, want := range all {
+			if got, ok, err := f.GetLetter(t.Context(), "app", fmt.Sprint(i)); string(got) != want || !ok || err != nil {
+				t.Errorf("after a restart %q is %q, %v, %v", want, got, ok, err)
+			}
+		}
+	}
+	f.Close()
+}
+
 // Another process may compact the file, and end, between our opening and our
 // locking it: what we then have is the old file, which nobody will read again.
 func TestFileReplacedBeforeTheLock(t *testing.T) {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,6 +129,7 @@ func (m *Memory) Claim(ctx context.Context, s Stream, shardID, parent, owner str
 		return Shard{}, fmt.Errorf("%w: shard %s by %s", ErrHeld, shardID, sh.Owner)
 	}
 	sh.ID = shardID
+	parent = cmp.Or(parent, sh.Parent)
 	sh = sh.Claimed(Shard{ID: parent, Epoch: st.shards[parent].Epoch}, owner)
 	st.shards[shardID] = sh
 	m.owners.Seen(owner)

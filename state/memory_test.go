@@ -1,7 +1,6 @@
 package state_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,29 +16,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-func TestSilentOwnerLosesShard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := state.NewMemory()
-		st := state.Stream{Application: "app", ARN: "arn"}
-		mine, err := m.Claim(t.Context(), st, "shard", "", "me")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			time.Sleep(state.OwnerTimeout - 1)
-			if _, err := m.Claim(t.Context(), st, "shard", "", "you"); !errors.Is(err, state.ErrHeld) {
-				t.Fatalf("Claim while the owner lives: %v, want ErrHeld", err)
-			}
-			if err := m.Heartbeat(t.Context(), "me"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(state.OwnerTimeout)
-		yours, err := m.Claim(t.Context(), st, "shard", "", "you")
-		if err != nil || yours.Epoch <= mine.Epoch {
-			t.Fatalf("Claim of a silent owner's shard: %+v, %v", yours, err)
-		}
-	})
+func TestMemoryOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { statetest.Owners(t, state.NewMemory(), state.OwnerTimeout, time.Sleep) })
 }
 
 func TestPositionString(t *testing.T) {

@@ -82,10 +82,11 @@ type Store interface {
 	Finish(ctx context.Context, s Stream, shardIDs ...string) error
 
 	// Claim makes owner the shard's owner under a new epoch, greater than its
-	// last one and than its parent's, and returns what is stored. The position
-	// is untouched. ErrHeld when another, living owner has it; an owner lives
-	// for some time after each claim and heartbeat, and no longer than its
-	// process where the store belongs to one process.
+	// last one and than its parent's, and returns what is stored. An empty parent
+	// is the stored one, if any. The position is untouched. ErrHeld when another,
+	// living owner has it; an owner lives for some time after each claim and
+	// heartbeat, and no longer than its process where the store belongs to one
+	// process.
 	Claim(ctx context.Context, s Stream, shardID, parent, owner string) (Shard, error)
 
 	// Checkpoint stores positions, in one transaction where it can, and

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -61,6 +62,14 @@ func TestConformance(t *testing.T) {
 	statetest.RunDurable(t, func(t *testing.T) func() state.Store {
 		path := filepath.Join(t.TempDir(), "state.db")
 		return func() state.Store { return open(t, path) }
+	})
+}
+
+func TestOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, filepath.Join(t.TempDir(), "state.db"))
+		defer mustClose(t, s)
+		statetest.Owners(t, s, state.OwnerTimeout, time.Sleep)
 	})
 }
 

@@ -1,6 +1,7 @@
 package boltstate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -245,11 +246,11 @@ func (s *Store) Claim(ctx context.Context, st state.Stream, shardID, parent, own
 			return nil
 		}
 		above := state.Shard{}
-		if parent != "" {
-			if above, _, err = getShard(b, parent); err != nil {
+		if name := cmp.Or(parent, sh.Parent); name != "" {
+			if above, _, err = getShard(b, name); err != nil {
 				return err
 			}
-			above.ID = parent
+			above.ID = name
 		}
 		sh.ID = shardID
 		claimed = sh.Claimed(above, owner)

@@ -75,7 +75,7 @@ func commits(t *testing.T, s *Store) []func() {
 	for range 60 {
 		claim()
 	}
-	return []func(){start, claim, checkpoint, letter(10), finish, checkpoint, letter(9000), checkpoint, letter(60000), empty, checkpoint, letter(200000), checkpoint}
+	return []func(){start, claim, checkpoint, letter(10), finish, checkpoint, letter(9000), checkpoint, letter(60000), empty, checkpoint, letter(100000), checkpoint}
 }
 
 // contents is all that a store knows, as text.
@@ -188,7 +188,7 @@ func opens(t *testing.T, name, path string, image []byte, want ...string) {
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	s.db.NoSync = true // many files
+	s.db.NoSync, s.db.NoGrowSync = true, true // many files
 	got := contents(t, s)
 	if !slices.Contains(want, got) {
 		t.Fatalf("%s: the file holds\n%.300s, want\n%.300s", name, got, want)
@@ -286,7 +286,7 @@ func TestDamagedPages(t *testing.T) {
 			wantAll(t, err, path, "damaged")
 			continue
 		}
-		s.db.NoSync = true
+		s.db.NoSync, s.db.NoGrowSync = true, true
 		_, err1 := s.Start(ctx(), stream, state.Start{Position: "TRIM_HORIZON"})
 		_, err2 := s.Shards(ctx(), stream)
 		_, err3 := s.ListLetters(ctx(), "app", "", 1000)

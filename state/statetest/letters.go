@@ -2,6 +2,8 @@ package statetest
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -119,5 +121,49 @@ func testLettersPages(t *testing.T, l state.Letters) {
 	}
 	if page := ids(t, l, "app", "", 0); page != nil {
 		t.Fatalf("a limit of 0 gave %v", page)
+	}
+}
+
+func testLettersBytes(t *testing.T, l state.Letters) {
+	want := map[string][]byte{ // in no order
+		"b": {0, 0xff, '\n', 0x7f, '"'},
+		"B": []byte(`{"json": true}`),
+		// Two images of 400 KB and what is around them.
+		"é":   bytes.Repeat([]byte{0xfe, 'x'}, 500_000),
+		"a/b": []byte("null"),
+		"10":  []byte("\"\\ud800\""),
+		"9":   []byte(" [1,  2]"),
+	}
+	for id, data := range want {
+		put(t, l, "app", id, string(data))
+	}
+	if got := ids(t, l, "app", "", 100); !slices.Equal(got, []string{"10", "9", "B", "a/b", "b", "é"}) {
+		t.Fatalf("ids in the order of strings: %q", got)
+	}
+	for id, data := range want {
+		if got, ok, err := l.GetLetter(t.Context(), "app", id); !bytes.Equal(got, data) || !ok || err != nil {
+			t.Errorf("GetLetter(%s) = %.40q of %d bytes, %v, %v; want %.40q of %d", id, got, len(got), ok, err, data, len(data))
+		}
+	}
+}
+
+func testLettersCancelled(t *testing.T, l state.Letters) {
+	put(t, l, "app", "1", "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.PutLetter(ctx, "app", "2", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("PutLetter: %v", err)
+	}
+	if err := l.DeleteLetter(ctx, "app", "1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("DeleteLetter: %v", err)
+	}
+	if _, _, err := l.GetLetter(ctx, "app", "1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("GetLetter: %v", err)
+	}
+	if _, err := l.ListLetters(ctx, "app", "", 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("ListLetters: %v", err)
+	}
+	if got := ids(t, l, "app", "", 10); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("letters: %v, want the one that was put before", got)
 	}
 }

@@ -46,6 +46,10 @@ func testRestart(t *testing.T, open func() state.Store) {
 	letters, ok := s.(state.Letters)
 	if ok {
 		put(t, letters, "app", "1", "letter")
+		put(t, letters, "app", "2", "deleted")
+		if err := letters.DeleteLetter(t.Context(), "app", "2"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	closeStore(t, s)
 
@@ -56,6 +60,9 @@ func testRestart(t *testing.T, open func() state.Store) {
 		data, found, err := s.(state.Letters).GetLetter(t.Context(), "app", "1")
 		if string(data) != "letter" || !found || err != nil {
 			t.Fatalf("GetLetter after a restart = %q, %v, %v", data, found, err)
+		}
+		if got := ids(t, s.(state.Letters), "app", "", 10); len(got) != 1 {
+			t.Fatalf("letters after a restart: %v, want 1, as 2 was deleted", got)
 		}
 	}
 }

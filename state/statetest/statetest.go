@@ -11,7 +11,8 @@ import (
 )
 
 // Run tests a store. open returns a new, empty one; it is closed by the suite.
-// A store that implements state.Letters is tested as that too.
+// A store that implements state.Letters is tested as that too. How long an
+// owner lives is tested by Owners.
 func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	for _, test := range []struct {
 		name string
@@ -37,6 +38,9 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"streams", testStreams},
 		{"release", testRelease},
 		{"applications and streams are apart (F014, F044)", testApart},
+		{"hundreds at once", testHundreds},
+		{"checkpoints at the same time", testCheckpointRace},
+		{"claim beside checkpoints (F043)", testClaimCheckpointRace},
 		{"concurrent use", testConcurrent},
 		{"cancelled", testCancelled},
 	} {
@@ -69,6 +73,8 @@ func runLetters(t *testing.T, open func(t *testing.T) (l state.Letters, close fu
 		{"letters of applications are apart", testLettersApart},
 		{"letters are copied", testLettersCopied},
 		{"letters in pages", testLettersPages},
+		{"letters of any bytes and size", testLettersBytes},
+		{"letters, cancelled", testLettersCancelled},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l, close := open(t)

@@ -1,0 +1,64 @@
+package statetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// Owners tests how long an owner lives. s is empty; timeout is how long an
+// owner counts as living after a sign of life, and pass lets as much time go by
+// in which nobody gives one. It takes no time in a bubble of testing/synctest,
+// where pass is time.Sleep.
+func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.Duration)) {
+	t.Helper()
+	almost := timeout - timeout/10
+	heartbeat := func(owner string) {
+		t.Helper()
+		if err := s.Heartbeat(t.Context(), owner); err != nil {
+			t.Fatalf("Heartbeat: %v", err)
+		}
+	}
+	isHeld := func(when, id string) {
+		t.Helper()
+		if sh, err := s.Claim(t.Context(), streamA, id, "", "you"); !errors.Is(err, state.ErrHeld) {
+			t.Fatalf("%s: Claim = %+v, %v; want ErrHeld", when, sh, err)
+		}
+	}
+	heartbeat("nobody") // who has nothing yet
+	mine, lease := claim(t, s, streamA, shard1, "", "me")
+	claim(t, s, streamA, shard2, "", "me")
+	for range 3 {
+		pass(almost)
+		isHeld("after almost the timeout", shard1)
+		isHeld("after almost the timeout", shard2)
+		heartbeat("me")
+		heartbeat("you")
+	}
+	expect(t, s, streamA, mine)
+	pass(almost)
+	_, l3 := claim(t, s, streamA, shard3, "", "me")
+	pass(almost)
+	isHeld("after the claim of another shard", shard1)
+
+	pass(timeout + timeout/10)
+	// Nobody has claimed it: the lease is still good.
+	checkpoint(t, s, at(lease, "1"))
+	yours, taken := claim(t, s, streamA, shard1, "", "you")
+	if yours.Epoch <= mine.Epoch || yours.Position.Sequence != "1" {
+		t.Fatalf("a silent owner's shard: %+v, before: %+v", yours, mine)
+	}
+	heartbeat("me") // does not bring back what was lost
+	checkpointErr(t, s, at(lease, "2"), state.ErrLeaseLost)
+	if err := s.Release(t.Context(), lease); !errors.Is(err, state.ErrLeaseLost) {
+		t.Fatalf("Release of what was lost: %v, want ErrLeaseLost", err)
+	}
+	checkpoint(t, s, at(taken, "2"))
+	isHeld("of an owner that was silent and lives again", shard2)
+	if err := s.Release(t.Context(), l3); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, s, streamA, shard3, "", "you") // at once
+}

@@ -1,0 +1,114 @@
+package statetest_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/state/statetest"
+)
+
+// faults are the ways in which a store can break its contract, and which test
+// of the suite finds it out.
+var faults = []struct{ fault, foundBy string }{
+	{"a start replaces another", "start"},
+	{"a refused start is stored", "start refused"},
+	{"starts lose their fractions", "start"},
+	{"starts are not conditional writes", "start of one of many"},
+	{"names may be empty", "names are required"},
+	{"claims keep the epoch", "claim"},
+	{"a parent that is not named is forgotten", "epoch of a child"},
+	{"a child's epoch is its own", "epoch of a child"},
+	{"claims erase the position", "claim leaves the position (F037)"},
+	{"claims take from the living", "claim of a living owner's shard"},
+	{"claims take from the living", "claim of one of many"},
+	{"a refused claim raises the epoch", "claim of a living owner's shard"},
+	{"no error is a list of nils", "checkpoint"},
+	{"checkpoints look at the owner only", "checkpoint under a lost lease (F035)"},
+	{"a checkpoint makes the row", "checkpoint of a shard that is not stored (F041)"},
+	{"positions go back", "checkpoint before the stored one (F034)"},
+	{"positions are compared as text", "checkpoint before the stored one (F034)"},
+	{"positions may be anything", "checkpoint of what is no sequence number"},
+	{"one checkpoint hinders the others", "checkpoint of many"},
+	{"a finished shard is opened again", "end of a shard (F046)"},
+	{"the end forgets the position", "end of a shard (F046)"},
+	{"finish finishes stored shards", "finish"},
+	{"streams are those with a start", "streams"},
+	{"a released shard keeps its owner", "release"},
+	{"a released shard forgets its epoch", "release"},
+	{"anybody may release", "checkpoint under a lost lease (F035)"},
+	{"applications share rows", "applications and streams are apart (F014, F044)"},
+	{"names run into one another", "applications and streams are apart (F014, F044)"},
+	{"a listing is its first page", "hundreds at once"},
+	{"a hundred checkpoints at most", "hundreds at once"},
+	{"checkpoints are not conditional writes", "checkpoints at the same time"},
+	{"checkpoints are not conditional writes", "claim beside checkpoints (F043)"},
+	{"the shards of a stream are one row", "concurrent use"},
+	{"cancelled calls are made", "cancelled"},
+	{"a letter is never replaced", "letters"},
+	{"letters are not apart", "letters of applications are apart"},
+	{"letters are shared", "letters are copied"},
+	{"letters are text", "letters of any bytes and size"},
+	{"ids are ordered without case", "letters of any bytes and size"},
+	{"pages overlap", "letters in pages"},
+	{"cancelled calls are made", "letters, cancelled"},
+	{"nothing survives", "after a restart"},
+
+	{"owners live for ever", owners},
+	{"claims are no sign of life", owners},
+	{"heartbeats do nothing", owners},
+}
+
+const (
+	owners   = "owners"
+	faultEnv = "STATETEST_FAULT"
+)
+
+// TestSuite runs the suite over a store that keeps the contract, or breaks it
+// in the way that its environment names.
+func TestSuite(t *testing.T) {
+	statetest.RunDurable(t, func(*testing.T) func() state.Store {
+		s := newStore(os.Getenv(faultEnv))
+		return func() state.Store { return s }
+	})
+	t.Run(owners, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			statetest.Owners(t, newStore(os.Getenv(faultEnv)), state.OwnerTimeout, time.Sleep)
+		})
+	})
+}
+
+// Every rule of the contract is held: of a store that breaks one the suite says
+// so, by the test that is named for it; and every test of the suite finds
+// something.
+func TestSuiteFindsFaults(t *testing.T) {
+	run := func(fault string) string {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestSuite$", "-test.v")
+		cmd.Env = append(os.Environ(), faultEnv+"="+fault)
+		out, _ := cmd.CombinedOutput() // it fails, as it should
+		return string(out)
+	}
+	line := func(result, test string) string {
+		return "--- " + result + ": TestSuite/" + strings.ReplaceAll(test, " ", "_") + " ("
+	}
+	sound := run("")
+	said := make(map[string]string)
+	for _, f := range faults {
+		if _, ok := said[f.fault]; !ok {
+			said[f.fault] = run(f.fault)
+		}
+		if !strings.Contains(said[f.fault], line("FAIL", f.foundBy)) {
+			t.Errorf("%q: %q did not fail", f.fault, f.foundBy)
+		}
+		sound = strings.ReplaceAll(sound, line("PASS", f.foundBy), "")
+	}
+	for l := range strings.Lines(sound) {
+		if strings.Contains(l, "TestSuite/") && strings.Contains(l, "---") {
+			t.Errorf("no fault is found by %s", l)
+		}
+	}
+}
