@@ -78,17 +78,30 @@ func (s *Service) Chaos(c Chaos) {
 	}
 }
 
-// effect draws what happens to a call about the named subject.
-func (d *dice) effect(op, subject string) effect {
+// about names what a call is about, the same in every run: ids and ARNs hold
+// the time.
+func (c *call) about() string {
+	name := c.op + " " + c.note.Table
+	if c.stream != nil {
+		name = fmt.Sprintf("%s %d", name, c.stream.generation)
+	}
+	if c.shard != nil {
+		name = fmt.Sprintf("%s %d", name, c.shard.nth)
+	}
+	return name
+}
+
+// effect draws what happens to a call.
+func (d *dice) effect(c *call) effect {
 	if d.seen == nil {
 		return effect{}
 	}
-	key := op + " " + subject
-	d.seen[key]++
-	r := rand.New(rand.NewPCG(d.Seed, hash(fmt.Appendf(nil, "%s %d", key, d.seen[key]))))
+	about := c.about()
+	d.seen[about]++
+	r := rand.New(rand.NewPCG(d.Seed, hash(fmt.Appendf(nil, "%s %d", about, d.seen[about]))))
 	draw := func(p float64) bool { return r.Float64() < p } // always drawn: one kind does not shift the others
 	e := effect{}
-	failed, throttled, expired := draw(d.Errors), draw(d.Throttles), draw(d.Expired) && op == getRecords
+	failed, throttled, expired := draw(d.Errors), draw(d.Throttles), draw(d.Expired) && c.op == getRecords
 	which := r.IntN(6)
 	switch {
 	case failed:
@@ -105,7 +118,7 @@ func (d *dice) effect(op, subject string) effect {
 	if slow {
 		e.delay = time.Duration(wait * float64(d.SlowFor))
 	}
-	switch op {
+	switch c.op {
 	case getRecords:
 		e.empty = draw(d.Empty)
 		short, n := draw(d.Short), 1+r.IntN(10)

@@ -1,7 +1,6 @@
 package streamtest
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -88,7 +87,7 @@ func (s *Service) decide(c *call) {
 			return
 		}
 	}
-	c.do = s.chaos.effect(c.op, s.subject(c))
+	c.do = s.chaos.effect(c)
 }
 
 // takes reports whether it is this call's turn, and counts it.
@@ -119,19 +118,4 @@ func failure(code string, status int) *apiError {
 		}
 	}
 	return &apiError{code: code, message: "streamtest: a fault", status: status}
-}
-
-// subject names what a call is about, the same in every run.
-func (s *Service) subject(c *call) string {
-	name := c.note.Table
-	for _, st := range s.streams {
-		if st.arn != c.note.StreamARN {
-			continue
-		}
-		name = fmt.Sprintf("%s %d", name, st.generation)
-		if sh := st.byID[c.note.Shard]; sh != nil {
-			name = fmt.Sprintf("%s %d", name, sh.nth)
-		}
-	}
-	return name
 }

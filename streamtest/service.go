@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -36,7 +35,8 @@ type Service struct {
 	offset      time.Duration // of the clock
 	limits      Limits
 	tables      map[string]*Table
-	streams     []*stream      // by creation, those of deleted tables too
+	streams     []*stream // by creation, those of deleted tables too
+	byARN       map[string]*stream
 	generations map[string]int // of streams, by table
 	calls       calls
 	faults      []*scripted
@@ -54,7 +54,10 @@ type Service struct {
 // In an Example or a program there is no test, and t is nil: then mistakes
 // panic and [Service.Close] ends it.
 func NewService(t testing.TB) *Service {
-	s := &Service{t: t, limits: Limits{}.withDefaults(), tables: make(map[string]*Table), generations: make(map[string]int), pending: make(map[chan struct{}]bool)}
+	s := &Service{
+		t: t, limits: Limits{}.withDefaults(), pending: make(map[chan struct{}]bool),
+		tables: make(map[string]*Table), byARN: make(map[string]*stream), generations: make(map[string]int),
+	}
 	if t != nil {
 		t.Cleanup(s.Close)
 	}
@@ -156,24 +159,6 @@ func (s *Service) DeleteTable(name string) {
 	}
 	t.items, t.deleted = nil, true
 	delete(s.tables, name)
-}
-
-// find returns a stream that is still there.
-func (s *Service) find(arn string) *stream {
-	s.forget()
-	i := slices.IndexFunc(s.streams, func(st *stream) bool { return st.arn == arn })
-	if i < 0 {
-		return nil
-	}
-	return s.streams[i]
-}
-
-// forget drops the streams that were closed longer ago than the retention.
-func (s *Service) forget() {
-	now := s.now()
-	s.streams = slices.DeleteFunc(s.streams, func(st *stream) bool {
-		return !st.enabled() && now.Sub(st.disabled) >= s.limits.Retention
-	})
 }
 
 func (s *Service) helper() {

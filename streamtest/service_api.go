@@ -64,12 +64,14 @@ type request struct {
 
 // call is one call while it is answered.
 type call struct {
-	op   string
-	in   request
-	it   iterator // of GetRecords
-	now  time.Time
-	note Call
-	do   effect // what a fault or chaos makes of it
+	op     string
+	in     request
+	it     iterator // of GetRecords; the zero one when it is not valid
+	stream *stream  // nil when there is none, or no longer
+	shard  *shard   // also one that was trimmed away
+	now    time.Time
+	note   Call
+	do     effect // what a fault or chaos makes of it
 }
 
 // answer answers a call; how long that takes is deliver's affair.
@@ -120,13 +122,7 @@ func (s *Service) perform(c *call, method, header string, body []byte) ([]byte, 
 	case json.Unmarshal(body, &c.in) != nil:
 		return nil, &apiError{code: "SerializationException", message: "The request is not valid JSON of this operation"}
 	}
-	if op == getRecords {
-		var err error
-		if c.it, err = parseIterator(c.in.ShardIterator); err == nil {
-			c.in.StreamArn, c.in.ShardId = c.it.arn, c.it.shard
-		}
-	}
-	c.identify()
+	s.identify(c)
 	s.decide(c)
 	if e := c.do.err; e != nil {
 		return nil, e
@@ -144,19 +140,36 @@ func (s *Service) perform(c *call, method, header string, body []byte) ([]byte, 
 	return s.describeTable(c)
 }
 
-// identify notes what a call is about.
-func (c *call) identify() {
-	n := &c.note
-	n.Table, n.StreamARN, n.Shard = c.in.TableName, c.in.StreamArn, c.in.ShardId
-	if n.StreamARN != "" {
-		n.Table = tableOf(n.StreamARN)
+// identify finds what a call is about. What is noted of it are the service's
+// own strings: they are kept for long.
+func (s *Service) identify(c *call) {
+	if c.op == getRecords {
+		if it, err := parseIterator(c.in.ShardIterator); err == nil {
+			c.it, c.in.StreamArn, c.in.ShardId = it, it.arn, it.shard
+		}
 	}
-	n.Iterator = c.in.ShardIteratorType
+	n := &c.note
+	n.Table, n.StreamARN, n.Shard, n.Iterator = c.in.TableName, c.in.StreamArn, c.in.ShardId, c.in.ShardIteratorType
 	if c.in.SequenceNumber != nil {
 		n.Sequence = sluice.Sequence(*c.in.SequenceNumber)
 	}
 	if f := c.in.ShardFilter; f != nil {
 		n.Shard, n.Iterator = f.ShardId, f.Type
+	}
+	st := s.byARN[n.StreamARN]
+	if st == nil {
+		if n.StreamARN != "" {
+			n.Table = tableOf(n.StreamARN)
+		}
+		return
+	}
+	n.Table, n.StreamARN = st.table, st.arn
+	if sh := st.byID[n.Shard]; sh != nil {
+		n.Shard = sh.id
+		c.shard = sh
+	}
+	if !st.gone(c.now, s.limits.Retention) {
+		c.stream = st
 	}
 }
 

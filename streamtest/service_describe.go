@@ -52,11 +52,10 @@ func (s *Service) describeTable(c *call) ([]byte, *apiError) {
 type streamSummary struct{ StreamArn, StreamLabel, TableName string }
 
 func (s *Service) listStreams(c *call) ([]byte, *apiError) {
-	limit, err := c.limit(100)
+	limit, err := c.limit(100, 100)
 	if err != nil {
 		return nil, err
 	}
-	s.forget()
 	streams := s.streams
 	if from := c.in.ExclusiveStartStreamArn; from != "" {
 		i := slices.IndexFunc(streams, func(st *stream) bool { return st.arn == from })
@@ -68,7 +67,7 @@ func (s *Service) listStreams(c *call) ([]byte, *apiError) {
 	}
 	out.Streams = []streamSummary{}
 	for _, st := range streams {
-		if c.in.TableName != "" && st.table != c.in.TableName {
+		if c.in.TableName != "" && st.table != c.in.TableName || st.gone(c.now, s.limits.Retention) {
 			continue
 		}
 		if len(out.Streams) == limit {
@@ -80,17 +79,16 @@ func (s *Service) listStreams(c *call) ([]byte, *apiError) {
 	return encode(out), nil
 }
 
-// limit returns a call's Limit, at most and by default the most there can be.
-func (c *call) limit(most int) (int, *apiError) {
+// limit returns a call's Limit, at most and by default the limit of a page; the
+// request itself may name no more than most.
+func (c *call) limit(page, most int) (int, *apiError) {
 	switch l := c.in.Limit; {
 	case l == nil:
-		return most, nil
-	case *l < 1:
-		return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1", *l)
-	case c.op == getRecords && *l > 1000:
-		return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 1000", *l)
+		return page, nil
+	case *l < 1 || *l > most:
+		return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value from 1 to %d", *l, most)
 	default:
-		return min(*l, most), nil
+		return min(*l, page), nil
 	}
 }
 
@@ -115,14 +113,14 @@ type shardDescription struct {
 }
 
 func (s *Service) describeStream(c *call) ([]byte, *apiError) {
-	limit, err := c.limit(s.limits.PageShards)
+	limit, err := c.limit(s.limits.PageShards, 100)
 	if err != nil {
 		return nil, err
 	}
 	if c.in.StreamArn == "" {
 		return nil, invalid("StreamArn is missing")
 	}
-	st := s.find(c.in.StreamArn)
+	st := c.stream
 	if st == nil {
 		return nil, notFound("Stream: %s not found", c.in.StreamArn)
 	}
@@ -137,8 +135,8 @@ func (s *Service) describeStream(c *call) ([]byte, *apiError) {
 		shards = slices.DeleteFunc(shards, func(sh *shard) bool { return sh.parent != f.ShardId })
 	}
 	if from := c.in.ExclusiveStartShardId; from != "" {
-		if st.byID[from] == nil {
-			return nil, invalid("Invalid ExclusiveStartShardId")
+		if len(from) < 28 || len(from) > 65 {
+			return nil, invalid("1 validation error detected: Value '%s' at 'exclusiveStartShardId' failed to satisfy constraint: Member must have length from 28 to 65", from)
 		}
 		shards = slices.DeleteFunc(shards, func(sh *shard) bool { return !listedBefore(from, sh.id) })
 	}

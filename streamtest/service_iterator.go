@@ -46,12 +46,16 @@ func (s *Service) getShardIterator(c *call) ([]byte, *apiError) {
 	if c.in.StreamArn == "" || c.in.ShardId == "" || c.in.ShardIteratorType == "" {
 		return nil, invalid("StreamArn, ShardId and ShardIteratorType are needed")
 	}
-	sh, err := s.shard(c)
+	sh, err := s.readable(c)
 	if err != nil {
 		return nil, err
 	}
 	it := iterator{arn: c.in.StreamArn, shard: sh.id, issued: c.now}
-	switch kind := c.in.ShardIteratorType; kind {
+	kind := c.in.ShardIteratorType
+	if c.in.SequenceNumber != nil && (kind == "TRIM_HORIZON" || kind == "LATEST") {
+		return nil, invalid("SequenceNumber should not be passed for ShardIteratorType %s", kind)
+	}
+	switch kind {
 	case "TRIM_HORIZON":
 		it.at = sh.trimmed
 	case "LATEST":
@@ -70,15 +74,13 @@ func (s *Service) getShardIterator(c *call) ([]byte, *apiError) {
 	return encode(map[string]string{"ShardIterator": it.String()}), nil
 }
 
-// shard returns the shard that a call is about.
-func (s *Service) shard(c *call) (*shard, *apiError) {
-	st := s.find(c.in.StreamArn)
-	if st == nil {
+// readable returns the shard that a call is about, if it can be read.
+func (s *Service) readable(c *call) (*shard, *apiError) {
+	switch {
+	case c.stream == nil:
 		return nil, notFound("Stream: %s not found", c.in.StreamArn)
-	}
-	sh := st.byID[c.in.ShardId]
-	if sh == nil || sh.gone(c.now, s.limits.Retention) {
+	case c.shard == nil || c.shard.gone(c.now, s.limits.Retention):
 		return nil, notFound("Shard: %s in Stream: %s not found", c.in.ShardId, c.in.StreamArn)
 	}
-	return sh, nil
+	return c.shard, nil
 }

@@ -6,14 +6,14 @@ import (
 )
 
 func (s *Service) getRecords(c *call) ([]byte, *apiError) {
-	limit, err := c.limit(s.limits.PageRecords)
+	limit, err := c.limit(s.limits.PageRecords, 1000)
 	if err != nil {
 		return nil, err
 	}
 	if c.it.arn == "" {
 		return nil, invalid("Invalid ShardIterator")
 	}
-	sh, err := s.shard(c)
+	sh, err := s.readable(c)
 	if err != nil {
 		return nil, err
 	}

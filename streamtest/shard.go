@@ -91,14 +91,12 @@ func (t *Table) Split(shardID string) (left, right string) {
 	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	st, sh := t.openShard("Split", shardID)
+	sh := t.openShard("Split", shardID)
 	if sh.low == sh.high {
 		t.s.fatalf("Split: table %s: shard %s cannot be split any further", t.name, shardID)
 	}
-	now := t.s.now()
-	middle := sh.low + (sh.high-sh.low)/2
-	sh.close(now)
-	return st.grow(now, sh.id, sh.low, middle).id, st.grow(now, sh.id, middle+1, sh.high).id
+	children := sh.replace(t.s.now(), sh.low+(sh.high-sh.low)/2, sh.high)
+	return children[0].id, children[1].id
 }
 
 // Roll closes a shard and gives it one child, as DynamoDB does every few hours.
@@ -106,20 +104,32 @@ func (t *Table) Roll(shardID string) (child string) {
 	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	st, sh := t.openShard("Roll", shardID)
-	now := t.s.now()
-	sh.close(now)
-	return st.grow(now, sh.id, sh.low, sh.high).id
+	sh := t.openShard("Roll", shardID)
+	return sh.replace(t.s.now(), sh.high)[0].id
 }
 
-func (t *Table) openShard(what, id string) (*stream, *shard) {
+// replace closes the shard and makes children that share its range of hashes;
+// each ends at one of the highs.
+func (sh *shard) replace(now time.Time, highs ...uint64) []*shard {
+	st, low := sh.stream, sh.low
+	sh.close(now)
+	var children []*shard
+	for _, high := range highs {
+		children = append(children, st.grow(now, sh.id, low, high))
+		low = high + 1
+	}
+	i := slices.Index(st.open, sh)
+	st.open = slices.Replace(st.open, i, i+1, children...)
+	return children
+}
+
+func (t *Table) openShard(what, id string) *shard {
 	t.s.helper()
-	st := t.mustStream(what)
-	sh := st.byID[id]
+	sh := t.mustStream(what).byID[id]
 	if sh == nil || !sh.open() {
 		t.s.fatalf("%s: table %s has no open shard %q", what, t.name, id)
 	}
-	return st, sh
+	return sh
 }
 
 // Hide leaves a shard out of the next n DescribeStream answers that would have
@@ -162,10 +172,10 @@ func (sh *shard) seek(seq sluice.Sequence, after bool) (int, *apiError) {
 		last = sh.records[n-1].seq
 	}
 	switch {
-	case !seq.Valid():
-		return 0, invalid("Invalid SequenceNumber: %q", seq)
+	case !seq.Valid() || len(seq) < 21:
+		return 0, invalid("Invalid SequenceNumber %q: 21 to 40 digits are needed", seq)
 	case seq.Compare(sh.start) < 0 || seq.Compare(last) > 0:
-		return 0, invalid("SequenceNumber %s is not in shard %s", seq, sh.id)
+		return 0, invalid("Invalid SequenceNumber for the shard: %s in %s", seq, sh.id)
 	case sh.trimmed > 0 && seq.Compare(sh.records[sh.trimmed-1].seq) <= 0:
 		return 0, trimmedAccess(sh)
 	}

@@ -52,5 +52,5 @@ func sizeOfNumber(text string) int {
 		n++
 	}
 	digits := strings.Trim(strings.Replace(strings.TrimLeft(mantissa, "+-"), ".", "", 1), "0")
-	return n + (len(digits)+1)/2
+	return n + max(1, (len(digits)+1)/2)
 }

@@ -3,6 +3,7 @@ package streamtest
 import (
 	"fmt"
 	"math/bits"
+	"sort"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -20,6 +21,7 @@ type stream struct {
 
 	shards []*shard // by creation
 	byID   map[string]*shard
+	open   []*shard // by their ranges of hashes, which cover every hash while the stream is enabled
 	listed []*shard // that are not trimmed away, in the order of DescribeStream
 
 	numbers   int // given out
@@ -33,7 +35,7 @@ func (t *Table) newStream(view sluice.View, shards int) {
 	for at := now.UTC(); ; at = at.Add(time.Millisecond) {
 		st.label = at.Format("2006-01-02T15:04:05.000")
 		st.arn = t.arn() + "/stream/" + st.label
-		if !t.s.has(st.arn) {
+		if t.s.byARN[st.arn] == nil {
 			break
 		}
 	}
@@ -44,29 +46,26 @@ func (t *Table) newStream(view sluice.View, shards int) {
 		if i == shards-1 {
 			high = ^uint64(0)
 		}
-		st.grow(now, "", low, high)
+		st.open = append(st.open, st.grow(now, "", low, high))
 	}
 	t.s.streams = append(t.s.streams, st)
+	t.s.byARN[st.arn] = st
 	t.stream = st
-}
-
-// has reports whether there is a stream with that ARN.
-func (s *Service) has(arn string) bool {
-	for _, st := range s.streams {
-		if st.arn == arn {
-			return true
-		}
-	}
-	return false
 }
 
 func (st *stream) enabled() bool { return st.disabled.IsZero() }
 
+// gone reports whether the stream was disabled longer ago than the retention.
+func (st *stream) gone(now time.Time, retention time.Duration) bool {
+	return !st.enabled() && now.Sub(st.disabled) >= retention
+}
+
 func (st *stream) close(now time.Time) {
 	st.disabled = now
-	for _, sh := range st.shards {
+	for _, sh := range st.open {
 		sh.close(now)
 	}
+	st.open = nil
 }
 
 // next gives out a sequence number, larger than all before it in the stream.
@@ -149,12 +148,7 @@ func (t *Table) record(old, image sluice.Item, ttl bool) sluice.Sequence {
 
 // shardFor returns the open shard whose range of hashes holds h.
 func (st *stream) shardFor(h uint64) *shard {
-	for _, sh := range st.shards {
-		if sh.open() && sh.low <= h && h <= sh.high {
-			return sh
-		}
-	}
-	panic("streamtest: the open shards do not cover every hash")
+	return st.open[sort.Search(len(st.open), func(i int) bool { return h <= st.open[i].high })]
 }
 
 // hash is FNV-1a with its bits mixed, the same in every process.
