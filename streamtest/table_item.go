@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/item"
@@ -29,10 +28,8 @@ func stored(v any) (sluice.Item, error) {
 	if err != nil {
 		return sluice.Item{}, fmt.Errorf("not DynamoDB JSON: %w", err)
 	}
-	for name, v := range it.All() {
-		if err := check(v); err != nil {
-			return sluice.Item{}, fmt.Errorf("attribute %q: %w", name, err)
-		}
+	if err := check(it); err != nil {
+		return sluice.Item{}, err
 	}
 	if n := sizeOf(it); n > maxItem {
 		return sluice.Item{}, fmt.Errorf("an item of %d bytes; DynamoDB takes %d", n, maxItem)
@@ -115,19 +112,27 @@ func appendPlain(dst []byte, v any) ([]byte, error) {
 	return nil, fmt.Errorf("a value of type %T; want a string, number, json.Number, bool, nil, []byte, []any or map[string]any", v)
 }
 
-// check refuses what item.Parse takes and DynamoDB does not: sets that are
-// empty or hold a member twice.
-func check(v item.Value) error {
+// check refuses what item.Parse takes and DynamoDB does not: attributes without
+// a name, sets that are empty or hold a member twice.
+func check(it sluice.Item) error {
+	for name, v := range it.All() {
+		if name == "" {
+			return errors.New("an attribute without a name")
+		}
+		if err := checkValue(v); err != nil {
+			return fmt.Errorf("attribute %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func checkValue(v item.Value) error {
 	switch v.Kind() {
 	case item.M:
-		for name, v := range v.Map().All() {
-			if err := check(v); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
+		return check(v.Map())
 	case item.L:
 		for v := range v.List() {
-			if err := check(v); err != nil {
+			if err := checkValue(v); err != nil {
 				return err
 			}
 		}
@@ -173,7 +178,7 @@ func appendPayload(dst []byte, v item.Value) []byte {
 	case item.S:
 		return appendString(dst, v.Str())
 	case item.N:
-		return append(appendNumber(append(dst, '"'), v.Str()), '"')
+		return append(parseDecimal(v.Str()).append(append(dst, '"')), '"')
 	case item.B:
 		return appendString(dst, base64.StdEncoding.EncodeToString(v.Bytes()))
 	case item.M:
@@ -199,35 +204,6 @@ func closeList(dst []byte) []byte {
 		dst = dst[:len(dst)-1]
 	}
 	return append(dst, ']')
-}
-
-// appendNumber appends a checked number the way DynamoDB returns it: without
-// an exponent, a plus sign or zeros that mean nothing.
-func appendNumber(dst []byte, text string) []byte {
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
-	exp, _ := strconv.Atoi(exponent)
-	negative := strings.HasPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(strings.TrimLeft(mantissa, "+-"), ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	exp -= len(fraction)
-	for strings.HasSuffix(digits, "0") {
-		digits = digits[:len(digits)-1]
-		exp++
-	}
-	if digits == "" {
-		return append(dst, '0')
-	}
-	if negative {
-		dst = append(dst, '-')
-	}
-	point := len(digits) + exp // digits before the point
-	switch {
-	case exp >= 0:
-		return append(append(dst, digits...), strings.Repeat("0", exp)...)
-	case point <= 0:
-		return append(append(append(dst, "0."...), strings.Repeat("0", -point)...), digits...)
-	}
-	return append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
 }
 
 // appendString appends a JSON string.

@@ -1,8 +1,6 @@
 package streamtest
 
 import (
-	"strings"
-
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/item"
 )
@@ -23,7 +21,7 @@ func sizeOfValue(v item.Value) int {
 	case item.S, item.B:
 		return v.Len()
 	case item.N:
-		return sizeOfNumber(v.Str())
+		return parseDecimal(v.Str()).size()
 	case item.SS, item.NS, item.BS:
 		for e := range v.Set() {
 			n += sizeOfValue(e)
@@ -41,16 +39,4 @@ func sizeOfValue(v item.Value) int {
 		return n + 3
 	}
 	return 1
-}
-
-// sizeOfNumber is one byte for two significant digits, one for a sign and one
-// more.
-func sizeOfNumber(text string) int {
-	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
-	n := 1
-	if strings.HasPrefix(mantissa, "-") {
-		n++
-	}
-	digits := strings.Trim(strings.Replace(strings.TrimLeft(mantissa, "+-"), ".", "", 1), "0")
-	return n + max(1, (len(digits)+1)/2)
 }

@@ -1,0 +1,61 @@
+package streamtest
+
+import (
+	"strconv"
+	"strings"
+)
+
+// decimal is a number taken apart: digits · 10^exp, where digits neither begin
+// nor end with a zero and are empty for zero.
+type decimal struct {
+	negative bool
+	digits   string
+	exp      int
+}
+
+// parseDecimal takes the text of an N apart that item.Parse has checked.
+func parseDecimal(text string) decimal {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	exp, _ := strconv.Atoi(exponent)
+	whole, fraction, _ := strings.Cut(strings.TrimLeft(mantissa, "+-"), ".")
+	all := strings.TrimLeft(whole+fraction, "0")
+	digits := strings.TrimRight(all, "0")
+	return decimal{
+		negative: mantissa[0] == '-' && digits != "",
+		digits:   digits, exp: exp - len(fraction) + len(all) - len(digits),
+	}
+}
+
+// append appends the number the way DynamoDB returns it: without an exponent, a
+// plus sign or zeros that mean nothing.
+func (d decimal) append(dst []byte) []byte {
+	if d.digits == "" {
+		return append(dst, '0')
+	}
+	if d.negative {
+		dst = append(dst, '-')
+	}
+	point := len(d.digits) + d.exp // how many digits stand before it
+	switch {
+	case d.exp >= 0:
+		return append(append(dst, d.digits...), strings.Repeat("0", d.exp)...)
+	case point <= 0:
+		return append(append(append(dst, "0."...), strings.Repeat("0", -point)...), d.digits...)
+	}
+	return append(append(append(dst, d.digits[:point]...), '.'), d.digits[point:]...)
+}
+
+// size returns the number's bytes as DynamoDB counts them: one, one for each
+// two significant digits, counted in pairs from the point, and one for a minus
+// sign.
+func (d decimal) size() int {
+	if d.digits == "" {
+		return 1
+	}
+	first, last := len(d.digits)+d.exp-1, d.exp // powers of ten
+	n := 2 + first>>1 - last>>1
+	if d.negative {
+		n++
+	}
+	return n
+}
