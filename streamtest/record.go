@@ -1,0 +1,271 @@
+package streamtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Insert returns the record of a new item: decoded from JSON as a source would
+// decode it, and sharing no memory with any other.
+//
+// table is a table's name or the ARN of its stream. An image is what
+// [Table.Put] takes: DynamoDB JSON or plain Go values. The key attributes are pk, PK or id, the first that the item
+// has, with sk or SK beside it; see [WithKeys]. By default a record was made
+// now, to the second, its sequence number is greater than that of every record
+// made before, its stream has both images, and no shard is named, as under
+// Lambda.
+//
+// Like all functions that make records it panics when what it is given is no
+// record that a stream could hold.
+func Insert(table string, new any, opts ...RecordOption) sluice.Record {
+	return build("Insert", sluice.Insert, table, nil, new, opts)
+}
+
+// Modify returns the record of an item that was changed; see [Insert].
+func Modify(table string, old, new any, opts ...RecordOption) sluice.Record {
+	return build("Modify", sluice.Modify, table, old, new, opts)
+}
+
+// Remove returns the record of an item that was deleted; see [Insert].
+func Remove(table string, old any, opts ...RecordOption) sluice.Record {
+	return build("Remove", sluice.Remove, table, old, nil, opts)
+}
+
+// Expire returns the record of an item that DynamoDB deleted because its time
+// to live ran out; see [Insert].
+func Expire(table string, old any, opts ...RecordOption) sluice.Record {
+	byTTL := func(s *recordSpec) { s.ttl = true }
+	return build("Expire", sluice.Remove, table, old, nil, append([]RecordOption{byTTL}, opts...))
+}
+
+// Snapshot returns the record that a backfill makes of an item: its Origin is
+// Backfilled and it has no sequence number; see [Insert].
+func Snapshot(table string, it any, opts ...RecordOption) sluice.Record {
+	return build("Snapshot", sluice.Snapshot, table, nil, it, append([]RecordOption{WithOrigin(sluice.Backfilled)}, opts...))
+}
+
+// RecordOption changes one thing of a record that is made.
+type RecordOption func(*recordSpec)
+
+// recordSpec is a record in the making.
+type recordSpec struct {
+	event    sluice.EventName
+	keys     []string
+	sequence sluice.Sequence
+	shard    string
+	created  time.Time
+	origin   sluice.Origin
+	view     sluice.View
+	ttl      bool
+}
+
+// WithKeys names the key attributes.
+func WithKeys(partition string, sort ...string) RecordOption {
+	return func(s *recordSpec) { s.keys = append([]string{partition}, sort...) }
+}
+
+// WithSequence sets the sequence number.
+func WithSequence(n sluice.Sequence) RecordOption {
+	return func(s *recordSpec) { s.sequence = n }
+}
+
+// WithShard names the shard, as the poller does.
+func WithShard(id string) RecordOption { return func(s *recordSpec) { s.shard = id } }
+
+// WithTime sets when the change was made; the zero time leaves it out.
+func WithTime(t time.Time) RecordOption { return func(s *recordSpec) { s.created = t } }
+
+// WithOrigin says how the record comes to be handled, such as redriven.
+func WithOrigin(o sluice.Origin) RecordOption { return func(s *recordSpec) { s.origin = o } }
+
+// WithView sets the view type of the stream. Images that it lacks are left out
+// of the record.
+func WithView(v sluice.View) RecordOption { return func(s *recordSpec) { s.view = v } }
+
+// Item returns the item that v describes, in any form that [Table.Put] takes,
+// as a stream holds it. It shares no memory with v, and panics when v is none.
+func Item(v any) sluice.Item {
+	it, err := stored(v)
+	if err != nil {
+		panic("streamtest: Item: " + err.Error())
+	}
+	return it
+}
+
+// Event returns what Lambda calls a function with for these records.
+func Event(recs ...sluice.Record) []byte {
+	out := []byte(`{"Records":[`)
+	for i := range recs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, recs[i].Raw()...)
+	}
+	return append(out, "]}"...)
+}
+
+// records counts those that were made.
+var records atomic.Uint64
+
+// nthSequence returns sequence numbers of 21 digits and, after the tenth, of
+// 22, so that comparing them as strings is seen to be wrong.
+func nthSequence(n uint64) sluice.Sequence {
+	if n < 10 {
+		return sluice.Sequence(fmt.Sprintf("99999999999999999999%d", n))
+	}
+	return sluice.Sequence(fmt.Sprintf("1%021d", n-10))
+}
+
+func build(caller string, event sluice.EventName, table string, old, new any, opts []RecordOption) sluice.Record {
+	s := recordSpec{event: event, view: sluice.BothImages, created: time.Now().Truncate(time.Second)}
+	nth := records.Add(1) - 1
+	if event != sluice.Snapshot {
+		s.sequence = nthSequence(nth)
+	}
+	for _, o := range opts {
+		o(&s)
+	}
+	rec, err := s.make(table, old, new, nth)
+	if err != nil {
+		panic(fmt.Sprintf("streamtest: %s(%q): %v", caller, table, err))
+	}
+	return rec
+}
+
+func (s *recordSpec) make(table string, old, new any, nth uint64) (rec sluice.Record, err error) {
+	var oldImage, newImage sluice.Item
+	if old != nil {
+		if oldImage, err = stored(old); err != nil {
+			return rec, fmt.Errorf("old image: %w", err)
+		}
+	}
+	if new != nil {
+		if newImage, err = stored(new); err != nil {
+			return rec, fmt.Errorf("new image: %w", err)
+		}
+	}
+	if want := s.event != sluice.Insert && s.event != sluice.Snapshot; oldImage.Exists() != want {
+		return rec, errors.New("no item was given that was there before")
+	}
+	if want := s.event != sluice.Remove; newImage.Exists() != want {
+		return rec, errors.New("no item was given that is there now")
+	}
+	keys, err := s.keysOf(oldImage, newImage)
+	if err != nil {
+		return rec, err
+	}
+	if !s.view.Has(sluice.OldImage) {
+		oldImage = sluice.Item{}
+	}
+	if !s.view.Has(sluice.NewImage) {
+		newImage = sluice.Item{}
+	}
+	arn, region, err := streamOf(table)
+	if err != nil {
+		return rec, err
+	}
+	text := s.json(keys, oldImage, newImage, arn, region, nth)
+	if s.event == sluice.Snapshot {
+		rec = *sluice.DecodeRecord(text)
+		rec.ShardID = s.shard
+	} else {
+		page, err := sluice.DecodeGetRecords(fmt.Appendf(nil, `{"Records":[%s]}`, text), sluice.Source{StreamARN: arn, ShardID: s.shard})
+		if err != nil {
+			return rec, err
+		}
+		rec = page.Records[0]
+	}
+	rec.Origin = s.origin
+	return rec, rec.Err()
+}
+
+// keysOf returns the key attributes, which both images hold alike.
+func (s *recordSpec) keysOf(old, new sluice.Item) (sluice.Item, error) {
+	is := new
+	if !new.Exists() {
+		is = old
+	}
+	names := s.keys
+	if names == nil {
+		for _, key := range [][]string{{"pk", "sk"}, {"PK", "SK"}, {"id"}} {
+			if _, ok := attribute(is, key[0]); !ok {
+				continue
+			}
+			names = key[:1]
+			if len(key) > 1 {
+				if _, ok := attribute(is, key[1]); ok {
+					names = key
+				}
+			}
+			break
+		}
+		if names == nil {
+			return sluice.Item{}, errors.New("the item has no attribute pk, PK or id: name its key attributes with WithKeys")
+		}
+	}
+	b := []byte{'{'}
+	for i, name := range names {
+		v, ok := attribute(is, name)
+		if !ok {
+			return sluice.Item{}, fmt.Errorf("the item has no key attribute %q", name)
+		}
+		if old.Exists() && new.Exists() {
+			if was, ok := attribute(old, name); !ok || !was.Equal(v) {
+				return sluice.Item{}, fmt.Errorf("key attribute %q differs between the images; a key never changes", name)
+			}
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendValue(append(appendString(b, name), ':'), v)
+	}
+	return mustParse(append(b, '}')), nil
+}
+
+// json writes the record as a Lambda event holds it.
+func (s *recordSpec) json(keys, old, new sluice.Item, arn, region string, nth uint64) []byte {
+	b := fmt.Appendf(nil, `{"eventID":"%032x","eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":%q,`, nth, s.event, region)
+	if s.ttl {
+		b = append(b, `"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`...)
+	}
+	b = append(b, `"dynamodb":{`...)
+	if !s.created.IsZero() {
+		b = fmt.Appendf(b, `"ApproximateCreationDateTime":%d`, s.created.Unix())
+		if nanos := s.created.Nanosecond(); nanos > 0 {
+			b = fmt.Appendf(b, ".%09d", nanos)
+		}
+		b = append(b, ',')
+	}
+	b = fmt.Appendf(b, `"Keys":%s,`, keys.Raw())
+	if new.Exists() {
+		b = fmt.Appendf(b, `"NewImage":%s,`, new.Raw())
+	}
+	if old.Exists() {
+		b = fmt.Appendf(b, `"OldImage":%s,`, old.Raw())
+	}
+	if s.sequence != "" {
+		b = append(appendString(append(b, `"SequenceNumber":`...), string(s.sequence)), ',')
+	}
+	b = fmt.Appendf(b, `"SizeBytes":%d,"StreamViewType":%q},"eventSourceARN":`, sizeOf(keys)+sizeOf(old)+sizeOf(new), s.view)
+	return append(appendString(b, arn), '}')
+}
+
+// streamOf returns the ARN and the Region of a table's stream.
+func streamOf(table string) (arn, region string, err error) {
+	if !strings.HasPrefix(table, "arn:") {
+		if table == "" || strings.ContainsAny(table, ":/") {
+			return "", "", errors.New("want a table's name or a stream's ARN")
+		}
+		return "arn:aws:dynamodb:" + Region + ":" + Account + ":table/" + table + "/stream/2024-01-01T00:00:00.000", Region, nil
+	}
+	parts := strings.SplitN(table, ":", 6)
+	if len(parts) < 6 || parts[3] == "" || !strings.HasPrefix(parts[5], "table/") || !strings.Contains(parts[5], "/stream/") {
+		return "", "", errors.New("not the ARN of a stream, such as arn:aws:dynamodb:us-east-1:123456789012:table/orders/stream/2024-01-01T00:00:00.000")
+	}
+	return table, parts[3], nil
+}

@@ -1,0 +1,117 @@
+package streamtest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+// Result is what became of the records of a Run.
+type Result struct {
+	// Outcomes are in the order of the records and, of one record, of its
+	// routes. A record that never started has none.
+	Outcomes []Outcome
+	// Settled is how many records, counted from the first, are durable.
+	Settled int
+	// Err says why not all are settled: a failure under [flow.Stop], or the end
+	// of the context.
+	Err error
+}
+
+// Outcome is how one route ended with one record.
+type Outcome struct {
+	Record *sluice.Record // as it was given to Run
+	Index  int            // of the record, from 0
+	Route  string         // empty when the record took none, or could not be decoded or matched
+
+	// Result is Done, Skipped, Parked or Unrouted; Stopped for what ended a run
+	// with the policy Stop; Retried for what was about to be called again when
+	// the run ended.
+	Result flow.Result
+	Calls  int     // of the route's handler
+	Errs   []error // of the calls that failed, in order
+	Err    error   // why it ended so: the skip, or the last failure; nil when it is done
+
+	told   bool
+	exited error // the handler ended its goroutine
+}
+
+// Of returns the outcomes of the i-th record.
+func (r *Result) Of(i int) []Outcome {
+	var of []Outcome
+	for _, o := range r.Outcomes {
+		if o.Index == i {
+			of = append(of, o)
+		}
+	}
+	return of
+}
+
+// String returns the result in a line for each outcome, such as
+//
+//	0 INSERT {"pk":"a"} order#INSERT: done
+//	1 MODIFY {"pk":"a"} order#MODIFY: parked after 8 calls: no total
+//
+// and a last one when not all records are settled.
+func (r *Result) String() string {
+	var b strings.Builder
+	for _, o := range r.Outcomes {
+		b.WriteString(o.String() + "\n")
+	}
+	if r.Err != nil {
+		fmt.Fprintf(&b, "%d settled: %s\n", r.Settled, firstLine(r.Err))
+	}
+	return b.String()
+}
+
+// String returns the outcome in one line.
+func (o Outcome) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %s", o.Index, o.Record.EventName)
+	if o.Record.Keys.Exists() {
+		fmt.Fprintf(&b, " %s", o.Record.Keys.AppendJSON(nil))
+	}
+	if o.Route != "" {
+		b.WriteString(" " + o.Route)
+	}
+	fmt.Fprintf(&b, ": %v", o.Result)
+	if o.Calls > 1 {
+		fmt.Fprintf(&b, " after %d calls", o.Calls)
+	}
+	if skip, ok := o.Err.(*sluice.SkipError); ok {
+		b.WriteString(": " + skip.Reason)
+	} else if o.Err != nil {
+		b.WriteString(": " + firstLine(o.Err))
+	}
+	return b.String()
+}
+
+// firstLine leaves out stacks.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// result is what the tracks came to.
+func (r *runner) result(settled int, err error) *Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	res := &Result{Settled: settled, Err: err}
+	for i, t := range r.order {
+		for _, o := range t.outcomes {
+			if o.Calls == 0 && !o.told {
+				continue // matched, and never begun
+			}
+			out := *o
+			out.Index = i
+			if !o.told { // it was called and has not ended
+				out.Result = flow.Retried
+			}
+			out.Errs = append([]error(nil), o.Errs...)
+			res.Outcomes = append(res.Outcomes, out)
+		}
+	}
+	return res
+}

@@ -1,0 +1,165 @@
+package streamtest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Sink stands in for what handlers write to: it records the calls of its Send,
+// and fails those that it is told to. Where a handler takes a function of two
+// parameters Send itself fits; elsewhere a closure leads to it:
+//
+//	var queue streamtest.Sink[escalation.Message]
+//	c.Send = queue.Send
+//	var failed streamtest.Sink[string]
+//	c.Fail = func(ctx context.Context, e escalation.Escalation, reason string) error {
+//		return failed.Send(ctx, e.ID+": "+reason)
+//	}
+//
+// The zero Sink is ready to use and succeeds. Its methods are safe for
+// concurrent use.
+type Sink[T any] struct {
+	mu      sync.Mutex
+	calls   []SinkCall[T]
+	scripts []*sinkScript[T] // the first that has an error for a call counts
+}
+
+// SinkCall is one call of Send.
+type SinkCall[T any] struct {
+	Value T
+	Err   error  // what Send returned
+	Order uint64 // greater than that of every call, of any Sink, that began before
+}
+
+type sinkScript[T any] struct {
+	f func(ctx context.Context, n int, v T) error
+}
+
+var sinkOrder atomic.Uint64
+
+// Send records v, and returns nil or the error that the Sink was told to fail
+// with; when ctx has ended, its cause. Like a real sink it has no use for v's
+// memory afterwards: slices and maps in it, and what has a Clone method, are
+// copied.
+func (s *Sink[T]) Send(ctx context.Context, v T) error {
+	call := SinkCall[T]{Value: deepCopy(v), Err: context.Cause(ctx)}
+	s.mu.Lock()
+	call.Order = sinkOrder.Add(1)
+	n := len(s.calls)
+	s.calls = append(s.calls, call)
+	scripts := slices.Clone(s.scripts)
+	s.mu.Unlock()
+	for i := 0; i < len(scripts) && call.Err == nil; i++ {
+		call.Err = scripts[i].f(ctx, n+1, v)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[n].Err = call.Err
+	return call.Err
+}
+
+// Calls returns all calls in the order in which they began. The Err of one
+// that has not returned is nil.
+func (s *Sink[T]) Calls() []SinkCall[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Values returns what was sent by the calls that succeeded, in their order.
+func (s *Sink[T]) Values() []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var values []T
+	for _, c := range s.calls {
+		if c.Err == nil {
+			values = append(values, c.Value)
+		}
+	}
+	return values
+}
+
+// Fail has f say how each call ends: n counts all calls of the Sink from 1. It
+// may block, until ctx ends for example, and must be safe for concurrent use.
+// Of several the first that returns an error counts. remove takes f away.
+func (s *Sink[T]) Fail(f func(ctx context.Context, n int, v T) error) (remove func()) {
+	script := &sinkScript[T]{f}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scripts = append(s.scripts, script)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.scripts = slices.DeleteFunc(s.scripts, func(o *sinkScript[T]) bool { return o == script })
+	}
+}
+
+// FailNth has the n-th call from now on, counted from 1, fail with err.
+func (s *Sink[T]) FailNth(n int, err error) {
+	from := s.count()
+	s.Fail(func(_ context.Context, nth int, _ T) error {
+		if nth == from+n {
+			return err
+		}
+		return nil
+	})
+}
+
+// FailFirst has the next n calls fail with err.
+func (s *Sink[T]) FailFirst(n int, err error) {
+	until := s.count() + n
+	s.Fail(func(_ context.Context, nth int, _ T) error {
+		if nth <= until {
+			return err
+		}
+		return nil
+	})
+}
+
+// FailIf has every call fail with err whose value match reports true for, until
+// remove is called.
+func (s *Sink[T]) FailIf(match func(T) bool, err error) (remove func()) {
+	return s.Fail(func(_ context.Context, _ int, v T) error {
+		if match(v) {
+			return err
+		}
+		return nil
+	})
+}
+
+// FailAll has every call fail with err until remove is called.
+func (s *Sink[T]) FailAll(err error) (remove func()) {
+	return s.FailIf(func(T) bool { return true }, err)
+}
+
+func (s *Sink[T]) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls)
+}
+
+// Handler records the records that it is called with, as a Sink does: register
+// its Handle. Values and Calls hold copies.
+type Handler struct{ Sink[*sluice.Record] }
+
+// Handle is a [sluice.Handler].
+func (h *Handler) Handle(ctx context.Context, rec *sluice.Record) error { return h.Send(ctx, rec) }
+
+// DeadLetters record what a flow parks in them, as a Sink does. They are a
+// flow.DeadLetter. Values and Calls hold copies.
+type DeadLetters struct{ Sink[Letter] }
+
+// Letter is one parked record, and why it is.
+type Letter struct {
+	Record  *sluice.Record
+	Failure sluice.Failure
+}
+
+// Park implements flow.DeadLetter.
+func (d *DeadLetters) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
+	return d.Send(ctx, Letter{rec, f})
+}
