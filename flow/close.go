@@ -40,6 +40,7 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	f.dead.Store(true)
 	f.endFree(len(f.free))
 	f.clock.stop()
+	f.abandon()
 	alone := f.busy == 0
 	if alone {
 		close(f.idle)

@@ -63,11 +63,21 @@
 // sink gives its slot to another; when all that run wait in a sink, the sink
 // knows that nobody is left to wait for.
 //
+// # Memory
+//
+// Records share the memory of the page they came with. A page is free when its
+// last record is settled. Records that wait for a retry, or behind such a one or
+// a slow handler, do not keep it: when they are all that is left of it and less
+// than half, they are copied out. A handler that runs keeps the page of its
+// record. Who calls SubmitPage is told what has become free, so that many flows
+// can share one bound; the window bounds each flow by itself.
+//
 // # Files
 //
 //	flow.go     Flow and Open
 //	options.go  Options, Hooks and the interfaces a user implements
 //	submit.go   Submit: taking records, waiting for room
+//	page.go     Page: the memory that records share, and when it is free
 //	window.go   what is unsettled; the watermark
 //	lane.go     records of one item in order; the ready list
 //	worker.go   goroutines that run records; concurrency slots

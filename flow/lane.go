@@ -18,10 +18,14 @@ type entry struct {
 	bytes int64
 	at    time.Time // when it was submitted
 	tasks []*task   // routes that did not succeed at once; nil when there is none
-	open  int       // tasks that are not done
+	page  *page
+	slot  int // in page.kept
+	open  int // tasks that are not done
 
 	alone  bool // its keys cannot be read: no other record is known to be of its item
-	cloned bool // rec is no longer part of its page
+	kept   bool // may stay for long: to be copied out of its page
+	copied bool // it was
+	busy   bool // a worker has it
 	waits  bool // no worker has it and it is not in the ready list, though it leads its lane
 }
 
@@ -55,38 +59,23 @@ func (l *lanes) put(e *entry) {
 	l.free = e
 }
 
-// join puts e at the end of its lane.
-func (l *lanes) join(e *entry) {
+// join puts e at the end of its lane and returns the entry before it, or nil.
+func (l *lanes) join(e *entry) *entry {
 	e.lane = e.hash
 	if l.order == ByShard {
 		e.lane = 0
 	} else if e.alone { // a lane of its own, not in the map
 		l.ready(e)
-		return
+		return nil
 	}
 	before := l.last[e.lane]
 	l.last[e.lane] = e
 	if before == nil {
 		l.ready(e)
-		return
+		return nil
 	}
 	before.next = e
-	if before.cloned {
-		l.keepBehind(before)
-	}
-}
-
-// keepBehind copies what waits behind e out of its pages: while the window
-// counts these few records, they would pin the pages of all their neighbours.
-// A record behind a copied one is always copied itself. With order ByShard the
-// neighbours wait too.
-func (l *lanes) keepBehind(e *entry) {
-	if l.order == ByShard {
-		return
-	}
-	for e = e.next; e != nil && !e.cloned; e = e.next {
-		e.rec, e.cloned = e.rec.Clone(), true
-	}
+	return before
 }
 
 // leave removes e, the first of its lane; the one behind it becomes ready.

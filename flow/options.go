@@ -53,7 +53,7 @@ type Holder interface {
 type Options struct {
 	Concurrency int           // handlers running at once (default 64); one that waits in a sink does not count
 	Window      int           // unsettled records at most (default 4096)
-	WindowBytes int64         // unsettled bytes at most (default 64 MiB); one record always fits
+	WindowBytes int64         // unsettled bytes of records at most (default 64 MiB); one record always fits; for what pages keep besides see Page
 	MaxAhead    int           // records settled past the watermark at most (default 100,000)
 	Order       Order         // default ByItem
 	Policy      Policy        // default Park

@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
@@ -87,8 +88,9 @@ func (o *oracle) errorf(format string, args ...any) {
 
 func ordinal(r *sluice.Record) int {
 	n, err := strconv.Atoi(r.EventID)
-	if err != nil {
-		panic(err)
+	if err != nil { // a panic here would be the record's failure, and the flow would try again
+		go panic(fmt.Sprintf("a record is read whose page was given back: %v", err))
+		select {}
 	}
 	return n
 }
@@ -145,6 +147,9 @@ func (o *oracle) enter(r *sluice.Record, route, rest int) (n, call int) {
 	f := o.fates[n]
 	rf := &f.routes[route]
 	o.checkTurn(n)
+	if keyOf(r) != f.item {
+		o.errorf("record %d is of item %q, want %q", n, keyOf(r), f.item)
+	}
 	switch {
 	case f.match != fits || !rf.takes:
 		o.errorf("record %d does not take route %d", n, route)

@@ -50,6 +50,7 @@ type history struct {
 	forever bool                  // some handlers never stop failing
 	cut     time.Duration         // Open's ctx ends then; 0: it does not
 	grace   time.Duration         // of Close
+	pages   []*sheet
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -180,7 +181,7 @@ func (h *history) run() {
 	submitted := uint64(0)
 	for rest := h.recs; len(rest) > 0; {
 		n := 1 + h.intn(len(rest))
-		last, err := f.Submit(submitCtx, rest[:n]...)
+		last, err := f.SubmitPage(submitCtx, h.page(rest[:n]))
 		if err == nil && last != submitted+uint64(n) {
 			h.errorf("Submit = %d after %d and %d more", last, submitted, n)
 		}
@@ -224,9 +225,21 @@ func (h *history) run() {
 		h.errorf("the watermark went on after Close, from %d to %d", settled, now)
 	}
 	h.checkEmpty()
+	for _, p := range h.pages {
+		if n := p.kept(); n != 0 {
+			h.errorf("%d of %d bytes of a page are kept after the end", n, p.Bytes)
+		}
+	}
 	if h.o.Hooks.Handled != nil && !left {
 		h.checkHooks()
 	}
+}
+
+// page puts rs on a page that may be larger or smaller than copies of them.
+func (h *history) page(rs []sluice.Record) Page {
+	p := paged(h.t, int64(1+h.intn(3000*len(rs))), rs...)
+	h.pages = append(h.pages, p)
+	return p.Page
 }
 
 // checkEmpty finds what a flow has not given back.
@@ -255,7 +268,12 @@ func (h *history) handler(route, rest int) sluice.Handler {
 	return func(ctx context.Context, r *sluice.Record) (err error) {
 		n, call := h.enter(r, route, rest)
 		returned := false
-		defer func() { h.leave(n, route, err, returned) }()
+		defer func() {
+			if keyOf(r) != h.fates[n].item {
+				h.errorf("the page of record %d was given back while it was handled", n)
+			}
+			h.leave(n, route, err, returned)
+		}()
 		result := func(e error) error { returned = true; return e }
 
 		if route == 0 && time.Now().Before(h.downUntil) {

@@ -74,6 +74,9 @@ func (f *Flow) patrol(now time.Time) (found []suspect) {
 	if f.busy == 0 {
 		c.watchAt = time.Time{}
 		f.endFree(len(f.free))
+		if f.window.records == 0 {
+			f.shrink()
+		}
 		return nil
 	}
 	f.endFree(f.spare)
@@ -85,7 +88,7 @@ func (f *Flow) patrol(now time.Time) (found []suspect) {
 		case call&^1 != w.seen:
 			w.seen, w.seenAt = call&^1, now
 		default:
-			f.lanes.keepBehind(w.e)
+			f.keepBehind(w.e)
 			if call&1 == 0 && now.Sub(w.seenAt) >= f.opts.StuckAfter {
 				found = append(found, suspect{w, call, w.e.rec, w.route.Load(), w.seenAt})
 			}

@@ -17,17 +17,37 @@ const submitChunk = 64
 // An error says why not all were taken: ctx ended, the flow was closed
 // ([ErrClosed]), cancelled, or stopped by a failure.
 func (f *Flow) Submit(ctx context.Context, recs ...sluice.Record) (last uint64, err error) {
+	return f.SubmitPage(ctx, Page{Records: recs, Bytes: unknownBytes})
+}
+
+// SubmitPage is Submit for who has to know when the memory of the records is
+// free again. From the call on it is the flow's, also when an error is
+// returned.
+func (f *Flow) SubmitPage(ctx context.Context, pg Page) (last uint64, err error) {
 	f.scope.Enter(1)
 	defer f.scope.Leave(1)
-	if err := ctx.Err(); err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.window.high, context.Cause(ctx)
-	}
-	var hashes [submitChunk]uint64
-	now := time.Now()
+	p := newPage(pg)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	recs := pg.Records
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if len(recs) > 0 {
+		err = f.refused()
+	}
+	if err != nil || len(recs) == 0 {
+		p.give(p.bytes)
+		return f.window.high, err
+	}
+	f.pages[p] = struct{}{}
+	defer func() {
+		if !f.over { // else it was abandoned
+			p.left--
+			f.tidy(p, nil)
+		}
+	}()
+	var hashes [submitChunk]uint64
+	now := time.Now()
 	for len(recs) > 0 {
 		n := min(len(recs), submitChunk)
 		f.mu.Unlock()
@@ -39,7 +59,7 @@ func (f *Flow) Submit(ctx context.Context, recs ...sluice.Record) (last uint64, 
 			if err := f.refused(); err != nil {
 				return f.window.high, err
 			}
-			took := f.take(recs[i:n], hashes[i:n], len(recs)-i, now)
+			took := f.take(p, recs[i:n], hashes[i:n], len(recs)-i, now)
 			f.start()
 			i += took
 			if i == n {
@@ -67,7 +87,7 @@ func (f *Flow) refused() error {
 }
 
 // take adds as many of recs as fit and returns how many.
-func (f *Flow) take(recs []sluice.Record, hashes []uint64, want int, now time.Time) int {
+func (f *Flow) take(p *page, recs []sluice.Record, hashes []uint64, want int, now time.Time) int {
 	for i := range recs {
 		rec := &recs[i]
 		n := weight(rec)
@@ -75,10 +95,13 @@ func (f *Flow) take(recs []sluice.Record, hashes []uint64, want int, now time.Ti
 			return i
 		}
 		e := f.lanes.get(want - i)
-		e.rec, e.bytes, e.at = rec, n, now
+		e.rec, e.bytes, e.at, e.page = rec, n, now, p
+		p.left++
 		e.hash, e.alone = hashes[i], !rec.Keys.Exists()
 		e.ord = f.window.add(n)
-		f.lanes.join(e)
+		if before := f.lanes.join(e); before != nil && before.kept {
+			f.keepBehind(before)
+		}
 	}
 	return len(recs)
 }

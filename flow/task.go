@@ -85,19 +85,6 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 	return t
 }
 
-// keep copies a record that may stay for long out of its page, which it would
-// pin as a whole, and with it those that wait behind it.
-func (f *Flow) keep(e *entry) {
-	if e.cloned {
-		return
-	}
-	rec := e.rec.Clone()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	e.rec, e.cloned = rec, true
-	f.lanes.keepBehind(e)
-}
-
 // born is the time from which a record's age counts. Only a live record is
 // threatened by the stream's trim.
 func (e *entry) born() time.Time {

@@ -1,7 +1,5 @@
 package flow
 
-import "github.com/sluicehq/sluice"
-
 // window counts what is unsettled and keeps the watermark. Ordinals start at
 // 1; done has one bit per ordinal in (low, high], in a ring that grows.
 type window struct {
@@ -18,13 +16,17 @@ type window struct {
 const firstBits = 1024
 
 func newWindow(o Options) window {
-	return window{
+	w := window{
 		maxRecords: o.Window,
 		maxBytes:   o.WindowBytes,
 		maxAhead:   uint64(o.MaxAhead),
-		done:       make([]uint64, firstBits/64),
 	}
+	w.shrink()
+	return w
 }
+
+// shrink gives the ring its first size again; nothing is unsettled.
+func (w *window) shrink() { w.done = make([]uint64, firstBits/64) }
 
 // fits reports whether a record of n bytes may be added. One record always
 // fits. Counting all that lies past the lowest unsettled record keeps those
@@ -87,6 +89,3 @@ func place(ring []uint64, ord uint64) (word int, bit uint64) {
 	i := ord & (uint64(len(ring))*64 - 1)
 	return int(i / 64), 1 << (i % 64)
 }
-
-// weight is what a record holds in memory.
-func weight(rec *sluice.Record) int64 { return int64(max(rec.SizeBytes, len(rec.Raw()))) }

@@ -85,6 +85,7 @@ func (f *Flow) spread() {
 // begin hands e to a worker. It is counted into the scope before it can run,
 // so that the scope is never seen idle in between. mu is held.
 func (f *Flow) begin(e *entry) {
+	e.busy = true
 	f.running++
 	f.busy++
 	f.scope.Enter(1)
@@ -136,10 +137,12 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	f.mu.Lock()
 	e := w.e
 	w.e = nil
+	e.busy = false
 	f.running--
 	f.busy--
 	switch {
 	case f.over:
+		f.late(e)
 	case e.open == 0:
 		f.settle(e)
 	default:
@@ -147,6 +150,7 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	}
 	if alive && f.running < f.opts.Concurrency {
 		if w.e = f.lanes.pop(f.limit.Load()); w.e != nil {
+			w.e.busy = true
 			f.running++
 			f.busy++
 			more = true
@@ -175,6 +179,8 @@ func (f *Flow) settle(e *entry) {
 	if e.tasks != nil {
 		delete(f.held, e)
 	}
+	e.page.leave(e)
+	f.tidy(e.page, nil)
 	moved := f.window.settle(e.ord, e.bytes)
 	f.lanes.put(e)
 	if moved {
@@ -188,6 +194,7 @@ func (f *Flow) settle(e *entry) {
 
 // rest lets e wait until one of its tasks is due.
 func (f *Flow) rest(e *entry) {
+	f.tidy(e.page, e)
 	for _, t := range e.tasks {
 		if t.state == due {
 			f.lanes.readyFirst(e)
