@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -83,10 +84,14 @@ func (c *checkpointer) check(stream state.Stream, stored []state.Shard) {
 	}
 }
 
-// flush returns when h's present position is stored, trying again until ctx
-// ends, or with state.ErrLeaseLost. Concurrent calls share writes.
+// flush returns when h's present position is stored, by whichever write, trying
+// again until ctx ends, or with state.ErrLeaseLost. Concurrent calls share
+// writes.
 func (c *checkpointer) flush(ctx context.Context, h *holding) error {
 	var b backoff
+	var last error
+	try := time.NewTimer(0)
+	defer try.Stop()
 	for {
 		done := make(chan error, 1)
 		c.mu.Lock()
@@ -96,21 +101,32 @@ func (c *checkpointer) flush(ctx context.Context, h *holding) error {
 		}
 		h.waiters = append(h.waiters, done)
 		c.mu.Unlock()
-		select {
-		case c.kick <- struct{}{}:
-		default:
+		err := c.await(ctx, done, try.C)
+		switch {
+		case err == nil || errors.Is(err, state.ErrLeaseLost):
+			return err
+		case ctx.Err() != nil:
+			return cmp.Or(last, err)
 		}
-		var err error
+		last = err
+		try.Reset(b.next(transient))
+	}
+}
+
+// await returns what comes by done. When it is time to try it has a write made
+// that does not wait for its turn.
+func (c *checkpointer) await(ctx context.Context, done <-chan error, try <-chan time.Time) error {
+	for {
 		select {
-		case err = <-done:
+		case err := <-done:
+			return err
+		case <-try:
+			select {
+			case c.kick <- struct{}{}:
+			default:
+			}
 		case <-ctx.Done():
 			return ctx.Err()
-		}
-		if err == nil || errors.Is(err, state.ErrLeaseLost) {
-			return err
-		}
-		if sleep(ctx, b.next(transient)) != nil {
-			return err
 		}
 	}
 }

@@ -175,6 +175,7 @@ func TestGraceOfAClosedShard(t *testing.T) {
 type spy struct {
 	state.Store
 	fail  atomic.Bool
+	deny  atomic.Bool // claims
 	calls atomic.Int64
 	most  atomic.Int64 // checkpoints in one call
 }
@@ -192,6 +193,34 @@ func (s *spy) Checkpoint(ctx context.Context, cs []state.Checkpoint) []error {
 		return errs
 	}
 	return s.Store.Checkpoint(ctx, cs)
+}
+
+func (s *spy) Claim(ctx context.Context, st state.Stream, id, parent, owner string) (state.Shard, error) {
+	if s.deny.Load() {
+		return state.Shard{}, errDisk
+	}
+	return s.Store.Claim(ctx, st, id, parent, owner)
+}
+
+// A claim that failed makes the poller unready until one does not.
+func TestClaimFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), &spy{Store: state.NewMemory()}
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "k")
+		store.deny.Store(true)
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(10 * time.Second)
+		r.unready("claim fails")
+		want(t, "handled", got.all(), "")
+		store.deny.Store(false)
+		pass(2 * time.Second)
+		r.unready("")
+		want(t, "handled", got.all(), "a/1")
+		r.mustEnd()
+	})
 }
 
 // F042, F046: a store that fails costs nothing but readiness, and a shard is
@@ -212,7 +241,7 @@ func TestStoreFails(t *testing.T) {
 			t.Errorf("reasons: %s", reasons)
 		}
 		store.fail.Store(false)
-		pass(time.Minute)
+		pass(1500 * time.Millisecond) // with the next write, whoever makes it
 		want(t, "handled", got.all(), "a/1 b/1")
 		if !r.ready() {
 			t.Errorf("not ready: %v", r.p.Health().Reasons)

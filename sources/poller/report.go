@@ -40,6 +40,7 @@ func (p *Poller) ended(s Shard, end End, err error) {
 // or because the store failed.
 func (p *Poller) notClaimed(s Shard, err error, retryIn time.Duration) {
 	if held(err) {
+		p.health.store("claim", nil)
 		p.o.Logger.Debug("shard is held by another", "shard", s, "error", err)
 		return
 	}

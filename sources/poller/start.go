@@ -314,6 +314,9 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 			if sh.closed {
 				closed = append(closed, sh.id)
 			}
+			if sh.parent != "" { // closed, also when this listing leaves it out
+				closed = append(closed, sh.parent)
+			}
 		}
 		if len(closed) > 0 {
 			err = s.p.o.Store.Finish(call, s.id, closed...)

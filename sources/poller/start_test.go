@@ -197,6 +197,26 @@ func TestLatest(t *testing.T) {
 	})
 }
 
+// A shard that the first listing leaves out, although one of its children is
+// there, was closed at the start: nothing of it comes beside its children.
+func TestLatestLeavesOutAParentThatIsListedLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a, b := &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a"}
+		st := s.table("orders", a, b)
+		pass(time.Hour + 30*time.Second)
+		s.put(a, "k") // within the margin of the start
+		st.hidden["a"] = true
+		var got sink
+		r := start(t, s, got.handle, latestOptions(store))
+		s.put(b, "k")
+		s.with(func() { clear(st.hidden) })
+		pass(2 * time.Minute)
+		want(t, "handled", got.all(), "b/1")
+		r.mustEnd()
+	})
+}
+
 // F031, F024: a restart before the first checkpoint, or an iterator that is
 // lost before any record, takes the long way and loses nothing.
 func TestLatestTheLongWay(t *testing.T) {

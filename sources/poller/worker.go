@@ -111,6 +111,7 @@ func (w *worker) claim(ctx context.Context) (state.Shard, error) {
 	if err != nil {
 		return sh, fmt.Errorf("claim shard %s: %w", w.shard.ID, err)
 	}
+	w.p.health.store("claim", nil)
 	w.lease = state.Lease{Stream: w.stream.id, ShardID: w.shard.ID, Owner: w.p.o.Owner, Epoch: sh.Epoch}
 	return sh, nil
 }
