@@ -74,6 +74,9 @@ func gapEntry(g *sluice.Gap) Entry {
 func gapID(g *sluice.Gap) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q", g.StreamARN, g.ShardID, g.After)
+	if g.Next != "" {
+		fmt.Fprintf(h, " %q", g.Next)
+	}
 	return gapPrefix + g.After.Fence() + "-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -81,15 +84,16 @@ func gapID(g *sluice.Gap) string {
 type storedGap struct {
 	Before string `json:"before,omitempty"`
 	Gone   bool   `json:"gone,omitempty"`
+	Next   string `json:"next,omitempty"`
 }
 
 func storeGap(g *sluice.Gap) *storedGap {
-	return &storedGap{Before: string(g.Before), Gone: g.Gone}
+	return &storedGap{Before: string(g.Before), Gone: g.Gone, Next: g.Next}
 }
 
 func (s *storedGap) gap(e *Entry) *sluice.Gap {
 	return &sluice.Gap{
 		Table: e.Table, StreamARN: e.StreamARN, ShardID: e.ShardID, After: e.Sequence,
-		Before: sluice.Sequence(s.Before), Gone: s.Gone, Found: e.ParkedAt,
+		Before: sluice.Sequence(s.Before), Gone: s.Gone, Next: s.Next, Found: e.ParkedAt,
 	}
 }

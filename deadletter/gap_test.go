@@ -56,6 +56,13 @@ func TestGaps(t *testing.T) {
 	}
 	filled := *one
 	filled.Before = "12"
+	between := sluice.Gap{Table: "test", StreamARN: recordtest.ARN, Next: "next", Found: one.Found}
+	if e, err := b.Get(t.Context(), parkGap(t, b, &between)); err != nil || *e.Gap != between || !strings.Contains(e.Last.Error, "was replaced by next") {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if err := b.AcknowledgeGap(t.Context(), &between); err != nil {
+		t.Error(err)
+	}
 	id := parkGap(t, b, &filled)
 	if got := gaps(t, b); len(got) != page+6 || got[len(got)-1] != "s1/9/12" {
 		t.Fatalf("%d gaps, the last is %q", len(got), got[len(got)-1])
@@ -122,9 +129,9 @@ func TestGapIDs(t *testing.T) {
 	if gapID(base) != gapID(same) {
 		t.Error("two reports of one gap have two ids")
 	}
-	later := gap("s", "9")
-	later.StreamARN = "another"
-	for _, g := range []*sluice.Gap{gap("t", "9"), gap("s", ""), gap("s", "10"), later} {
+	later, between := gap("s", "9"), gap("s", "9")
+	later.StreamARN, between.Next = "another", "another"
+	for _, g := range []*sluice.Gap{gap("t", "9"), gap("s", ""), gap("s", "10"), later, between} {
 		if gapID(base) == gapID(g) {
 			t.Errorf("%+v has the id of another gap", g)
 		}

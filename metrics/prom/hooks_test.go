@@ -101,6 +101,7 @@ func TestPoller(t *testing.T) {
 	}
 	h.Dropped(shard("a", "1"), 4)
 	h.Gap(sluice.Gap{Table: "b", ShardID: "1"})
+	h.Gap(sluice.Gap{Table: "b", Next: "arn2"})
 	h.OpenGaps("b", 2)
 	h.Failed(shard("b", "1"), "dynamodb:GetRecords", errors.New("throttled"), time.Second)
 	h.Checkpointed(2, time.Millisecond, nil)
@@ -116,9 +117,9 @@ sluice_checkpoints_total{outcome="stored"} 1
 # HELP sluice_dropped_records_total Records passed over because they were created before a start at LATEST.
 # TYPE sluice_dropped_records_total counter
 sluice_dropped_records_total{table="a"} 4
-# HELP sluice_gaps_total Ranges of records that were trimmed before they were read: they are lost.
+# HELP sluice_gaps_total Ranges of records that were trimmed before they were read, or written between two streams of a table: they are lost.
 # TYPE sluice_gaps_total counter
-sluice_gaps_total{table="b"} 1
+sluice_gaps_total{table="b"} 2
 # HELP sluice_open_gaps Gaps that nobody has acknowledged, those found before the last restart too.
 # TYPE sluice_open_gaps gauge
 sluice_open_gaps{table="b"} 2
@@ -139,12 +140,15 @@ sluice_polls_total{outcome="records",table="a"} 1
 # TYPE sluice_shards gauge
 sluice_shards{table="a"} 7
 sluice_shards{table="b"} 1
+# HELP sluice_streams_replaced_total New streams of a table: what was written between two is in neither. Each is a gap, too.
+# TYPE sluice_streams_replaced_total counter
+sluice_streams_replaced_total{table="b"} 1
 # HELP sluice_watermark_age_seconds Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.
 # TYPE sluice_watermark_age_seconds gauge
 sluice_watermark_age_seconds{table="a"} 5
 sluice_watermark_age_seconds{table="b"} 0
 `, "sluice_call_failures_total", "sluice_checkpoints_total", "sluice_dropped_records_total", "sluice_gaps_total", "sluice_open_gaps", "sluice_polled_bytes_total",
-		"sluice_polled_records_total", "sluice_polls_total", "sluice_shards", "sluice_watermark_age_seconds")
+		"sluice_polled_records_total", "sluice_polls_total", "sluice_shards", "sluice_streams_replaced_total", "sluice_watermark_age_seconds")
 
 	h.ShardEnded(shard("a", "1"), poller.EndFinished)
 	h.ShardEnded(shard("b", "1"), poller.EndStopped)

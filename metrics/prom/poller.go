@@ -14,7 +14,8 @@ type pollerMetrics struct {
 	polls, records, bytes *prometheus.CounterVec
 	pollSeconds           *prometheus.HistogramVec
 	shardEnds, dropped    *prometheus.CounterVec
-	gaps, failures        *prometheus.CounterVec
+	gaps, replaced        *prometheus.CounterVec
+	failures              *prometheus.CounterVec
 	checkpoints           *prometheus.CounterVec
 	checkpointSeconds     prometheus.Histogram
 	openGaps              *prometheus.GaugeVec
@@ -36,7 +37,8 @@ func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 		bytes:       counter("sluice_polled_bytes_total", "Bytes of the answers of GetRecords.", "table"),
 		shardEnds:   counter("sluice_shard_ends_total", "Shards whose reading ended, by why.", "table", "end"),
 		dropped:     counter("sluice_dropped_records_total", "Records passed over because they were created before a start at LATEST.", "table"),
-		gaps:        counter("sluice_gaps_total", "Ranges of records that were trimmed before they were read: they are lost.", "table"),
+		gaps:        counter("sluice_gaps_total", "Ranges of records that were trimmed before they were read, or written between two streams of a table: they are lost.", "table"),
+		replaced:    counter("sluice_streams_replaced_total", "New streams of a table: what was written between two is in neither. Each is a gap, too.", "table"),
 		failures:    counter("sluice_call_failures_total", "Calls to the service or the state store that failed and are tried again.", "action"),
 		checkpoints: counter("sluice_checkpoints_total", "Writes of positions.", "outcome"),
 		pollSeconds: prometheus.NewHistogramVec(histogram("sluice_poll_seconds",
@@ -121,9 +123,14 @@ func (m *Metrics) Poller() poller.Hooks {
 			p.forget(s)
 			p.shardEnds.WithLabelValues(s.Table, string(end)).Inc()
 		},
-		Lag:      p.lag,
-		Dropped:  func(s poller.Shard, n int) { p.dropped.WithLabelValues(s.Table).Add(float64(n)) },
-		Gap:      func(g sluice.Gap) { p.gaps.WithLabelValues(g.Table).Inc() },
+		Lag:     p.lag,
+		Dropped: func(s poller.Shard, n int) { p.dropped.WithLabelValues(s.Table).Add(float64(n)) },
+		Gap: func(g sluice.Gap) {
+			p.gaps.WithLabelValues(g.Table).Inc()
+			if g.Next != "" {
+				p.replaced.WithLabelValues(g.Table).Inc()
+			}
+		},
 		OpenGaps: func(table string, gaps int) { p.openGaps.WithLabelValues(table).Set(float64(gaps)) },
 		Failed: func(_ poller.Shard, action string, _ error, _ time.Duration) {
 			p.failures.WithLabelValues(action).Inc()

@@ -10,6 +10,9 @@
 // and one checkpointer for all shards (checkpoint.go) stores how far each flow
 // has settled, never further.
 //
+// A table can be given a new stream: a follower (follow.go) asks for it and
+// begins it behind the old one (generation.go), over restarts too (restore.go).
+//
 // So a record is handled at least once, and of one item in the order of its
 // changes, whatever ends the process. What lies behind the stored position is
 // handled again: after a crash the work of Options.CheckpointEvery, and after an

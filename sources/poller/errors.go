@@ -96,14 +96,20 @@ func classify(err error) kind {
 	if k, ok := kinds[api.ErrorCode()]; ok {
 		return k
 	}
-	var resp *smithyhttp.ResponseError
-	if errors.As(err, &resp) {
-		switch code := resp.HTTPStatusCode(); {
-		case code == http.StatusTooManyRequests:
-			return throttled
-		case code == http.StatusUnauthorized || code == http.StatusForbidden:
-			return refused
-		}
+	switch httpStatus(err) {
+	case http.StatusTooManyRequests:
+		return throttled
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return refused
 	}
 	return transient
+}
+
+// httpStatus returns the HTTP status of the answer, or 0 when there was none.
+func httpStatus(err error) int {
+	var resp *smithyhttp.ResponseError
+	if errors.As(err, &resp) {
+		return resp.HTTPStatusCode()
+	}
+	return 0
 }

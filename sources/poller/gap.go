@@ -19,7 +19,7 @@ import (
 // A dead letter with ParkGap alone, such as a queue, is given each gap too; a
 // restart then forgets that it was not acknowledged.
 //
-// A gap is the same as another of the same stream, shard and After. The
+// A gap is the same as another of the same stream, shard, After and Next. The
 // methods are called one at a time, each with a deadline.
 type GapKeeper interface {
 	gapParker
@@ -37,11 +37,11 @@ type gapParker interface {
 
 // gapName tells gaps apart.
 type gapName struct {
-	stream, shard string
-	after         sluice.Sequence
+	stream, shard, next string
+	after               sluice.Sequence
 }
 
-func nameOf(g *sluice.Gap) gapName { return gapName{g.StreamARN, g.ShardID, g.After} }
+func nameOf(g *sluice.Gap) gapName { return gapName{g.StreamARN, g.ShardID, g.Next, g.After} }
 
 // gaps are those that nobody has acknowledged: in the keeper, and here.
 type gaps struct {
@@ -230,9 +230,12 @@ func (p *Poller) foundGap(ctx context.Context, g *sluice.Gap) error {
 	if err != nil || !fresh {
 		return err
 	}
-	p.o.Logger.Error("records were trimmed before they were read: they are lost to this application",
-		"shard", Shard{g.Table, g.StreamARN, g.ShardID}, "stream", g.StreamARN, "after", string(g.After), "whole_rest_of_shard", g.Gone,
-		"dead_letter", p.gaps.parker != nil)
+	what := "records were trimmed before they were read: they are lost to this application"
+	if g.Next != "" {
+		what = "the table has a new stream: what was written to it between the two is in neither"
+	}
+	p.o.Logger.Error(what, "shard", Shard{g.Table, g.StreamARN, g.ShardID}, "stream", g.StreamARN, "after", string(g.After),
+		"whole_rest_of_shard", g.Gone, "next", g.Next, "dead_letter", p.gaps.parker != nil)
 	if h := p.o.Hooks.Gap; h != nil {
 		h(*g)
 	}

@@ -40,10 +40,8 @@ func (p *Poller) Health() Health {
 	for _, g := range p.gaps.list() {
 		reasons = append(reasons, g.String()+": acknowledge the gap")
 	}
-	for _, s := range p.health.streams() {
-		if t := s.trouble(p.o.StaleAfter); t != "" {
-			reasons = append(reasons, t)
-		}
+	for _, f := range p.health.following() {
+		reasons = append(reasons, f.trouble(p.o.StaleAfter)...)
 	}
 	for _, g := range p.gauges.all() {
 		g.observe()
@@ -91,7 +89,7 @@ func (p *Poller) Held() []HeldItem {
 // health is what concerns the poller as a whole.
 type health struct {
 	mu     sync.Mutex
-	open   []*stream // nil before the start and after the end
+	open   []*follower // nil before the start and after the end
 	stores map[string]trouble
 	halts  []Shard
 }
@@ -101,13 +99,13 @@ type trouble struct {
 	since time.Time
 }
 
-func (h *health) begin(streams []*stream) {
+func (h *health) begin(following []*follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open = streams
+	h.open = following
 }
 
-func (h *health) streams() []*stream {
+func (h *health) following() []*follower {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.open

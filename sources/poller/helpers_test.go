@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +66,13 @@ func (s *sink) all() string {
 	return strings.Join(s.got, " ")
 }
 
+// of returns what was handled of the shards whose ids begin with one of letters.
+func (s *sink) of(letters string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(slices.DeleteFunc(slices.Clone(s.got), func(g string) bool { return !strings.Contains(letters, g[:1]) }), " ")
+}
+
 // rig is one Poller on a stub within a bubble.
 type rig struct {
 	t    *testing.T
@@ -90,6 +98,11 @@ func testOptions(store state.Store, tables ...string) Options {
 // start runs a Poller; the rig's hooks note what happens.
 func start(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 	t.Helper()
+	return startMatching(t, s, matcher(h), o)
+}
+
+func startMatching(t *testing.T, s *stub, m one, o Options) *rig {
+	t.Helper()
 	r := &rig{t: t, done: make(chan error, 1)}
 	note := func(format string, args ...any) {
 		r.mu.Lock()
@@ -105,14 +118,20 @@ func start(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 			defer r.mu.Unlock()
 			r.lag = lag
 		},
-		Gap: func(g sluice.Gap) { note("gap %s %s", g.ShardID, strings.TrimPrefix(string(g.After), stubBase)) },
+		Gap: func(g sluice.Gap) {
+			if g.Next != "" {
+				note("replaced")
+				return
+			}
+			note("gap %s %s", g.ShardID, strings.TrimPrefix(string(g.After), stubBase))
+		},
 		OpenGaps: func(_ string, n int) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.openGaps = n
 		},
 	}
-	p, err := New(s.config(), matcher(h), o)
+	p, err := New(s.config(), m, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +163,13 @@ func (r *rig) log() string {
 	return strings.Join(r.events, ", ")
 }
 
+func (r *rig) acknowledge() {
+	r.t.Helper()
+	if err := r.p.AcknowledgeGaps(r.t.Context(), r.p.Gaps()...); err != nil {
+		r.t.Error(err)
+	}
+}
+
 func (r *rig) ready() bool { return r.p.Health().Ready }
 
 // unready fails unless health gives a reason with part in it, or, when part is
@@ -167,7 +193,12 @@ func want(t *testing.T, what, got, want string) {
 // ones with a "!".
 func stored(t *testing.T, s state.Store, table string) string {
 	t.Helper()
-	shards, err := s.Shards(t.Context(), state.Stream{Application: "sluice", ARN: stubARN(table)})
+	return storedOf(t, s, stubARN(table))
+}
+
+func storedOf(t *testing.T, s state.Store, arn string) string {
+	t.Helper()
+	shards, err := s.Shards(t.Context(), state.Stream{Application: "sluice", ARN: arn})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,9 @@ type Hooks struct {
 	// Dropped is called when records created before a start at LATEST were
 	// passed over.
 	Dropped func(s Shard, records int)
-	// Gap is called when records were trimmed before they were read, once the
-	// gap is durable; again only when it was acknowledged meanwhile.
+	// Gap is called when records were trimmed before they were read, or a
+	// table has a new stream, once the gap is durable; again only when it was
+	// acknowledged meanwhile.
 	Gap func(sluice.Gap)
 	// OpenGaps is called when the number of a table's gaps that nobody has
 	// acknowledged is another than before, which was 0.

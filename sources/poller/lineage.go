@@ -168,6 +168,28 @@ func (f *forest) unsure() bool {
 	return false
 }
 
+// settled reports whether every shard is settled to its end.
+func (f *forest) settled() bool {
+	for n := range maps.Values(f.nodes) {
+		if n.phase != done {
+			return false
+		}
+	}
+	return true
+}
+
+// denied notes that the service knows the stream no more, so that no listing
+// will say what is not there: shards that it denied are gone, and parents that
+// nobody knows were trimmed.
+func (f *forest) denied() {
+	for n := range maps.Values(f.nodes) {
+		n.orphan = confirmations
+		if n.gone {
+			n.missing = confirmations
+		}
+	}
+}
+
 // childless reports whether no child of id is known.
 func (f *forest) childless(id string) bool {
 	for n := range maps.Values(f.nodes) {

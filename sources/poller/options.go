@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
@@ -20,8 +19,9 @@ const (
 	Latest      = "LATEST"       // with what is written from now on
 )
 
-// Stream names one stream: by its table, whose latest stream is looked up at
-// the start, or by its ARN. Exactly one of the two is set.
+// Stream names one stream by its ARN, or a table, whose latest stream is looked
+// up at the start and followed when another takes its place. Exactly one of
+// the two is set.
 type Stream struct {
 	Table string
 	ARN   string
@@ -64,7 +64,8 @@ type Options struct {
 
 	// Start is where a stream begins that has no stored position: TRIM_HORIZON
 	// or LATEST. Empty refuses to begin such a stream with a *NoStartError. A
-	// stored position always wins.
+	// stored position always wins, and a stream that replaces one which was
+	// read is read from its beginning.
 	Start string
 	// StartName is how a user of the program gives Start, such as a flag; the
 	// *NoStartError says it (default "Options.Start").
@@ -170,17 +171,4 @@ func (o Options) validate() error {
 		bad("Options.IdleInterval is %v: want at least BusyInterval (%v)", o.IdleInterval, o.BusyInterval)
 	}
 	return errors.Join(errs...)
-}
-
-// tableOf returns the table of a stream ARN, or "".
-func tableOf(arn string) string {
-	parts := strings.SplitN(arn, ":", 6)
-	if len(parts) != 6 || parts[0] != "arn" {
-		return ""
-	}
-	res := strings.Split(parts[5], "/")
-	if len(res) != 4 || res[0] != "table" || res[2] != "stream" || res[3] == "" {
-		return ""
-	}
-	return res[1]
 }

@@ -64,7 +64,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	if p.ran.Swap(true) {
 		return errors.New("poller: Run was called before: make a new Poller")
 	}
-	streams, err := p.open(ctx)
+	following, err := p.open(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped before it began
@@ -72,7 +72,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		return err
 	}
 	p.loadGaps(ctx)
-	p.health.begin(streams)
+	p.health.begin(following)
 	defer p.health.begin(nil)
 
 	var t terms
@@ -89,10 +89,10 @@ func (p *Poller) Run(ctx context.Context) error {
 	background.Go(func() { p.heartbeat(beats) })
 	background.Go(func() { p.watchGaps(beats) })
 
-	errs := make([]error, len(streams))
+	errs := make([]error, len(following))
 	var reading sync.WaitGroup
-	for i, s := range streams {
-		reading.Go(func() { errs[i] = s.run(ctx, t) })
+	for i, f := range following {
+		reading.Go(func() { errs[i] = f.run(ctx, t) })
 	}
 	reading.Wait()
 	endBeats()

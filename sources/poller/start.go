@@ -27,39 +27,50 @@ const (
 	enableStream  = "Enable one: aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
 )
 
-// open finds the streams and prepares all of them, so that every mistake in a
-// list of tables is told at once. Nothing is stored before all is well.
-func (p *Poller) open(ctx context.Context) ([]*stream, error) {
+// open finds the streams and prepares all that are to be read at once, so that
+// every mistake in a list of tables is told at once. Nothing is stored before
+// all is well.
+func (p *Poller) open(ctx context.Context) ([]*follower, error) {
 	if err := p.credentials(ctx); err != nil {
 		return nil, err
 	}
-	var streams []*stream
+	known, err := p.storedStreams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var following []*follower
+	var first []*stream
 	var errs []error
+	names := make(map[string]Stream) // by ARN
 	for _, name := range p.o.Streams {
-		s, err := p.find(ctx, name)
+		f, err := p.find(ctx, name, known)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		for _, other := range streams {
-			if other.id == s.id {
-				errs = append(errs, &StreamError{Stream: name, Err: fmt.Errorf("it is the stream of %v", other.name), Do: "Name it once"})
+		for _, arn := range f.arns() {
+			if other, ok := names[arn]; ok {
+				errs = append(errs, &StreamError{Stream: name, Err: fmt.Errorf("it is the stream of %v", other), Do: "Name it once"})
 			}
+			names[arn] = name
 		}
-		streams = append(streams, s)
+		if g := f.newest(); g.first {
+			first = append(first, g.stream)
+		}
+		following = append(following, f)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	if err := p.storedStarts(ctx, streams); err != nil {
+	if err := p.storedStarts(ctx, first); err != nil {
 		return nil, err
 	}
-	for _, s := range streams {
+	for _, s := range first {
 		if err := s.prepare(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return streams, nil
+	return following, nil
 }
 
 // credentials fails when there are none, rather than with the first call.
@@ -79,43 +90,57 @@ func (p *Poller) credentials(ctx context.Context) error {
 	return nil
 }
 
-// find looks a stream up, and tries every call that reading it takes.
-func (p *Poller) find(ctx context.Context, name Stream) (*stream, error) {
-	s := &stream{p: p, name: name, forest: newForest()}
-	arn := name.ARN
-	if arn == "" {
-		var err error
-		if arn, err = p.streamOf(ctx, name); err != nil {
-			return nil, err
-		}
+// storedStreams returns the ARNs of the streams that the application has read.
+func (p *Poller) storedStreams(ctx context.Context) ([]string, error) {
+	call, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
+	defer cancel()
+	streams, err := p.o.Store.Streams(call, p.o.Application)
+	if err != nil {
+		return nil, fmt.Errorf("poller: read which streams are stored: %w", err)
 	}
-	s.table = tableOf(arn)
-	s.id = state.Stream{Application: p.o.Application, ARN: arn}
-	s.discovery = newDiscovery(p.api, arn, p.o.CallTimeout)
+	var arns []string
+	for _, s := range streams {
+		arns = append(arns, s.ARN)
+	}
+	return arns, nil
+}
+
+// newStream returns a stream that was not asked for yet.
+func (p *Poller) newStream(name Stream, arn string) *stream {
+	s := &stream{
+		p: p, name: name, table: tableOf(arn), id: state.Stream{Application: p.o.Application, ARN: arn},
+		discovery: newDiscovery(p.api, arn, p.o.CallTimeout), forest: newForest(), wake: make(chan struct{}, 1),
+	}
+	s.discovery.failed = func(action string, err error, k kind, retryIn time.Duration) {
+		s.troubled(err)
+		p.failed(Shard{Table: s.table, StreamARN: arn}, action, err, k, retryIn)
+	}
+	return s
+}
+
+// try makes every call that reading a stream takes.
+func (p *Poller) try(ctx context.Context, s *stream) error {
+	arn := s.id.ARN
 	var d *types.StreamDescription
-	if err := p.first(ctx, name, describeStream, arn, func(ctx context.Context) error {
+	if err := p.first(ctx, s.name, describeStream, arn, func(ctx context.Context) error {
 		out, err := p.api.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
 		if err == nil {
 			d = out.StreamDescription
 		}
 		return err
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	if err := p.checkView(name, s.table, string(d.StreamViewType)); err != nil {
-		return nil, err
+	if err := p.checkView(s.name, s.table, string(d.StreamViewType)); err != nil {
+		return err
 	}
-	if len(d.Shards) > 0 {
-		if err := p.tryShard(ctx, name, arn, aws.ToString(d.Shards[len(d.Shards)-1].ShardId)); err != nil {
-			return nil, err
-		}
+	if len(d.Shards) == 0 {
+		return nil
 	}
-	s.discovery.failed = func(action string, err error, k kind, retryIn time.Duration) {
-		s.troubled(err)
-		p.failed(Shard{Table: s.table, StreamARN: arn}, action, err, k, retryIn)
-	}
-	return s, nil
+	return p.tryShard(ctx, s.name, arn, aws.ToString(d.Shards[len(d.Shards)-1].ShardId))
 }
+
+var errNoStream = errors.New("the table has no stream")
 
 // streamOf returns the ARN of the table's latest stream.
 func (p *Poller) streamOf(ctx context.Context, name Stream) (arn string, err error) {
@@ -127,7 +152,7 @@ func (p *Poller) streamOf(ctx context.Context, name Stream) (arn string, err err
 		return err
 	})
 	if err == nil && arn == "" {
-		err = &StreamError{Stream: name, Err: errors.New("the table has no stream"), Do: fmt.Sprintf(enableStream, name.Table)}
+		err = &StreamError{Stream: name, Err: errNoStream, Do: fmt.Sprintf(enableStream, name.Table)}
 	}
 	return arn, err
 }
@@ -271,19 +296,25 @@ func (s *stream) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("poller: %v: read the stored positions: %w", s.name, err)
 	}
+	s.fill(l, stored, latest, began)
+	return nil
+}
+
+// fill fills the forest with what is listed and stored.
+func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string, began time.Time) {
 	fresh := s.forest.merge(l.shards, true)
 	s.forest.remember(stored)
 	for id, it := range latest {
 		s.forest.node(id).latest = it
 	}
 	s.listed(l.status)
+	s.ready = true
 	s.p.discovered(Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: l.pages, Shards: len(l.shards), New: fresh, Took: time.Since(began)})
 	attrs := []any{"table", s.table, "stream", s.id.ARN, "shards", len(l.shards), "stored", len(stored), "start", s.start.Position}
 	if !s.start.At.IsZero() {
 		attrs = append(attrs, "since", s.start.At)
 	}
 	s.p.o.Logger.Info("stream found", attrs...)
-	return nil
 }
 
 // firstStart stores where the stream's reading begins. At LATEST it first

@@ -373,7 +373,7 @@ func TestPositionsPerStreamAndApplication(t *testing.T) {
 			o := testOptions(store, "orders")
 			o.Application = app
 			r := start(t, s, got.handle, o)
-			pass(time.Second)
+			pass(10 * time.Second) // so long it takes until the old stream is given up
 			r.mustEnd()
 		}
 		run("one")

@@ -3,7 +3,6 @@ package poller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -27,17 +26,23 @@ type stream struct {
 	start     state.Start
 	discovery *discovery
 	forest    *forest
+	wake      chan struct{}   // replaced was set; has room for one
+	bell      chan<- struct{} // rung when the stream seems to have come to its end; nil: nobody listens
 
+	ready   bool // its start is stored and the forest filled
 	running int
 	looking int // listings under way
 	listAt  time.Time
 	soon    time.Duration
 	errs    []error // of the end
+	ending          // see generation.go
 
-	mu       sync.Mutex // guards what health reads
+	mu       sync.Mutex // guards what others ask for
 	err      error      // of discovery, while it lasts
 	errSince time.Time
 	status   types.StreamStatus
+	replaced bool // by a later stream of its table
+	halted   bool // a shard is, at a gap
 }
 
 // outcome is how a worker ended.
@@ -51,13 +56,15 @@ type outcome struct {
 type found struct {
 	listing
 	parent string // whose children; empty: all
+	round  int    // of the stream when it was asked for
 	stored []state.Shard
 	took   time.Duration
 	err    error
 }
 
 // run starts shards as they become ready until ctx ends, and returns when all
-// their workers have.
+// their workers have; or when the stream was replaced by another and nothing
+// is left to read.
 func (s *stream) run(ctx context.Context, t terms) error {
 	ends, finds := make(chan outcome), make(chan found)
 	s.listAt, s.soon = time.Now().Add(s.p.o.DiscoverEvery), soon
@@ -69,6 +76,9 @@ func (s *stream) run(ctx context.Context, t terms) error {
 		if ctx.Err() != nil && s.running == 0 && s.looking == 0 {
 			return errors.Join(s.errs...)
 		}
+		if s.drained() {
+			return nil
+		}
 		if ctx.Err() == nil {
 			timer.Reset(time.Until(s.begin(ctx, t, ends)))
 		}
@@ -76,6 +86,10 @@ func (s *stream) run(ctx context.Context, t terms) error {
 		case <-stopped:
 			stopped = nil
 			timer.Stop()
+		case <-s.wake:
+			s.stirred()
+			s.soon = soon
+			s.review()
 		case <-timer.C:
 			if s.looking == 0 && !time.Now().Before(s.listAt) {
 				s.look(ctx, "", finds)
@@ -123,6 +137,7 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 	shard := Shard{Table: s.table, StreamARN: s.id.ARN, ID: o.id}
 	n := s.forest.node(o.id)
 	n.phase = waiting
+	s.stirred()
 	switch o.end {
 	case notBegun:
 		n.notYet = time.Now().Add(heldRetry)
@@ -140,6 +155,9 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 	case EndHalted:
 		n.phase = halted
 		s.p.health.halt(shard)
+		s.mu.Lock()
+		s.halted = true
+		s.mu.Unlock()
 	case EndLost:
 		n.notYet = time.Now().Add(heldRetry)
 	case EndFailed:
@@ -156,8 +174,8 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 // look lists all shards, or the children of one, in the background.
 func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 	s.looking++
+	f := found{parent: parent, round: s.round}
 	go func() {
-		f := found{parent: parent}
 		start := time.Now()
 		if parent != "" {
 			f.listing, f.err = s.discovery.children(ctx, parent)
@@ -183,8 +201,10 @@ func (s *stream) merge(f found) {
 		s.forest.remember(f.stored)
 		s.p.checkpoints.check(s.id, f.stored)
 		s.listed(f.status)
+		s.heard(f, d.New)
 	} else if !errors.Is(f.err, context.Canceled) {
 		s.troubled(f.err)
+		s.heard(f, 0)
 	}
 	s.p.discovered(d)
 	if f.parent == "" {
@@ -195,7 +215,7 @@ func (s *stream) merge(f found) {
 
 // review brings the next listing forward while something is unsure.
 func (s *stream) review() {
-	if !s.forest.unsure() {
+	if !s.forest.unsure() && !s.confirming() {
 		s.soon = soon
 		return
 	}
@@ -203,33 +223,4 @@ func (s *stream) review() {
 		s.listAt = at
 	}
 	s.soon = min(2*s.soon, s.p.o.DiscoverEvery)
-}
-
-func (s *stream) listed(status types.StreamStatus) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = nil
-	s.status = status
-}
-
-func (s *stream) troubled(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		s.errSince = time.Now()
-	}
-	s.err = err
-}
-
-// trouble returns why the stream makes the poller unready, or "".
-func (s *stream) trouble(staleAfter time.Duration) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch k := classify(s.err); {
-	case s.err != nil && (k == refused || k == notFound || time.Since(s.errSince) > staleAfter):
-		return fmt.Sprintf("table %s: shards cannot be listed: %v on %s", s.table, s.err, s.id.ARN)
-	case s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling:
-		return fmt.Sprintf("table %s: stream %s is %s: nothing new will arrive", s.table, s.id.ARN, s.status)
-	}
-	return ""
 }

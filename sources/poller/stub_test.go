@@ -33,6 +33,7 @@ type stub struct {
 
 type stubCall struct {
 	op, shard, kind string // kind of iterator
+	stream          string // ARN
 	at              time.Time
 }
 
@@ -73,6 +74,27 @@ func (s *stub) table(name string, shards ...*stubShard) *stubStream {
 	return st
 }
 
+// disable closes the stream and its shards.
+func (s *stub) disable(st *stubStream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.status = "DISABLED"
+	for _, sh := range st.shards {
+		sh.closed = true
+	}
+}
+
+// enable gives the table a new stream, named by the present time.
+func (s *stub) enable(table string, shards ...*stubShard) *stubStream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	arn, _, _ := strings.Cut(stubARN(table), "/stream/")
+	arn += "/stream/" + time.Now().UTC().Format("2006-01-02T15:04:05.000")
+	st := &stubStream{table: table, arn: arn, view: stubView, status: "ENABLED", shards: shards, hidden: map[string]bool{}}
+	s.tables[table], s.streams[arn] = arn, st
+	return st
+}
+
 func (s *stub) config() aws.Config {
 	return aws.Config{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
@@ -103,6 +125,18 @@ func (s *stub) count(op, shard string) (n int) {
 	defer s.mu.Unlock()
 	for _, c := range s.calls {
 		if c.op == op && (shard == "" || c.shard == shard) {
+			n++
+		}
+	}
+	return n
+}
+
+// describes counts the listings of a stream.
+func (s *stub) describes(arn string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		if c.op == "DescribeStream" && c.stream == arn {
 			n++
 		}
 	}
@@ -175,7 +209,7 @@ func (s *stub) answer(op string, in map[string]any) (any, error) {
 	if filter != nil {
 		shardID, kind = filter["ShardId"].(string), filter["Type"].(string)
 	}
-	s.calls = append(s.calls, stubCall{op, shardID, kind, time.Now()})
+	s.calls = append(s.calls, stubCall{op, shardID, kind, str("StreamArn"), time.Now()})
 	if s.fail != nil {
 		if e := s.fail(op, shardID); e != "" {
 			return nil, stubError(e)
@@ -192,6 +226,14 @@ func (s *stub) answer(op string, in map[string]any) (any, error) {
 			t["LatestStreamArn"] = arn
 		}
 		return map[string]any{"Table": t}, nil
+	case "ListStreams":
+		var all []any
+		for arn, st := range s.streams {
+			if st.table == str("TableName") {
+				all = append(all, map[string]any{"StreamArn": arn, "TableName": st.table})
+			}
+		}
+		return map[string]any{"Streams": all}, nil
 	case "DescribeStream":
 		st := s.streams[str("StreamArn")]
 		if st == nil {

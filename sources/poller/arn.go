@@ -1,0 +1,57 @@
+package poller
+
+import (
+	"strings"
+	"time"
+)
+
+// A stream's ARN is arn:PARTITION:dynamodb:REGION:ACCOUNT:table/TABLE/stream/LABEL.
+// A table's streams, its generations, differ in the label, which is the time
+// of creation.
+
+// tableOf returns the table of a stream ARN, or "".
+func tableOf(arn string) string {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) != 6 || parts[0] != "arn" {
+		return ""
+	}
+	res := strings.Split(parts[5], "/")
+	if len(res) != 4 || res[0] != "table" || res[2] != "stream" || res[3] == "" {
+		return ""
+	}
+	return res[1]
+}
+
+func regionOf(arn string) string {
+	if tableOf(arn) == "" {
+		return ""
+	}
+	return strings.SplitN(arn, ":", 6)[3]
+}
+
+// sameTable reports whether two streams are of one table: of the same name,
+// account and Region.
+func sameTable(a, b string) bool {
+	a, _, ok := strings.Cut(a, "/stream/")
+	b, _, _ = strings.Cut(b, "/stream/")
+	return ok && a == b
+}
+
+// byAge orders streams of one table, the oldest first: labels sort as the
+// times they are.
+func byAge(a, b string) int {
+	_, a, _ = strings.Cut(a, "/stream/")
+	_, b, _ = strings.Cut(b, "/stream/")
+	return strings.Compare(a, b)
+}
+
+// createdAt returns when a stream was created, or the zero time when its label
+// does not say.
+func createdAt(arn string) time.Time {
+	_, label, _ := strings.Cut(arn, "/stream/")
+	t, err := time.Parse("2006-01-02T15:04:05", label)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}

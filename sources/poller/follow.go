@@ -1,0 +1,383 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	listStreams = "dynamodb:ListStreams"
+
+	// retention is how long a stream holds a record.
+	retention = 24 * time.Hour
+	// patience is how old a stream becomes at most before it is read, whatever
+	// the one before is at: flows give up what fails when it is 20 h old, so
+	// that only what nothing can end lasts so long.
+	patience = 22 * time.Hour
+	// lastChance is how long a stream waits in any case for the one before.
+	lastChance = 10 * time.Minute
+	// ailingEvery is between questions for a table's stream while the one that
+	// is known has come to its end. Other times it is DiscoverEvery.
+	ailingEvery = 10 * time.Second
+)
+
+// follower reads what one of Options.Streams names: a stream, or a table's
+// streams, one behind the other. A table has a new one when its stream was
+// disabled and enabled again, or the table was made anew.
+//
+// Of one item the later changes are in the later stream, so a stream is begun
+// only when all shards of those before are settled to their end and that is
+// stored. Its start is stored at that moment: that a start is stored says that
+// what was before it is over.
+type follower struct {
+	p    *Poller
+	name Stream
+	bell chan struct{} // rung by streams; has room for one
+
+	latest  string          // as the service said at the start
+	seen    map[string]bool // ARNs
+	backoff backoff
+
+	mu    sync.Mutex
+	gens  []*generation // the oldest first; those that are over have left
+	err   error         // of asking for the table's stream, while it lasts
+	since time.Time
+}
+
+// generation is one stream of a table.
+type generation struct {
+	*stream
+	first   bool // is read at once, and was found well at the start
+	phase   genPhase
+	err     error     // why it is unfit
+	overdue time.Time // is read from then on, whatever those before are at
+	waived  bool      // those behind do not wait for it
+	late    bool      // waived because they could not wait longer
+}
+
+type genPhase uint8
+
+const (
+	pending genPhase = iota // waits for those before
+	reading
+	unfit // its records lack what a route needs
+)
+
+func newFollower(p *Poller, name Stream) *follower {
+	return &follower{p: p, name: name, bell: make(chan struct{}, 1), seen: make(map[string]bool)}
+}
+
+// add notes a stream that is later than those known.
+func (f *follower) add(arn string) *generation {
+	g := &generation{stream: f.p.newStream(f.name, arn), overdue: time.Now().Add(lastChance)}
+	if f.name.Table != "" {
+		g.bell = f.bell
+	}
+	if at := createdAt(arn).Add(patience); at.After(g.overdue) {
+		g.overdue = at
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.gens); n > 0 {
+		f.gens[n-1].replace()
+	}
+	f.gens = append(f.gens, g)
+	f.seen[arn] = true
+	return g
+}
+
+// newest is never over: nothing took its place.
+func (f *follower) newest() *generation { return f.gens[len(f.gens)-1] }
+
+// left is how a generation came back.
+type left struct {
+	gen *generation
+	err error
+}
+
+// run reads the streams until ctx ends, and returns when all have come back.
+func (f *follower) run(ctx context.Context, t terms) error {
+	if f.name.Table == "" {
+		begin, _ := f.due(time.Now())
+		return begin[0].run(ctx, t)
+	}
+	var errs []error
+	lefts, away := make(chan left), 0
+	var asked time.Time
+	ask := time.Now() // what is known may be of an earlier run
+	if f.newest().first {
+		ask = ask.Add(f.p.o.DiscoverEvery)
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	stopped := ctx.Done()
+	for {
+		if ctx.Err() != nil && away == 0 {
+			return errors.Join(errs...)
+		}
+		if ctx.Err() == nil {
+			begin, next := f.due(time.Now())
+			for _, g := range begin {
+				away++
+				go func() { lefts <- left{g, g.read(ctx, t)} }()
+			}
+			if next.IsZero() || ask.Before(next) {
+				next = ask
+			}
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-stopped:
+			stopped = nil
+			timer.Stop()
+		case l := <-lefts:
+			away--
+			if ctx.Err() != nil {
+				errs = append(errs, l.err)
+			} else {
+				f.leave(ctx, l)
+			}
+		case <-f.bell:
+			if at := asked.Add(ailingEvery); at.Before(ask) {
+				ask = at
+			}
+		case <-timer.C:
+			if now := time.Now(); !now.Before(ask) {
+				asked = now
+				ask = now.Add(f.ask(ctx))
+			}
+		}
+	}
+}
+
+// read reads one of several streams of a table.
+func (g *generation) read(ctx context.Context, t terms) error {
+	if !g.ready {
+		if err := g.join(ctx); ctx.Err() != nil {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return g.run(ctx, t)
+}
+
+// due returns the streams that are to be read now, and when that may change
+// of itself (zero: never).
+func (f *follower) due(now time.Time) (begin []*generation, next time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	waits, halted := false, false
+	for i, g := range f.gens {
+		if g.phase == pending && waits && !halted && !now.Before(g.overdue) {
+			f.waive(f.gens[:i], g)
+			waits = false
+		}
+		switch {
+		case g.phase != pending:
+		case !waits:
+			g.phase = reading
+			begin = append(begin, g)
+		case !halted && (next.IsZero() || g.overdue.Before(next)):
+			next = g.overdue
+		}
+		waits = waits || !g.waived && g.phase != unfit
+		halted = halted || g.isHalted()
+	}
+	return begin, next
+}
+
+// waive gives up that those before g come first. The lock is held.
+func (f *follower) waive(before []*generation, g *generation) {
+	for _, b := range before {
+		if b.waived || b.phase == unfit {
+			continue
+		}
+		b.waived, b.late = true, true
+		f.p.o.Logger.Error("a replaced stream is not settled yet, but the next one must be read before its records expire: items that still wait may be handled out of order",
+			"table", b.table, "stream", b.id.ARN, "next", g.id.ARN)
+	}
+}
+
+// leave notes that a stream is not read any more.
+func (f *follower) leave(ctx context.Context, l left) {
+	g := l.gen
+	var bad *StreamError
+	switch {
+	case l.err == nil:
+		f.p.o.Logger.Info("replaced stream is settled", "table", g.table, "stream", g.id.ARN)
+		f.remove(g)
+	case errors.As(l.err, &bad) && g == f.newest(): // until it is replaced
+		f.p.o.Logger.Error("stream is not read", "table", g.table, "stream", g.id.ARN, "error", l.err)
+		f.mu.Lock()
+		g.phase, g.err = unfit, l.err
+		f.mu.Unlock()
+	default:
+		f.pass(ctx, g, l.err)
+	}
+}
+
+// pass goes on without a stream that was never read.
+func (f *follower) pass(ctx context.Context, g *generation, err error) {
+	f.p.o.Logger.Error("stream is passed over", "table", g.table, "stream", g.id.ARN, "error", err)
+	if f.p.foundGap(ctx, &sluice.Gap{Table: g.table, StreamARN: g.id.ARN, Gone: true, Found: time.Now()}) == nil {
+		f.remove(g)
+	}
+}
+
+func (f *follower) remove(g *generation) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gens = slices.DeleteFunc(f.gens, func(other *generation) bool { return other == g })
+}
+
+// ask asks for the table's stream and returns when to ask again.
+func (f *follower) ask(ctx context.Context) time.Duration {
+	call, cancel := context.WithTimeout(ctx, f.p.o.CallTimeout)
+	out, err := f.p.tables.DescribeTable(call, &dynamodb.DescribeTableInput{TableName: &f.name.Table})
+	cancel()
+	if err == nil {
+		err = f.told(ctx, aws.ToString(out.Table.LatestStreamArn))
+	}
+	if ctx.Err() != nil {
+		return 0
+	}
+	old := f.note(err)
+	k := classify(err)
+	switch {
+	case err == nil:
+		f.backoff.reset()
+	case errors.Is(err, errNoStream), k == notFound:
+		f.backoff.reset()
+		if old == nil || old.Error() != err.Error() { // once, not at each beat
+			f.p.failed(f.shard(), describeTable, err, notFound, ailingEvery)
+		}
+	default:
+		wait := f.backoff.next(k)
+		f.p.failed(f.shard(), describeTable, err, k, wait)
+		return wait
+	}
+	if err != nil || f.newest().ailing() {
+		return min(ailingEvery, f.p.o.DiscoverEvery)
+	}
+	return f.p.o.DiscoverEvery
+}
+
+func (f *follower) shard() Shard {
+	s := f.newest().stream
+	return Shard{Table: s.table, StreamARN: s.id.ARN}
+}
+
+// told takes the table's latest stream. Answers may be older than what is
+// known.
+func (f *follower) told(ctx context.Context, arn string) error {
+	old := f.newest()
+	switch {
+	case arn == "":
+		return errNoStream
+	case f.seen[arn]:
+		return nil
+	case !sameTable(arn, old.id.ARN):
+		return fmt.Errorf("the table's stream is %s, of another table than %s", arn, old.id.ARN)
+	}
+	between, err := f.between(ctx, old.id.ARN, arn)
+	if err != nil {
+		return err
+	}
+	for _, arn := range append(between, arn) {
+		old = f.newest()
+		f.add(arn)
+		if err := f.p.foundGap(ctx, &sluice.Gap{Table: old.table, StreamARN: old.id.ARN, Next: arn, Found: time.Now()}); err != nil {
+			return err
+		}
+		if old.phase == unfit {
+			f.pass(ctx, old, old.err)
+		}
+	}
+	return nil
+}
+
+// between lists the streams that the table had between two others: it may have
+// been given several while nobody asked.
+func (f *follower) between(ctx context.Context, old, latest string) ([]string, error) {
+	var found []string
+	ctx, cancel := context.WithTimeout(ctx, f.p.o.CallTimeout)
+	defer cancel()
+	in := &dynamodbstreams.ListStreamsInput{TableName: aws.String(tableOf(latest))}
+	for {
+		out, err := f.p.api.ListStreams(ctx, in)
+		if k := classify(err); err != nil && k != throttled && httpStatus(err)/100 == 4 {
+			f.p.failed(f.shard(), listStreams, err, k, 0) // not allowed, or not there: without it then
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", listStreams, err)
+		}
+		for _, s := range out.Streams {
+			arn := aws.ToString(s.StreamArn)
+			if sameTable(arn, latest) && byAge(old, arn) < 0 && byAge(arn, latest) < 0 && !f.seen[arn] && !slices.Contains(found, arn) {
+				found = append(found, arn)
+			}
+		}
+		next := aws.ToString(out.LastEvaluatedStreamArn)
+		if next == "" || next == aws.ToString(in.ExclusiveStartStreamArn) {
+			slices.SortFunc(found, byAge)
+			return found, nil
+		}
+		in.ExclusiveStartStreamArn = &next
+	}
+}
+
+// note keeps the error of asking, for health, and returns the one before.
+func (f *follower) note(err error) (old error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if old = f.err; old == nil {
+		f.since = time.Now()
+	}
+	f.err = err
+	return old
+}
+
+// trouble returns why the streams make the poller unready.
+func (f *follower) trouble(staleAfter time.Duration) (reasons []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	ended := false // that the newest stream has is told by the table
+	switch k := classify(f.err); {
+	case f.err == nil:
+	case k == notFound:
+		ended = true
+		say("table %s is gone since %s: %s: %v", f.name.Table, f.since.Format(time.RFC3339), describeTable, f.err)
+	case errors.Is(f.err, errNoStream):
+		ended = true
+		say("table %s has no stream: nothing new will arrive. "+enableStream, f.name.Table, f.name.Table)
+	case k == refused || time.Since(f.since) > staleAfter:
+		say("table %s: whether its stream was replaced cannot be told: %s: %v", f.name.Table, describeTable, f.err)
+	}
+	for _, g := range f.gens {
+		switch {
+		case g.phase == unfit:
+			reasons = append(reasons, g.err.Error())
+		case g.phase == reading && !(ended && g.ailing()):
+			if t := g.trouble(staleAfter); t != "" {
+				reasons = append(reasons, t)
+			}
+		}
+		if g.late {
+			say("table %s: replaced stream %s is not settled, and the next one is read beside it", g.table, g.id.ARN)
+		}
+	}
+	return reasons
+}

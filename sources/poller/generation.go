@@ -1,0 +1,258 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// A table's streams follow one another: its generations. Here is how one
+// begins behind another, and how it is known to be over. follow.go decides
+// when.
+
+// sureAfter is how many listings in a row must agree that a replaced stream
+// holds nothing more to read, or is no more. They are spaced like other unsure
+// ones, so that it takes three seconds: after that nobody looks there again.
+const sureAfter = 4
+
+// ending tells a replaced stream that is over from one that is not yet. It is
+// used by run's goroutine.
+type ending struct {
+	quiet   int // listings in a row in which all was settled and nothing was new
+	denials int // listings in a row that the service refused: it knows no such stream
+	round   int // raised by all that a listing under way cannot know
+}
+
+// heard notes what a listing of all shards says about the end.
+func (s *stream) heard(f found, fresh int) {
+	switch {
+	case f.parent != "":
+		if fresh > 0 {
+			s.stirred()
+		}
+	case f.err == nil:
+		s.denials = 0
+		if fresh == 0 && f.round == s.round && s.isReplaced() && s.forest.settled() {
+			s.quiet++
+		} else {
+			s.quiet = 0
+		}
+	case classify(f.err) == notFound:
+		s.denials++
+	}
+	if s.isReplaced() && s.denials >= sureAfter {
+		s.forest.denied()
+	}
+}
+
+// stirred notes that listings so far say nothing about the end.
+func (s *stream) stirred() {
+	s.quiet = 0
+	s.round++
+}
+
+// drained reports whether a replaced stream is over: all its shards are
+// settled to their end, and that is stored.
+func (s *stream) drained() bool {
+	return s.running == 0 && s.looking == 0 && s.isReplaced() && s.forest.settled() &&
+		(s.quiet >= sureAfter || s.denials >= sureAfter)
+}
+
+// confirming reports whether another listing should come soon, because it may
+// say that the stream is over.
+func (s *stream) confirming() bool {
+	return s.isReplaced() && s.denials < sureAfter && (s.denials > 0 || s.forest.settled())
+}
+
+// replace says that a later stream took this one's place.
+func (s *stream) replace() {
+	s.mu.Lock()
+	s.replaced = true
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *stream) isReplaced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replaced
+}
+
+func (s *stream) isHalted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.halted
+}
+
+// ailing reports whether the stream seems to have come to its end.
+func (s *stream) ailing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling || s.err != nil && classify(s.err) == notFound
+}
+
+var errNeverRead = errors.New("the service does not know it any more, and nothing of it was read")
+
+// join prepares a stream whose turn comes while the poller runs: as prepare
+// does, but whatever fails is tried again. A stream that was not begun before
+// is read from its beginning, whatever Options.Start says, because an earlier
+// one was read. It returns a *StreamError when the view type lacks images that
+// a route needs, errNeverRead, or ctx's error.
+func (s *stream) join(ctx context.Context) error {
+	start, err := s.storedStart(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	l, err := s.firstList(ctx, start != (state.Start{}))
+	if err != nil {
+		return err
+	}
+	if s.denials == 0 {
+		if err := s.p.checkView(s.name, s.table, l.view); err != nil {
+			return err
+		}
+	}
+	if start == (state.Start{}) {
+		if err := s.store(ctx, "start", func(ctx context.Context) (err error) {
+			start, err = s.p.o.Store.Start(ctx, s.id, state.Start{Position: TrimHorizon})
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	s.start = start
+	var stored []state.Shard
+	if err := s.store(ctx, "shards", func(ctx context.Context) (err error) {
+		stored, err = s.p.o.Store.Shards(ctx, s.id)
+		return err
+	}); err != nil {
+		return err
+	}
+	s.fill(l, stored, nil, began)
+	return nil
+}
+
+// storedStart returns where the stream was begun; the zero Start when it was
+// not.
+func (s *stream) storedStart(ctx context.Context) (start state.Start, err error) {
+	err = s.store(ctx, "start", func(ctx context.Context) error {
+		start, err = s.p.o.Store.Start(ctx, s.id, state.Start{})
+		if errors.Is(err, state.ErrNoStart) {
+			return nil
+		}
+		return err
+	})
+	return start, err
+}
+
+// firstList lists the shards. That the service does not know the stream is
+// believed of one that was replaced: then what is stored of it is all that is
+// left. Of another it is asked again.
+func (s *stream) firstList(ctx context.Context, begun bool) (listing, error) {
+	wait := soon
+	for {
+		l, err := s.discovery.list(ctx)
+		switch {
+		case err == nil:
+			s.denials = 0
+			return l, nil
+		case ctx.Err() != nil:
+			return l, ctx.Err()
+		}
+		s.troubled(err)
+		s.denials++
+		if s.isReplaced() && s.denials >= sureAfter {
+			if !begun {
+				return l, errNeverRead
+			}
+			return listing{}, nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+			wait = min(2*wait, s.p.o.DiscoverEvery)
+		case <-s.wake:
+			wait, s.denials = soon, 0
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// store makes a call to the store until it succeeds or ctx ends.
+func (s *stream) store(ctx context.Context, name string, call func(context.Context) error) error {
+	var b backoff
+	for {
+		one, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
+		err := call(one)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.p.health.store(name, err)
+		if err == nil {
+			return nil
+		}
+		wait := b.next(transient)
+		s.p.failed(Shard{Table: s.table, StreamARN: s.id.ARN}, name, err, transient, wait)
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *stream) listed(status types.StreamStatus) {
+	s.mu.Lock()
+	s.err, s.status = nil, status
+	s.mu.Unlock()
+	s.ring()
+}
+
+func (s *stream) troubled(err error) {
+	s.mu.Lock()
+	if s.err == nil {
+		s.errSince = time.Now()
+	}
+	s.err = err
+	s.mu.Unlock()
+	s.ring()
+}
+
+// ring tells the follower that the stream seems to have come to its end.
+func (s *stream) ring() {
+	if s.ailing() {
+		select {
+		case s.bell <- struct{}{}:
+		default: // it was told, or nobody wants to know
+		}
+	}
+}
+
+// trouble returns why the stream makes the poller unready, or "".
+func (s *stream) trouble(staleAfter time.Duration) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := classify(s.err)
+	switch {
+	case s.replaced && (s.err == nil || k == notFound):
+		return ""
+	case s.err != nil && (k == refused || k == notFound || time.Since(s.errSince) > staleAfter):
+		return fmt.Sprintf("table %s: shards cannot be listed: %v on %s", s.table, s.err, s.id.ARN)
+	case s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling:
+		why := ""
+		if s.bell == nil {
+			why = "; it was named by its ARN, and no later stream of the table is looked for"
+		}
+		return fmt.Sprintf("table %s: stream %s is %s: nothing new will arrive%s", s.table, s.id.ARN, s.status, why)
+	}
+	return ""
+}

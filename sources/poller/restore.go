@@ -1,0 +1,97 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// find finds what name names: a table's stream, behind what is stored of
+// earlier ones. known are the streams of the application.
+func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follower, error) {
+	f := newFollower(p, name)
+	if name.ARN != "" {
+		f.latest = name.ARN
+		g := f.add(name.ARN)
+		g.first = true
+		return f, p.try(ctx, g.stream)
+	}
+	arn, err := p.streamOf(ctx, name)
+	known = slices.Clone(known)
+	slices.SortFunc(known, byAge)
+	if err != nil {
+		// It has no stream now; one that was read before may come back.
+		arn = p.lastOf(name.Table, known)
+		if arn == "" || classify(err) != notFound && !errors.Is(err, errNoStream) {
+			return nil, err
+		}
+		p.o.Logger.Error("the table was read before and has no stream now", "table", name.Table, "error", err)
+	}
+	known = slices.DeleteFunc(known, func(k string) bool { return !sameTable(k, arn) })
+	f.latest = arn
+	if n := len(known); n == 0 {
+		f.add(arn)
+	} else if slices.Contains(known, arn) {
+		f.latest = known[n-1] // the answer is old
+	}
+	first, restoreErr := f.restore(ctx, known)
+	if restoreErr != nil {
+		return nil, restoreErr
+	}
+	if g := f.newest(); err == nil && first && g.id.ARN == f.latest {
+		g.first = true
+		return f, p.try(ctx, g.stream)
+	}
+	return f, nil
+}
+
+// lastOf returns the last stream known of a table in this Region, or "".
+func (p *Poller) lastOf(table string, known []string) string {
+	for _, arn := range slices.Backward(known) {
+		if tableOf(arn) == table && regionOf(arn) == p.cfg.Region {
+			return arn
+		}
+	}
+	return ""
+}
+
+// restore adds the streams of one table that are stored, the oldest first. Of
+// those before the last, the ones with unfinished shards come first; the rest
+// are over, or were left behind because the next one could not wait, so that
+// nobody waits for them. It reports whether nobody waits.
+func (f *follower) restore(ctx context.Context, known []string) (first bool, err error) {
+	first = true
+	for i, arn := range known {
+		f.seen[arn] = true
+		if i == len(known)-1 {
+			f.add(arn)
+			break
+		}
+		shards, err := f.p.newStream(f.name, arn).stored(ctx)
+		if err != nil {
+			return false, fmt.Errorf("poller: %v: read the stored positions: %w", f.name, err)
+		}
+		over := !slices.ContainsFunc(shards, func(sh state.Shard) bool { return !sh.Position.Finished })
+		if over && time.Since(createdAt(known[i+1])) > retention+time.Hour {
+			continue // nothing of it is left
+		}
+		f.add(arn).waived = over
+		first = first && over
+	}
+	return first, nil
+}
+
+// arns are the streams that f reads or is about to.
+func (f *follower) arns() []string {
+	arns := []string{f.latest}
+	for _, g := range f.gens {
+		if g.id.ARN != f.latest {
+			arns = append(arns, g.id.ARN)
+		}
+	}
+	return arns
+}
