@@ -19,7 +19,7 @@ type Stream struct {
 // Start says where a stream's first reading began.
 type Start struct {
 	Position string    // "TRIM_HORIZON" or "LATEST"
-	At       time.Time // LATEST: records created before are dropped
+	At       time.Time // of the start; LATEST: records created before are dropped; TRIM_HORIZON: zero when all that the stream ever held is to be read
 }
 
 // Position is how far a shard is settled. The zero Position is its beginning.

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/smithy-go/middleware"
 	"golang.org/x/time/rate"
+
+	"github.com/sluicehq/sluice"
 )
 
 // describeRate is how many DescribeStream calls a second one stream gets; the
@@ -112,12 +114,12 @@ func (l *listing) add(out *dynamodbstreams.DescribeStreamOutput) {
 	l.table, l.view, l.status = aws.ToString(s.TableName), string(s.StreamViewType), s.StreamStatus
 	l.pages++
 	for _, sh := range s.Shards {
-		r := sh.SequenceNumberRange
-		l.shards = append(l.shards, listed{
-			id:     aws.ToString(sh.ShardId),
-			parent: aws.ToString(sh.ParentShardId),
-			closed: r != nil && aws.ToString(r.EndingSequenceNumber) != "",
-		})
+		shard := listed{id: aws.ToString(sh.ShardId), parent: aws.ToString(sh.ParentShardId)}
+		if r := sh.SequenceNumberRange; r != nil {
+			shard.first = sluice.Sequence(aws.ToString(r.StartingSequenceNumber))
+			shard.closed = aws.ToString(r.EndingSequenceNumber) != ""
+		}
+		l.shards = append(l.shards, shard)
 	}
 	l.date = serviceTime(out.ResultMetadata)
 }

@@ -579,3 +579,27 @@ func TestKilledAroundAGoneShard(t *testing.T) {
 			}
 		})
 }
+
+func TestKilledAroundALostBeginning(t *testing.T) {
+	killEverywhere(t, func(t *testing.T, store *state.Memory) *stub {
+		s := newStub()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Second)
+		r.mustEnd()
+		s.put(a, "k", "k", "k")
+		s.with(func() { a.trimmed = 2 })
+		pass(2 * time.Hour)
+		return s
+	}, map[string]string{"a": "a/-3"},
+		func(t *testing.T, store *state.Memory, got *sink, r *rig) {
+			want(t, "dead letters", parked(t, store), "a/-3")
+			want(t, "position", stored(t, store, "orders"), "a@3")
+			r.unready("the first records and before 100000000000000000003 were trimmed")
+			if !strings.Contains(got.all(), "a/3") {
+				t.Errorf("a/3 was not handled: %q", got.all())
+			}
+		})
+}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
@@ -96,12 +97,12 @@ func testOptions(store state.Store, tables ...string) Options {
 }
 
 // start runs a Poller; the rig's hooks note what happens.
-func start(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
+func start(t *testing.T, s interface{ config() aws.Config }, h sluice.Handler, o Options) *rig {
 	t.Helper()
 	return startMatching(t, s, matcher(h), o)
 }
 
-func startMatching(t *testing.T, s *stub, m one, o Options) *rig {
+func startMatching(t *testing.T, s interface{ config() aws.Config }, m one, o Options) *rig {
 	t.Helper()
 	r := &rig{t: t, done: make(chan error, 1)}
 	note := func(format string, args ...any) {

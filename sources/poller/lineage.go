@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -17,6 +18,7 @@ const confirmations = 2
 type listed struct {
 	id, parent string
 	closed     bool
+	first      sluice.Sequence // its first sequence number, whether that is still there or not
 }
 
 type phase uint8
@@ -88,6 +90,9 @@ func (f *forest) merge(shards []listed, complete bool) (fresh int) {
 			fresh++
 		}
 		n.closed = n.closed || l.closed
+		if l.first != "" {
+			n.first = l.first
+		}
 		if l.parent != "" {
 			n.parent = l.parent
 		}

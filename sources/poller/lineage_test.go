@@ -19,7 +19,7 @@ func ids(nodes []*node) string {
 
 func TestForest(t *testing.T) {
 	now := time.Now()
-	family := []listed{{"a", "", true}, {"b", "a", false}, {"c", "a", false}, {"d", "", false}}
+	family := []listed{{id: "a", closed: true}, {id: "b", parent: "a"}, {id: "c", parent: "a"}, {id: "d"}}
 	for _, c := range []struct {
 		name  string
 		build func(f *forest)
@@ -31,24 +31,24 @@ func TestForest(t *testing.T) {
 			f.node("a").phase = done
 		}, "[b c d]"},
 		{"a parent listed after its child blocks it all the same (F010)", func(f *forest) {
-			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
 			f.merge(family, true)
 		}, "[a d]"},
-		{"a missing parent is looked for once more", func(f *forest) { f.merge([]listed{{"b", "a", false}}, true) }, "[]"},
+		{"a missing parent is looked for once more", func(f *forest) { f.merge([]listed{{id: "b", parent: "a"}}, true) }, "[]"},
 		{"a trimmed parent does not block (F009)", func(f *forest) {
-			f.merge([]listed{{"b", "a", false}}, true)
-			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
 		}, "[b]"},
 		{"a shard begun before does not wait for a trimmed parent", func(f *forest) {
-			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
 			f.remember([]state.Shard{{ID: "b", Parent: "a"}})
 		}, "[b]"},
 		{"a stored parent that is not listed is read before its child", func(f *forest) {
-			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
 			f.remember([]state.Shard{{ID: "a"}})
 		}, "[a]"},
 		{"a finished parent shown late is not begun again (F013)", func(f *forest) {
-			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
 			f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}, {ID: "b"}})
 			f.merge(family, true)
 			f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}, {ID: "b"}})
@@ -56,13 +56,13 @@ func TestForest(t *testing.T) {
 		{"a denied shard waits for two listings", func(f *forest) {
 			f.merge(family, true)
 			f.node("a").gone, f.node("a").missing = true, 0
-			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
 		}, "[d]"},
 		{"a denied shard that two listings miss is retired", func(f *forest) {
 			f.merge(family, true)
 			f.node("a").gone, f.node("a").missing = true, 0
-			f.merge([]listed{{"b", "a", false}}, true)
-			f.merge([]listed{{"b", "a", false}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
 		}, "[a d]"},
 		{"a denied shard that is listed is tried again", func(f *forest) {
 			f.merge(family, true)
@@ -131,10 +131,10 @@ func TestForestNeverRunsParentAndChild(t *testing.T) {
 
 func TestForestForgetsWhatIsTrimmed(t *testing.T) {
 	f := newForest()
-	f.merge([]listed{{"a", "", true}, {"b", "a", false}}, true)
+	f.merge([]listed{{id: "a", closed: true}, {id: "b", parent: "a"}}, true)
 	f.node("a").phase = done
 	for range confirmations {
-		f.merge([]listed{{"b", "a", false}}, true)
+		f.merge([]listed{{id: "b", parent: "a"}}, true)
 	}
 	if f.nodes["a"] != nil {
 		t.Errorf("a trimmed, finished shard is still kept: %v", f.nodes)

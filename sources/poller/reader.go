@@ -55,8 +55,11 @@ type reader struct {
 	closed  bool // when it was listed: until its end there is always more to read
 
 	after    sluice.Sequence // the last record read; else the checkpoint; else empty
-	iterator string          // of the next page; empty: to be asked for
-	behind   *sluice.Gap     // of which nothing behind was read yet
+	origin   beginning
+	latest   bool        // iterator, or those before it, was taken at a start at LATEST
+	invalid  int         // answers in a row
+	iterator string      // of the next page; empty: to be asked for
+	behind   *sluice.Gap // of which nothing behind was read yet
 
 	pace    *pace
 	backoff backoff
@@ -72,14 +75,19 @@ type reader struct {
 func (r *reader) next(ctx context.Context) (page, error) {
 	for {
 		if r.iterator == "" {
-			it, err := r.locate(ctx)
+			it, told, err := r.locate(ctx)
 			if err != nil {
 				if err := r.recover(ctx, getIterator, err); err != nil {
 					return page{}, err
 				}
 				continue
 			}
-			r.iterator = it
+			if !told { // the worst is assumed
+				if err := r.pass(ctx, errUntold); err != nil {
+					return page{}, err
+				}
+			}
+			r.iterator, r.invalid = it, 0
 		}
 		if err := sleep(ctx, time.Until(r.notYet)); err != nil {
 			return page{}, err
@@ -94,27 +102,39 @@ func (r *reader) next(ctx context.Context) (page, error) {
 	}
 }
 
-// locate asks for an iterator behind the last record read. A sequence number
-// is never sent empty.
-func (r *reader) locate(ctx context.Context) (string, error) {
+// locate asks for an iterator behind the last record read, or at the oldest
+// record. Where the first record is to be read and may be trimmed, it asks for
+// that one: TRIM_HORIZON would not say that it is gone. Where nobody knows
+// which that is, or the service does not answer for it, told is false. A
+// sequence number is never sent empty.
+func (r *reader) locate(ctx context.Context) (iterator string, told bool, err error) {
+	told = true
+	r.latest = false
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &r.shard.StreamARN, ShardId: &r.shard.ID,
 		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	}
-	if r.after != "" {
+	switch {
+	case r.after != "":
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
 		in.SequenceNumber = aws.String(string(r.after))
+	case r.behind != nil || !r.origin.doubtful(time.Now()):
+	case r.origin.first == "" || r.invalid >= confirmations:
+		told = false
+	default:
+		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
+		in.SequenceNumber = aws.String(string(r.origin.first))
 	}
 	out, err := r.api.GetShardIterator(ctx, in)
 	if err != nil {
-		return "", err
+		return "", told, err
 	}
 	if aws.ToString(out.ShardIterator) == "" {
-		return "", errors.New("the answer holds no iterator")
+		return "", told, errors.New("the answer holds no iterator")
 	}
-	return *out.ShardIterator, nil
+	return *out.ShardIterator, told, nil
 }
 
 // poll makes one GetRecords call and, when it is good, moves on by it.
@@ -184,23 +204,48 @@ func (r *reader) recover(ctx context.Context, action string, err error) error {
 		}
 	case invalid:
 		r.iterator = ""
+		r.invalid++
 	case throttled:
 		r.pace.throttled()
 	case trimmed:
 		r.iterator = ""
-		if r.after != "" { // else its beginning moved on while it was looked for
-			g, gapErr := r.gap(ctx, r.after)
-			if gapErr != nil {
-				return gapErr
+		if r.lost() {
+			if err := r.pass(ctx, err); err != nil {
+				return err
 			}
-			if r.halt {
-				return fmt.Errorf("%w: %w", errHalted, err)
-			}
-			r.behind, r.after, wait = g, "", 0
+			wait = 0
 		}
 	}
 	r.failed(action, err, k, wait)
 	return sleep(ctx, wait)
+}
+
+// pass reports that records are lost and has the reader go on with the oldest
+// ones that there are.
+func (r *reader) pass(ctx context.Context, cause error) error {
+	g, err := r.gap(ctx, r.after)
+	if err != nil {
+		return err
+	}
+	if r.halt {
+		return fmt.Errorf("%w: %w", errHalted, cause)
+	}
+	r.behind, r.after = g, ""
+	return nil
+}
+
+// lost reports whether records that were to be read are lost, as the service
+// says that what the iterator or position points to is trimmed.
+func (r *reader) lost() bool {
+	switch {
+	case r.behind != nil: // that is known
+		return false
+	case r.after != "":
+		return true
+	case r.latest: // the long way will tell
+		return false
+	}
+	return r.origin.ours(time.Now())
 }
 
 // createdBefore is a time before which rec was certainly created. Creation

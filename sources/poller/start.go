@@ -311,7 +311,7 @@ func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string,
 	s.ready = true
 	s.p.discovered(Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: l.pages, Shards: len(l.shards), New: fresh, Took: time.Since(began)})
 	attrs := []any{"table", s.table, "stream", s.id.ARN, "shards", len(l.shards), "stored", len(stored), "start", s.start.Position}
-	if !s.start.At.IsZero() {
+	if s.start.Position == Latest {
 		attrs = append(attrs, "since", s.start.At)
 	}
 	s.p.o.Logger.Info("stream found", attrs...)
@@ -323,13 +323,12 @@ func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string,
 // was closed already. The stored time lets a restart find the same records
 // from the horizon.
 func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[string]string, error) {
-	want := state.Start{Position: s.p.o.Start}
 	var latest map[string]string
-	if want.Position == Latest {
-		var date time.Time
+	date := l.date
+	if s.p.o.Start == Latest {
 		latest, date = s.latest(ctx, l)
-		want.At = date.Add(-clockMargin).UTC().Truncate(time.Millisecond)
 	}
+	want := state.Start{Position: s.p.o.Start, At: date.Add(-clockMargin).UTC().Truncate(time.Millisecond)}
 	call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
 	defer cancel()
 	got, err := s.p.o.Store.Start(call, s.id, want)

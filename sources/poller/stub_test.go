@@ -249,6 +249,10 @@ func (s *stub) answer(op string, in map[string]any) (any, error) {
 		switch str("ShardIteratorType") {
 		case "LATEST":
 			from = len(sh.records)
+		case "AT_SEQUENCE_NUMBER": // of the shard's beginning
+			if from = 0; sh.trimmed > 0 {
+				return nil, stubError("TrimmedDataAccessException")
+			}
 		case "AFTER_SEQUENCE_NUMBER":
 			i := slices.IndexFunc(sh.records, func(r stubRecord) bool { return r.seq == str("SequenceNumber") })
 			if i < 0 {

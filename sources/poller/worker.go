@@ -22,6 +22,7 @@ type worker struct {
 	closed bool
 	gone   bool   // listings agree that it is no more: only its end is to be stored
 	latest string // iterator taken at a start at LATEST; empty when there is none
+	origin beginning
 
 	lease    state.Lease
 	flow     *flow.Flow
@@ -83,11 +84,13 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 // retire stores that a shard which is no more is at its end, so that its
 // children may start.
 func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, error) {
-	if _, err := w.gap(ctx, sluice.Sequence(stored.Position.Sequence), true); err != nil {
-		return EndStopped, nil
-	}
-	if w.p.o.Gaps == Halt {
-		return EndHalted, errHalted
+	if after := sluice.Sequence(stored.Position.Sequence); after != "" || w.origin.ours(time.Now()) {
+		if _, err := w.gap(ctx, after, true); err != nil {
+			return EndStopped, nil
+		}
+		if w.p.o.Gaps == Halt {
+			return EndHalted, errHalted
+		}
 	}
 	end := stored.Position
 	end.Finished = true
@@ -123,7 +126,7 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 	defer stop()
 	defer context.AfterFunc(owned, stop)()
 	w.skipTo = after
-	if after == "" { // else a record was kept, and all behind it are
+	if after == "" && w.stream.start.Position == Latest { // else a record was kept, and all behind it are
 		w.dropBefore = w.stream.start.At
 	}
 	pages, ended := w.fetch(reading, after)
@@ -156,7 +159,7 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page, <-chan error) {
 	r := &reader{
 		api: w.p.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
-		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after,
+		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after, origin: w.origin,
 		pace: newPace(w.p.o.BusyInterval, w.p.o.IdleInterval),
 		polled: func(p Poll, k kind) {
 			w.gauge.polled(p.Err, k)
@@ -173,7 +176,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 		},
 	}
 	if after == "" {
-		r.iterator = w.latest
+		r.iterator, r.latest = w.latest, w.latest != ""
 	}
 	pages, ended := make(chan page), make(chan error, 1)
 	go func() {

@@ -1,0 +1,69 @@
+package poller
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
+)
+
+// early is how long before the retention is over a beginning is looked at with
+// suspicion: clocks differ, and reading it takes a moment.
+const early = time.Hour
+
+var errUntold = errors.New("whether the shard still has its first records cannot be told")
+
+// beginning is what is known of a shard's first records. Of a shard without a
+// position they are to be read; TRIM_HORIZON would pass over a loss of them
+// without a word.
+type beginning struct {
+	created time.Time       // of the shard; zero when its id does not tell
+	from    time.Time       // what was written from then on is ours to read; zero: everything is
+	first   sluice.Sequence // of the shard, read or not; empty when no listing said it
+}
+
+func beginningOf(shardID string, first sluice.Sequence, start state.Start) beginning {
+	return beginning{created: shardCreated(shardID), from: oursFrom(start), first: first}
+}
+
+// shardCreated returns the time in a shard's id, as in
+// shardId-00000001414576573621-f55eea83, or the zero time.
+func shardCreated(id string) time.Time {
+	rest, ok := strings.CutPrefix(id, "shardId-")
+	digits, _, ok2 := strings.Cut(rest, "-")
+	ms, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || !ok2 || len(digits) != 20 || err != nil || ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// oursFrom returns the time from which on a stream's records are ours to read.
+// A start at TRIM_HORIZON takes what the stream then held: what was nearly a
+// day old may have been trimmed before anybody could have read it.
+func oursFrom(start state.Start) time.Time {
+	switch {
+	case start.At.IsZero():
+		return time.Time{}
+	case start.Position == Latest:
+		return start.At
+	}
+	return start.At.Add(early - retention)
+}
+
+// ours reports whether records that were ours are lost when the first records
+// of the shard are trimmed by now.
+func (b beginning) ours(now time.Time) bool {
+	if b.created.Before(b.from) { // others came first; those that were ours go after a day
+		return b.from.Before(now.Add(-retention))
+	}
+	return true
+}
+
+// doubtful reports whether records that were ours may be trimmed by now.
+func (b beginning) doubtful(now time.Time) bool {
+	return b.ours(now) && b.created.Before(now.Add(early-retention))
+}

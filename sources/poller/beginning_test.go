@@ -1,0 +1,446 @@
+package poller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+func TestShardCreated(t *testing.T) {
+	for id, want := range map[string]int64{
+		"shardId-00000001414576573621-f55eea83": 1414576573621,
+		"shardId-00000001414576573621-":         1414576573621,
+		"shardId-1414576573621-f55eea83":        0,
+		"shardId-00000001414576573621":          0,
+		"shardId-0000000141457657362x-f55eea83": 0,
+		"shardId-00000000000000000000-f55eea83": 0,
+		"H19ae6b9d9b2:a":                        0,
+		"":                                      0,
+	} {
+		got := shardCreated(id)
+		if want == 0 && !got.IsZero() || want != 0 && got.UnixMilli() != want {
+			t.Errorf("%s: %v, want %d", id, got, want)
+		}
+	}
+}
+
+func TestBeginning(t *testing.T) {
+	now := time.Now()
+	ago := func(hours float64) time.Time { return now.Add(-time.Duration(hours * float64(time.Hour))) }
+	horizon := func(hours float64) state.Start { return state.Start{Position: TrimHorizon, At: ago(hours)} }
+	latest := func(hours float64) state.Start { return state.Start{Position: Latest, At: ago(hours)} }
+	for _, c := range []struct {
+		name           string
+		created        time.Time
+		start          state.Start
+		ours, doubtful bool
+	}{
+		{"young", ago(1), horizon(100), true, false},
+		{"old, made after the start", ago(23.5), horizon(100), true, true},
+		{"old, held by the stream at the start", ago(30), horizon(10), true, true},
+		{"old at the start, which is now", ago(30), horizon(0), false, false},
+		{"old at the start, which was a moment ago", ago(30), horizon(.9), false, false},
+		{"old at the start, which was a while ago", ago(30), horizon(1.1), true, true},
+		{"made after a start at LATEST", ago(23.5), latest(30), true, true},
+		{"made before a start at LATEST of today", ago(30), latest(23.9), false, false},
+		{"made before a start at LATEST of yesterday", ago(30), latest(24.1), true, true},
+		{"of a stream that is read whole", ago(23.5), state.Start{Position: TrimHorizon}, true, true},
+		{"young, of a stream that is read whole", ago(22.5), state.Start{Position: TrimHorizon}, true, false},
+		{"of unknown age, just started", time.Time{}, horizon(0), false, false},
+		{"of unknown age", time.Time{}, horizon(2), true, true},
+		{"of unknown age, of a stream that is read whole", time.Time{}, state.Start{Position: TrimHorizon}, true, true},
+	} {
+		b := beginning{created: c.created, from: oursFrom(c.start)}
+		if b.ours(now) != c.ours || b.doubtful(now) != c.doubtful {
+			t.Errorf("%s: ours %v, doubtful %v; want %v, %v", c.name, b.ours(now), b.doubtful(now), c.ours, c.doubtful)
+		}
+	}
+}
+
+// world is a table of the fake service, named orders. What is handled is told
+// by the items' keys.
+type world struct {
+	*streamtest.Service
+	table *streamtest.Table
+	store *state.Memory
+	names map[string]string // of shards: a, b, …
+	got   []string
+	n     int
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{Service: streamtest.NewService(t), store: state.NewMemory(), names: map[string]string{}}
+	w.table = w.CreateTable("orders", streamtest.TableOptions{})
+	w.meet(w.table.Shards()[0].ID)
+	return w
+}
+
+func (w *world) config() aws.Config { return w.Config() }
+
+// meet names a shard.
+func (w *world) meet(id string) string {
+	w.names[id] = string(rune('a' + len(w.names)))
+	return id
+}
+
+// open returns the shard that is written to.
+func (w *world) open() string {
+	shards := w.table.Shards()
+	i := slices.IndexFunc(shards, func(s streamtest.ShardInfo) bool { return s.Open })
+	return shards[i].ID
+}
+
+// put writes n items; each has the shard's name and a number.
+func (w *world) put(n int) {
+	for range n {
+		w.n++
+		w.table.Put(map[string]any{"pk": fmt.Sprint(w.names[w.open()], w.n)})
+	}
+}
+
+func (w *world) roll() { w.meet(w.table.Roll(w.open())) }
+
+func (w *world) handle(_ context.Context, rec *sluice.Record) error {
+	pk, _ := rec.Keys.Lookup("pk")
+	w.got = append(w.got, pk.Str())
+	return nil
+}
+
+func (w *world) options() Options {
+	o := withBox(w.store, "orders")
+	o.Flow.Concurrency = 1
+	return o
+}
+
+// run runs a poller for d and returns it, ended.
+func (w *world) run(t *testing.T, o Options, d time.Duration) *rig {
+	t.Helper()
+	w.got = nil
+	r := start(t, w, w.handle, o)
+	pass(d)
+	r.mustEnd()
+	return r
+}
+
+// handled returns what was handled by the last run.
+func (w *world) handled() string { return strings.Join(w.got, " ") }
+
+// gaps returns the gaps that are parked, such as "a/-" for all of the shard's
+// beginning; sequence numbers are left out.
+func (w *world) gaps(t *testing.T) string {
+	t.Helper()
+	all, err := w.options().Flow.DeadLetter.(GapKeeper).Gaps(context.Background())
+	if err != nil {
+		t.Error(err)
+	}
+	var out []string
+	for _, g := range all {
+		s := w.names[g.ShardID]
+		if g.After != "" {
+			s += " after"
+		}
+		if g.Before != "" {
+			s += " before"
+		}
+		if g.Gone {
+			s += " gone"
+		}
+		out = append(out, s)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// Complaint 5: a shard that began while nobody read, and whose beginning was
+// trimmed when somebody did again, is a gap; so is the rest of the one that
+// was read.
+func TestDownForLongerThanADay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.put(2)
+		w.run(t, w.options(), time.Second)
+		want(t, "handled", w.handled(), "a1 a2")
+		w.put(1)
+		w.roll()
+		w.put(2)
+		pass(3 * time.Hour)
+		w.put(2)
+		w.roll()
+		w.put(1)
+		pass(22 * time.Hour)
+		r := w.run(t, w.options(), time.Minute)
+		want(t, "handled", w.handled(), "b6 b7 c8")
+		want(t, "gaps", w.gaps(t), "a after gone, b before")
+		for _, g := range r.p.Gaps() {
+			if w.names[g.ShardID] == "b" && g.Before != w.table.Shards()[0].First {
+				t.Errorf("the gap of b ends before %s, want %s", g.Before, w.table.Shards()[0].First)
+			}
+		}
+	})
+}
+
+// A first start reads what there is: that more was there before is no gap,
+// also when the first process is killed before it has a position.
+func TestFirstStartOnAnOldStream(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after time.Duration // the kill
+		gaps  string
+	}{
+		{"at once", time.Minute, ""},
+		{"two hours later", 2 * time.Hour, "a before"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.put(3)
+				pass(4 * time.Hour)
+				w.put(1)
+				pass(20*time.Hour + time.Minute)
+				m := &mortal{Memory: w.store, left: 2} // after the start and the claim
+				o := withBox(m, "orders")
+				r := start(t, w, func(context.Context, *sluice.Record) error { return errKilled }, o)
+				pass(time.Second)
+				if sh, err := w.store.Shards(t.Context(), state.Stream{Application: "sluice", ARN: w.table.StreamARN()}); err != nil || len(sh) != 1 || sh[0].Position.Sequence != "" {
+					t.Fatalf("stored: %+v, %v", sh, err)
+				}
+				_ = r.end()
+				w.store.Close()
+				want(t, "gaps of the first start", w.gaps(t), "")
+				pass(c.after)
+				o = w.options()
+				o.Owner = "second"
+				w.run(t, o, time.Minute)
+				want(t, "handled", w.handled(), "a4")
+				want(t, "gaps", w.gaps(t), c.gaps)
+			})
+		})
+	}
+}
+
+// F031, complaint 15: what was written after a start at LATEST is not lost by
+// a day of rest without a word; what was written before it was never ours.
+func TestLatestAndAnOldBeginning(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		down          time.Duration
+		handled, gaps string
+	}{
+		{"within a day", 23*time.Hour + 50*time.Minute, "a3 a4", ""},
+		{"after a day", 24*time.Hour + 10*time.Minute, "a4", "a before"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.put(1)
+				pass(time.Hour + 7*time.Second) // a full minute is taken for a rounded one
+				w.put(1)
+				pass(time.Minute)
+				o := w.options()
+				o.Start = Latest
+				w.run(t, o, time.Minute)
+				want(t, "handled at first", w.handled(), "")
+				w.put(1)
+				pass(time.Hour)
+				w.put(1)
+				pass(c.down - time.Hour)
+				w.run(t, o, time.Minute)
+				want(t, "handled", w.handled(), c.handled)
+				want(t, "gaps", w.gaps(t), c.gaps)
+			})
+		})
+	}
+}
+
+// F028: records that a service out of order keeps back for a day are lost, and
+// that is told.
+func TestOutageOfADay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.put(1)
+		pass(time.Minute + 7*time.Second)
+		broken := w.Fail(streamtest.Fault{Op: "GetRecords", Error: "InternalServerError"})
+		o := w.options()
+		o.Start = Latest
+		r := start(t, w, w.handle, o)
+		pass(time.Minute)
+		w.put(1)
+		pass(24 * time.Hour)
+		w.put(1)
+		r.unready("no successful poll")
+		broken()
+		pass(time.Minute)
+		r.unready("acknowledge the gap")
+		r.mustEnd()
+		want(t, "handled", w.handled(), "a3")
+		want(t, "gaps", w.gaps(t), "a before")
+	})
+}
+
+// A poller that runs finds no gaps where there are none, however often shards
+// roll and however old they get.
+func TestNoGapsWithoutLoss(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := w.options()
+		o.BusyInterval, o.IdleInterval, o.StaleAfter = time.Minute, time.Minute, 5*time.Minute
+		o.HeartbeatEvery, o.CheckpointEvery, o.DiscoverEvery = time.Minute, time.Minute, 10*time.Minute
+		r := start(t, w, w.handle, o)
+		for i := range 20 {
+			if i%3 == 0 { // others stay empty
+				w.put(2)
+			}
+			pass(4 * time.Hour)
+			if i < 10 { // later one gets old
+				w.roll()
+			}
+		}
+		r.unready("")
+		r.mustEnd()
+		want(t, "handled", w.handled(), "a1 a2 d3 d4 g5 g6 j7 j8 k9 k10 k11 k12 k13 k14")
+		want(t, "gaps", w.gaps(t), "")
+	})
+}
+
+// F027, F029: records that are trimmed before the first page is read are lost
+// too; an iterator at LATEST that is trimmed is not that.
+func TestTrimmedBeforeAnythingIsRead(t *testing.T) {
+	for _, c := range []struct{ start, handled, gaps string }{
+		{TrimHorizon, "a3", "a before"},
+		{Latest, "a3", ""},
+	} {
+		t.Run(c.start, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				o := w.options()
+				o.Start = c.start
+				broken := w.Fail(streamtest.Fault{Op: "GetRecords", Error: "InternalServerError"})
+				r := start(t, w, w.handle, o)
+				pass(time.Second)
+				w.put(3)
+				w.table.Trim(w.open(), 2)
+				broken()
+				pass(time.Minute)
+				r.mustEnd()
+				want(t, "handled", w.handled(), c.handled)
+				want(t, "gaps", w.gaps(t), c.gaps)
+			})
+		})
+	}
+}
+
+// F026: a shard that is gone before anything of it was read is a gap when it
+// was ours to read.
+func TestGoneBeforeAnythingWasRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		age  time.Duration // of the shard at the first start
+		gaps string
+	}{
+		{"ours", 0, "a gone"},
+		{"not ours", 23*time.Hour + 50*time.Minute, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.put(1)
+				a := w.open()
+				w.roll()
+				w.put(1)
+				pass(c.age)
+				broken := w.Fail(streamtest.Fault{Shard: a, Error: "InternalServerError"})
+				r := start(t, w, w.handle, w.options())
+				pass(50 * time.Second)
+				w.table.Trim(a, -1)
+				broken()
+				pass(time.Minute)
+				r.mustEnd()
+				want(t, "handled", w.handled(), "b2")
+				want(t, "gaps", w.gaps(t), c.gaps)
+			})
+		})
+	}
+}
+
+// The policy Halt stops before the gap that a shard begins with, too.
+func TestHaltAtTheBeginning(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.run(t, w.options(), time.Second)
+		w.put(1)
+		pass(time.Hour)
+		w.put(1)
+		pass(23*time.Hour + time.Minute)
+		o := w.options()
+		o.Gaps = Halt
+		r := start(t, w, w.handle, o)
+		pass(time.Minute)
+		r.unready("shard " + w.open() + ": halted at a gap")
+		r.mustEnd()
+		want(t, "handled", w.handled(), "")
+		want(t, "gaps", w.gaps(t), "a")
+		w.run(t, w.options(), time.Minute)
+		want(t, "handled", w.handled(), "a2")
+		want(t, "gaps", w.gaps(t), "a before")
+	})
+}
+
+// Whether a beginning is trimmed is asked until there is an answer; where
+// there will be none, the worst is assumed.
+func TestBeginningCannotBeTold(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		faults []streamtest.Fault // the first call is the start's trial
+		gaps   string
+	}{
+		{"all is well", nil, ""},
+		{"errors that pass", []streamtest.Fault{{Op: "GetShardIterator", Error: "InternalServerError", After: 1, Times: 5}}, ""},
+		{"the iterator expires", []streamtest.Fault{{Op: "GetRecords", Error: "ExpiredIteratorException", After: 1, Times: 3}}, ""},
+		{"the iterator is refused", []streamtest.Fault{{Op: "GetRecords", Error: "ValidationException", After: 1, Times: 3}}, ""},
+		{"the request is refused once", []streamtest.Fault{{Op: "GetShardIterator", Error: "ValidationException", After: 1, Times: 1}}, ""},
+		{"the request is refused now and then", []streamtest.Fault{
+			{Op: "GetShardIterator", Error: "ValidationException", After: 1, Times: 1},
+			{Op: "GetRecords", Error: "ExpiredIteratorException", After: 1, Times: 1},
+			{Op: "GetShardIterator", Error: "ValidationException", After: 2, Times: 1},
+		}, ""},
+		{"the request is refused again and again", []streamtest.Fault{{Op: "GetShardIterator", Error: "ValidationException", After: 1, Times: 2}}, "a before"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.run(t, w.options(), time.Second)
+				pass(10 * time.Hour)
+				w.put(1)
+				pass(13*time.Hour + 10*time.Minute)
+				for _, f := range c.faults {
+					w.Fail(f)
+				}
+				w.run(t, w.options(), time.Minute)
+				want(t, "handled", w.handled(), "a1")
+				want(t, "gaps", w.gaps(t), c.gaps)
+			})
+		})
+	}
+	t.Run("no listing shows the shard", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.run(t, w.options(), time.Second)
+			pass(10 * time.Hour)
+			w.put(1)
+			pass(13*time.Hour + 10*time.Minute)
+			w.table.Hide(w.open(), 5)
+			w.run(t, w.options(), time.Minute)
+			want(t, "handled", w.handled(), "a1")
+			want(t, "gaps", w.gaps(t), "a before")
+		})
+	})
+}
