@@ -17,6 +17,17 @@ func item(key, seq string) *sluice.Record {
 	return &rec
 }
 
+// ARNs of other streams of the same table.
+var (
+	earlierARN = strings.Replace(recordtest.ARN, "2024", "2023", 1)
+	laterARN   = strings.Replace(recordtest.ARN, "2024", "2025", 1)
+)
+
+func itemOn(arn, key, seq string) *sluice.Record {
+	rec := recordtest.New(recordtest.Spec{ARN: arn, Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: seq, Shard: "shard"})
+	return &rec
+}
+
 func park(t *testing.T, b *Box, rec *sluice.Record, route string) string {
 	t.Helper()
 	if err := b.Park(t.Context(), rec, failure(route)); err != nil {
@@ -118,7 +129,7 @@ func TestHolds(t *testing.T) {
 	}
 	onRoute := park(t, b, item("a", "10"), "r")
 	forAll := park(t, b, item("b", "10"), "")
-	other := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "20", ARN: strings.Replace(recordtest.ARN, "2024", "2025", 1)})
+	otherTable := itemOn(strings.Replace(recordtest.ARN, "table/test", "table/rest", 1), "a", "20")
 	check := func(t *testing.T, b *Box, a, all bool) {
 		t.Helper()
 		for _, tt := range []struct {
@@ -133,7 +144,9 @@ func TestHolds(t *testing.T) {
 			{"the parked record itself", item("a", "10"), "r", false},
 			{"earlier change", item("a", "9"), "r", false},
 			{"other item", item("c", "20"), "r", false},
-			{"item of an earlier table of that name", &other, "r", false},
+			{"later stream, whatever the number", itemOn(laterARN, "a", "5"), "r", a},
+			{"earlier stream, whatever the number", itemOn(earlierARN, "a", "20"), "r", false},
+			{"other table", otherTable, "r", false},
 			{"parked for all routes", item("b", "20"), "r", all},
 			{"no item", sluice.DecodeRecord([]byte("?")), "r", false},
 		} {

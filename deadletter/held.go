@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/sluicehq/sluice"
@@ -15,15 +16,25 @@ type held struct {
 	ids    map[string]heldItem
 }
 
-// heldItem is an item within one generation of its table.
+// heldItem is an item of a table, whichever stream its changes came by.
 type heldItem struct {
-	stream string
-	keys   uint64 // hash
+	table string // ARN
+	keys  uint64 // hash
 }
 
 type heldEntry struct {
-	id, route string
-	sequence  sluice.Sequence
+	id, route, stream string
+	sequence          sluice.Sequence
+}
+
+// before reports whether the entry is of an earlier change than rec, which is
+// of the same item. Streams of one table differ in the time of their creation,
+// which is the end of their ARN; sequence numbers order changes of one stream.
+func (e *heldEntry) before(rec *sluice.Record) bool {
+	if e.stream != rec.StreamARN {
+		return e.stream < rec.StreamARN
+	}
+	return e.sequence.Compare(rec.Sequence) < 0
 }
 
 // load has read add what is stored, once. Entries that are added meanwhile by
@@ -67,7 +78,7 @@ func (h *held) addLocked(id, route string, rec *sluice.Record) {
 	}
 	it := itemOf(rec)
 	h.ids[id] = it
-	h.items[it] = append(h.items[it], heldEntry{id, route, rec.Sequence})
+	h.items[it] = append(h.items[it], heldEntry{id, route, rec.StreamARN, rec.Sequence})
 }
 
 func (h *held) remove(id string) {
@@ -95,8 +106,11 @@ func (h *held) holds(rec *sluice.Record, route string) bool {
 		return false
 	}
 	return slices.ContainsFunc(h.items[itemOf(rec)], func(e heldEntry) bool {
-		return (e.route == route || e.route == "") && e.sequence.Compare(rec.Sequence) < 0
+		return (e.route == route || e.route == "") && e.before(rec)
 	})
 }
 
-func itemOf(rec *sluice.Record) heldItem { return heldItem{rec.StreamARN, rec.Keys.Hash()} }
+func itemOf(rec *sluice.Record) heldItem {
+	table, _, _ := strings.Cut(rec.StreamARN, "/stream/")
+	return heldItem{table, rec.Keys.Hash()}
+}

@@ -36,9 +36,10 @@ type Report struct {
 }
 
 // RedriveAll redrives every entry of a route, or of all when route is empty,
-// in the order of their ids: changes of one item in their order, and none
-// after one that failed or that, parked for all routes, is left out. The error
-// joins those of the entries; cancelling ctx ends it between two entries.
+// a table's streams one behind the other, each in the order of ids: changes of
+// one item in their order, and none after one that failed or that, parked for
+// all routes, is left out. The error joins those of the entries; cancelling
+// ctx ends it between two entries.
 func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (Report, error) {
 	b.redrive.Lock()
 	defer b.redrive.Unlock()
@@ -47,12 +48,19 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (R
 		errs   []error
 		failed = make(map[heldItem][]string) // routes of items that are still parked, "" is all
 	)
-	for after := ""; ; {
+	streams, err := b.streams(ctx)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for after := ""; len(streams) > 0; {
 		entries, last, err := b.List(ctx, after, page)
-		if err != nil {
+		if err != nil && last == "" { // else entries cannot be read, which is told above
 			errs = append(errs, err)
 		}
 		for _, e := range entries {
+			if e.StreamARN != streams[0] {
+				continue
+			}
 			if e.Gap != nil {
 				if route == "" {
 					r.Gaps++
@@ -84,8 +92,28 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (R
 			}
 			r.Done++
 		}
+		if after = last; last == "" {
+			streams = streams[1:]
+		}
+	}
+	return r, errors.Join(errs...)
+}
+
+// streams lists those that have entries; of one table the oldest comes first.
+func (b *Box) streams(ctx context.Context) (all []string, err error) {
+	var errs []error
+	for after := ""; ; {
+		entries, last, err := b.List(ctx, after, page)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for _, e := range entries {
+			if i, ok := slices.BinarySearch(all, e.StreamARN); !ok {
+				all = slices.Insert(all, i, e.StreamARN)
+			}
+		}
 		if last == "" {
-			return r, errors.Join(errs...)
+			return all, errors.Join(errs...)
 		}
 		after = last
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
 )
@@ -215,6 +216,36 @@ func TestRedriveAll(t *testing.T) {
 	}
 	if want := []string{"102 redriven", "103 redriven", "105 redriven"}; !slices.Equal(r.got, want) {
 		t.Fatalf("calls: %v, want %v", r.got, want)
+	}
+}
+
+// A table's streams follow one another: what was parked of the earlier one
+// comes first, whatever the sequence numbers are.
+func TestRedriveAllOfSeveralStreams(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	down := true
+	c := calls{answer: func(rec *sluice.Record) error {
+		if down && rec.Sequence == "10" {
+			return errors.New("down")
+		}
+		return nil
+	}}
+	m := router.New()
+	m.Handle("*#INSERT", c.handle, router.Name("r"), router.Redrive())
+	park(t, b, itemOn(laterARN, "a", "5"), "r")
+	park(t, b, itemOn(recordtest.ARN, "a", "10"), "r")
+	park(t, b, itemOn(earlierARN, "a", "20"), "r")
+	parkGap(t, b, gap("s", "1"))
+	report, _ := b.RedriveAll(t.Context(), m, "")
+	if want := (Report{Done: 1, Failed: 1, Waiting: 1, Gaps: 1}); report != want {
+		t.Fatalf("RedriveAll = %+v, want %+v", report, want)
+	}
+	down = false
+	if report, err := b.RedriveAll(t.Context(), m, ""); report != (Report{Done: 2, Gaps: 1}) || err != nil {
+		t.Fatalf("RedriveAll = %+v, %v", report, err)
+	}
+	if want := []string{"20 redriven", "10 redriven", "10 redriven", "5 redriven"}; !slices.Equal(c.got, want) {
+		t.Errorf("calls %v, want %v", c.got, want)
 	}
 }
 
