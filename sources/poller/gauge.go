@@ -26,6 +26,7 @@ type gauge struct {
 	submitted  uint64
 	settled    uint64
 	progressAt time.Time // when the watermark last moved, or had nothing to wait for
+	noRoomAt   time.Time // since when it waits for memory; zero: it does not
 }
 
 func newGauge(s Shard, f *flow.Flow, pos *positions) *gauge {
@@ -49,6 +50,17 @@ func (g *gauge) poll(on bool) {
 	g.polling = on
 	if on {
 		g.lastGood = time.Now()
+	}
+}
+
+// noRoom says whether the reader waits for memory.
+func (g *gauge) noRoom(on bool) {
+	g.poll(!on)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.noRoomAt = time.Time{}
+	if on {
+		g.noRoomAt = time.Now()
 	}
 }
 
@@ -87,6 +99,8 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) string {
 		return where + fmt.Sprintf("%v on %s", g.err, g.shard.StreamARN)
 	case g.polling && time.Since(g.lastGood) > staleAfter:
 		return where + fmt.Sprintf("no successful poll for %v (last error: %v)", time.Since(g.lastGood).Round(time.Second), g.err)
+	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
+		return where + fmt.Sprintf("has waited %v for memory that records of other shards keep (Options.MaxMemory)", time.Since(g.noRoomAt).Round(time.Second))
 	case g.submitted > g.settled && time.Since(g.progressAt) > stallAfter:
 		return where + fmt.Sprintf("the watermark has not moved for %v with %d records waiting", time.Since(g.progressAt).Round(time.Second), g.submitted-g.settled)
 	}

@@ -81,6 +81,16 @@ type Options struct {
 	IdleInterval time.Duration // default 1 s, never less than BusyInterval
 	Limit        int32         // records per GetRecords call, 1 to 1,000 (default: the service's 1,000)
 
+	// CallsPerTable is how many GetRecords calls a second the shards of one
+	// table make together at most, in turn; those with a backlog let the
+	// others go first (default 1,000).
+	CallsPerTable int
+	// MaxMemory is how many bytes the pages of all shards take at most, from
+	// before they are fetched until their records are settled; a shard for whose
+	// page there is no room waits for it. It is at least 16 MiB. Default: a
+	// quarter of GOMEMLIMIT if that is set, else 256 MiB.
+	MaxMemory int64
+
 	DiscoverEvery   time.Duration // between listings of all shards; the end of a shard brings one forward (default 1 min)
 	CheckpointEvery time.Duration // between writes of all shards' positions (default 1 s)
 	HeartbeatEvery  time.Duration // between signs of life to the store (default 2 s)
@@ -101,6 +111,8 @@ func (o Options) withDefaults() Options {
 	set(&o.StartName, "Options.Start")
 	set(&o.BusyInterval, 200*time.Millisecond)
 	set(&o.IdleInterval, max(time.Second, o.BusyInterval))
+	set(&o.CallsPerTable, 1000)
+	set(&o.MaxMemory, maxMemory())
 	set(&o.DiscoverEvery, time.Minute)
 	set(&o.CheckpointEvery, time.Second)
 	set(&o.HeartbeatEvery, 2*time.Second)
@@ -154,6 +166,12 @@ func (o Options) validate() error {
 	}
 	if o.Limit < 0 || o.Limit > maxRecords {
 		bad("Options.Limit is %d: want 0 (the service's own limit) or 1 to %d", o.Limit, maxRecords)
+	}
+	if o.CallsPerTable < 0 {
+		bad("Options.CallsPerTable is %d: want 1 at least, or 0 for the default", o.CallsPerTable)
+	}
+	if o.MaxMemory < leastMaxMemory {
+		bad("Options.MaxMemory is %d: want %d (16 MiB) at least, or 0 for the default", o.MaxMemory, leastMaxMemory)
 	}
 	for _, d := range []struct {
 		name  string

@@ -26,6 +26,7 @@ type Poller struct {
 	tables      *dynamodb.Client
 	checkpoints *checkpointer
 	gauges      gauges
+	quotas      *quotas
 	health      health
 	gaps        *gaps
 	ran         atomic.Bool
@@ -49,6 +50,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	}
 	p := &Poller{cfg: cfg, matcher: m, o: o,
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
+	p.quotas = newQuotas(o)
 	p.checkpoints = newCheckpointer(o, p.checkpointed)
 	p.gaps = newGaps(o)
 	return p, nil

@@ -13,14 +13,18 @@ import (
 //
 // The reader adds, the checkpointer settles.
 type positions struct {
+	freed func(bytes int64) // told of what settling gives back; nil: nobody
+
 	mu      sync.Mutex
+	bytes   int64 // kept
 	runs    []run
 	last    uint64          // ordinal of the newest
 	settled sluice.Sequence // position of what was asked for last
 	seenTo  time.Time       // everything written before was read
 }
 
-// run is consecutive records whose sequence numbers have the same width.
+// run is consecutive records whose sequence numbers have the same width, as
+// many as there was room for.
 type run struct {
 	first  uint64 // ordinal
 	width  int
@@ -35,26 +39,45 @@ func startAt(seq sluice.Sequence, seenTo time.Time) *positions {
 	return &positions{settled: seq, seenTo: seenTo}
 }
 
-// add notes records that will be submitted next.
-func (p *positions) add(recs []sluice.Record) {
+// positionBytes is what keeping the position of rec takes.
+func positionBytes(rec *sluice.Record) int64 { return int64(len(position(rec)) + timeBytes) }
+
+const timeBytes = 4
+
+// position returns the digits of rec's position, or "" when it has none: what
+// was settled before it is its position then.
+func position(rec *sluice.Record) sluice.Sequence {
+	if rec.Sequence.Valid() {
+		return rec.Sequence
+	}
+	return ""
+}
+
+// add notes records that will be submitted next. It returns how much memory
+// that takes.
+func (p *positions) add(recs []sluice.Record) (bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range recs {
 		p.last++
-		seq := recs[i].Sequence
-		if !seq.Valid() {
-			seq = "" // not a position: what was settled before it is
-		}
+		seq := position(&recs[i])
+		bytes += positionBytes(&recs[i])
 		r := p.tail()
-		if r == nil || r.width != len(seq) {
+		if r == nil || r.width != len(seq) || r.len() == cap(r.times) {
+			room := max(len(recs)-i, leastRun)
 			p.runs = append(p.runs, run{first: p.last, width: len(seq),
-				digits: make([]byte, 0, len(seq)*(len(recs)-i)), times: make([]uint32, 0, len(recs)-i)})
+				digits: make([]byte, 0, len(seq)*room), times: make([]uint32, 0, room)})
 			r = p.tail()
 		}
 		r.digits = append(r.digits, seq...)
 		r.times = append(r.times, uint32(max(0, recs[i].Created.Unix())))
 	}
+	p.bytes += bytes
+	return bytes
 }
+
+// leastRun is the room of a run for small pages.
+const leastRun = 16
 
 func (p *positions) tail() *run {
 	if len(p.runs) == 0 {
@@ -75,12 +98,14 @@ func (p *positions) saw(t time.Time) {
 func (p *positions) settle(n uint64) sluice.Sequence {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var free int64
 	for len(p.runs) > 0 {
 		r := &p.runs[0]
 		if n < r.first {
 			break
 		}
 		k := min(int(n-r.first)+1, r.len())
+		free += int64(k * (r.width + timeBytes))
 		if r.width > 0 {
 			p.settled = sluice.Sequence(r.digits[(k-1)*r.width : k*r.width])
 		}
@@ -89,12 +114,30 @@ func (p *positions) settle(n uint64) sluice.Sequence {
 			r.digits, r.times = r.digits[k*r.width:], r.times[k:]
 			break
 		}
+		*r = run{}
 		p.runs = p.runs[1:]
 	}
 	if len(p.runs) == 0 {
 		p.runs = nil // the array
 	}
+	p.free(free)
 	return p.settled
+}
+
+// free notes that n bytes are not kept any more. mu is held.
+func (p *positions) free(n int64) {
+	p.bytes -= n
+	if n > 0 && p.freed != nil {
+		p.freed(n)
+	}
+}
+
+// end forgets what is not settled.
+func (p *positions) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runs = nil
+	p.free(p.bytes)
 }
 
 // oldest returns the creation time of the first record that is not settled

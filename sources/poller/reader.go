@@ -42,6 +42,7 @@ type page struct {
 	seenTo  time.Time   // everything written before is in this page or an earlier one
 	last    bool        // the shard is closed and this is its end
 	behind  *sluice.Gap // nothing between it and this page was read
+	bytes   int64       // that it takes of the quota
 }
 
 // reader reads the pages of one shard, whatever happens to its iterator. It is
@@ -64,6 +65,9 @@ type reader struct {
 	pace    *pace
 	backoff backoff
 	notYet  time.Time // of the next call
+	backlog bool      // there is more to read at once
+	quota   *quota
+	waits   func(bool) // called when the quota has no room for a page, and when it has
 
 	polled func(Poll, kind)
 	gap    func(ctx context.Context, after sluice.Sequence) (*sluice.Gap, error) // returns once it is durable, or with ctx's error
@@ -74,6 +78,12 @@ type reader struct {
 // everything else is tried again.
 func (r *reader) next(ctx context.Context) (page, error) {
 	for {
+		if err := sleep(ctx, time.Until(r.notYet)); err != nil {
+			return page{}, err
+		}
+		if err := r.quota.admit(ctx, r.backlog, r.waits); err != nil {
+			return page{}, err
+		}
 		if r.iterator == "" {
 			it, told, err := r.locate(ctx)
 			if err != nil {
@@ -88,9 +98,6 @@ func (r *reader) next(ctx context.Context) (page, error) {
 				}
 			}
 			r.iterator, r.invalid = it, 0
-		}
-		if err := sleep(ctx, time.Until(r.notYet)); err != nil {
-			return page{}, err
 		}
 		pg, err := r.poll(ctx)
 		if err == nil {
@@ -157,7 +164,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	}
 	r.backoff.reset()
 	r.iterator = pg.NextShardIterator
-	res := page{records: pg.Records, seenTo: start, last: pg.NextShardIterator == "", behind: r.behind}
+	res := page{records: pg.Records, bytes: pageBytes(body, pg.Records), seenTo: start, last: pg.NextShardIterator == "", behind: r.behind}
 	behind := p.Full || r.closed
 	if n := len(pg.Records); n > 0 {
 		r.behind = nil
@@ -175,6 +182,8 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 			res.seenTo = newest.Created
 		}
 	}
+	r.quota.got(res.bytes)
+	r.backlog = behind
 	r.notYet = time.Now().Add(r.pace.answered(start, len(pg.Records), behind))
 	return res, nil
 }
@@ -188,6 +197,7 @@ func (r *reader) most() int {
 
 // recover decides what follows an error: nil to go on, having waited.
 func (r *reader) recover(ctx context.Context, action string, err error) error {
+	r.quota.dismiss()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

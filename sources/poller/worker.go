@@ -28,6 +28,7 @@ type worker struct {
 	flow     *flow.Flow
 	pos      *positions
 	gauge    *gauge
+	quota    *quota
 	holding  *holding
 	finished atomic.Bool // all is settled and the shard is at its end
 
@@ -58,7 +59,10 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	owned, lose := context.WithCancelCause(t.flows)
 	defer lose(nil)
 	after := sluice.Sequence(stored.Position.Sequence)
+	w.quota = w.p.quotas.shard(w.shard.Table)
 	w.pos = startAt(after, time.Now())
+	w.pos.freed = w.quota.free
+	defer w.pos.end()
 	w.flow = flow.Open(owned, w.p.matcher, w.p.o.Flow)
 	defer func() { // of a panic: else Close has returned before
 		lose(nil)
@@ -160,7 +164,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 	r := &reader{
 		api: w.p.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
 		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after, origin: w.origin,
-		pace: newPace(w.p.o.BusyInterval, w.p.o.IdleInterval),
+		pace: newPace(w.p.o.BusyInterval, w.p.o.IdleInterval), quota: w.quota, waits: w.gauge.noRoom,
 		polled: func(p Poll, k kind) {
 			w.gauge.polled(p.Err, k)
 			w.p.polled(p)
@@ -186,6 +190,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 				ended <- fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
 		}()
+		defer w.quota.dismiss()
 		for {
 			pg, err := r.next(ctx)
 			if err != nil {
@@ -196,6 +201,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 			select {
 			case pages <- pg:
 			case <-ctx.Done():
+				w.quota.free(pg.bytes)
 				ended <- ctx.Err()
 				return
 			}
@@ -212,6 +218,8 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 // take submits the page's records but those read before or created before a
 // start at LATEST. It waits while the flow's window is full.
 func (w *worker) take(ctx context.Context, pg page) error {
+	rest := pg.bytes // not handed over yet
+	defer func() { w.quota.free(rest) }()
 	if err := w.endGap(ctx, pg); err != nil {
 		return err
 	}
@@ -241,8 +249,10 @@ func (w *worker) take(ctx context.Context, pg page) error {
 				break
 			}
 		}
-		w.pos.add(recs)
-		last, err := w.flow.Submit(ctx, recs...)
+		rest -= w.pos.add(recs)
+		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.free}
+		rest = 0
+		last, err := w.flow.SubmitPage(ctx, page)
 		w.gauge.submit(last)
 		if err != nil {
 			return err
