@@ -14,9 +14,13 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// describeRate is how many DescribeStream calls a second one stream gets; the
-// service allows 10 and others may be asking too.
-const describeRate = 5
+// The service allows 10 DescribeStream calls a second for one stream, and
+// others may be asking too.
+const (
+	describeRate  = 5 // a second
+	describeBurst = 3
+	childrenTries = 2 // of a call: a listing of all shards shows children too
+)
 
 // listing is what DescribeStream says about a stream.
 type listing struct {
@@ -43,28 +47,34 @@ type discovery struct {
 }
 
 func newDiscovery(api describer, arn string, timeout time.Duration) *discovery {
-	return &discovery{api: api, arn: arn, timeout: timeout, limiter: rate.NewLimiter(describeRate, describeRate)}
+	return &discovery{api: api, arn: arn, timeout: timeout, limiter: rate.NewLimiter(describeRate, describeBurst)}
 }
 
 // list lists all shards. A page that fails is asked for again, so that a long
 // listing is never begun anew; only a stream that does not exist and the end
 // of ctx are errors.
 func (d *discovery) list(ctx context.Context) (listing, error) {
-	return d.pages(ctx, nil)
+	return d.pages(ctx, nil, 0)
 }
 
-// children lists the children of a closed shard.
+// children lists the children of a closed shard. It gives up soon.
 func (d *discovery) children(ctx context.Context, id string) (listing, error) {
-	return d.pages(ctx, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &id})
+	return d.pages(ctx, &types.ShardFilter{Type: types.ShardFilterTypeChildShards, ShardId: &id}, childrenTries)
 }
 
-func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter) (listing, error) {
+// pages makes each call at most tries times; 0 is until it succeeds.
+func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter, tries int) (listing, error) {
 	var l listing
 	from := ""
 	asked := map[string]bool{"": true}
 	for {
-		out, err := d.page(ctx, from, filter)
-		if err != nil {
+		out, err := d.page(ctx, from, filter, tries)
+		switch {
+		case err != nil && from != "" && classify(err) == invalid:
+			// The shard that this page begins behind may be trimmed by now.
+			l, from, asked = listing{}, "", map[string]bool{"": true}
+			continue
+		case err != nil:
 			return l, err
 		}
 		l.add(out)
@@ -76,8 +86,8 @@ func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter) (listi
 	}
 }
 
-// page asks for one page until it is there.
-func (d *discovery) page(ctx context.Context, from string, filter *types.ShardFilter) (*dynamodbstreams.DescribeStreamOutput, error) {
+// page asks for one page until it is there, tries are over, or it cannot be.
+func (d *discovery) page(ctx context.Context, from string, filter *types.ShardFilter, tries int) (*dynamodbstreams.DescribeStreamOutput, error) {
 	var b backoff
 	for {
 		out, err := d.try(ctx, from, filter)
@@ -91,6 +101,9 @@ func (d *discovery) page(ctx context.Context, from string, filter *types.ShardFi
 		wait := b.next(k)
 		d.failed("dynamodb:DescribeStream", err, k, wait)
 		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+		if b.failures == tries || k == invalid && from != "" {
 			return nil, err
 		}
 	}
