@@ -1,0 +1,226 @@
+package poller_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+// What broke for users of other tools: leases.
+
+func TestF035WorkerWithoutItsLeaseStops(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		var cancelled atomic.Bool
+		w.handle = func(ctx context.Context, name string) error {
+			if name == "b1" && !cancelled.Load() {
+				<-ctx.Done()
+				cancelled.Store(true)
+				return nil // it has handled it all the same
+			}
+			return nil
+		}
+		d := w.start()
+		w.put("a", "b")
+		w.pass(2 * time.Second)
+		before := w.stored(w.shard(0)).Position
+		lease := w.take(w.shard(0))
+		w.put("a")
+		for range 14 { // a listing tells, as nothing is settled
+			w.pass(5 * time.Second)
+			if err := w.store.Heartbeat(w.Context(), lease.Owner); err != nil {
+				w.Fatal(err)
+			}
+		}
+		if sh := w.stored(w.shard(0)); !cancelled.Load() || sh.Position != before || sh.Owner != lease.Owner {
+			w.Errorf("cancelled %v; stored: %+v", cancelled.Load(), sh)
+		}
+		w.pass(20 * time.Second) // the other is silent
+		w.complete(0)
+		if w.log() != "started 0, lease lost 0, started 0" {
+			w.Errorf("events: %s", w.log())
+		}
+		d.end()
+	})
+}
+
+func TestF036NoGoroutineIsLeft(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		d := w.start()
+		w.put("a")
+		w.pass(2 * time.Second)
+		lease := w.take(w.shard(0))
+		w.put("a")
+		for range 3 { // the other keeps it
+			if err := w.store.Heartbeat(w.Context(), lease.Owner); err != nil {
+				w.Fatal(err)
+			}
+			w.pass(5 * time.Second)
+		}
+		if left := workers(); left != "" {
+			w.Errorf("of a shard that is another's there are still:\n%s", left)
+		}
+		if len(d.Shards()) != 0 || len(d.Held()) != 0 || d.Lag() != 0 {
+			w.Errorf("%v, %v and a lag of %v are reported", d.Shards(), d.Held(), d.Lag())
+		}
+		d.end()
+	})
+}
+
+func TestF037ClaimLeavesThePosition(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		d := w.start()
+		w.put("a", "b")
+		w.pass(2 * time.Second)
+		d.end()
+		before := w.stored(w.shard(0))
+		for range 3 {
+			d = w.start()
+			w.pass(2 * time.Second)
+			d.end()
+		}
+		after := w.stored(w.shard(0))
+		if after.Epoch != before.Epoch+3 {
+			w.Errorf("epoch %d after %d and three claims", after.Epoch, before.Epoch)
+		}
+		if after.Epoch = before.Epoch; after != before {
+			w.Errorf("stored %+v, before %+v", after, before)
+		}
+		w.once(0)
+	})
+}
+
+func TestF038ShardIsNotLeftWithoutAReader(t *testing.T) {
+	for _, call := range []string{"heartbeat", "claim", "shards", "release"} {
+		t.Run(call, func(t *testing.T) {
+			inWorld(t, streamtest.TableOptions{Shards: 2}, func(w *world) {
+				var down atomic.Bool
+				w.o.Store = &flaky{Store: w.store, fail: func(c string) error {
+					if c == call && down.Load() {
+						return errStore
+					}
+					return nil
+				}}
+				first := w.start()
+				w.o.Store = nil
+				w.put(keys(10)...)
+				w.pass(2 * time.Second)
+				second := w.start() // waits for its turn
+				down.Store(true)
+				for range 4 { // for longer than an owner lives who is silent
+					w.table.Roll(w.shard(len(w.table.Shards()) - 1))
+					w.put(keys(10)...)
+					w.pass(30 * time.Second)
+				}
+				down.Store(false)
+				w.put(keys(10)...)
+				w.pass(2 * time.Minute)
+				w.complete(0)
+				first.unready("")
+				second.unready("")
+				first.end()
+				second.end()
+			})
+		})
+	}
+}
+
+func TestF040LeaseIsKeptWhileAHandlerBlocks(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		release := make(chan struct{})
+		w.handle = func(context.Context, string) error {
+			<-release
+			return nil
+		}
+		w.o.Flow.Window = 2
+		w.put(keys(10)...)
+		first, second := w.start(), w.start()
+		w.pass(5 * time.Minute) // much longer than a silent owner lives
+		if log := w.log(); log != "started 0" {
+			w.Errorf("events: %s", log)
+		}
+		close(release)
+		w.pass(5 * time.Second)
+		w.once(0)
+		first.end()
+		second.end()
+	})
+}
+
+func TestF041DeletedRowIsNoticed(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		rows := &flaky{Store: w.store}
+		w.o.Store = rows
+		d := w.start()
+		w.put("a", "b")
+		w.pass(2 * time.Second)
+		w.store = state.NewMemory()
+		rows.Store = w.store // without rows
+		w.put("a")
+		w.pass(5 * time.Second)
+		if !strings.HasPrefix(w.log(), "started 0, lease lost 0, started 0") {
+			w.Errorf("events: %s", w.log())
+		}
+		w.put("c")
+		w.pass(2 * time.Second)
+		w.complete(0)
+		if sh := w.stored(w.shard(0)); sh.Position.Sequence != string(w.table.Changes()[3].Sequence) {
+			w.Errorf("stored again: %+v", sh)
+		}
+		d.end()
+	})
+}
+
+func TestF043RacingConsumersLoseNothing(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{Shards: 3}, func(w *world) {
+		w.o.CheckpointEvery = 300 * time.Millisecond
+		var running []*daemon
+		for round := range 12 {
+			running = append(running, w.start())
+			w.put(keys(20)...)
+			w.pass(700 * time.Millisecond)
+			if round%3 == 0 { // the one that has it does not know yet
+				w.take(w.shard(round / 3 % 3))
+			}
+			w.put(keys(20)...)
+			if len(running) > 2 {
+				running[0].end()
+				running = running[1:]
+			}
+		}
+		w.pass(time.Minute)
+		w.complete(0)
+		for _, d := range running {
+			d.end()
+		}
+	})
+}
+
+func TestF044ApplicationsShareAStore(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{}, func(w *world) {
+		start := func(app string) *daemon {
+			w.o.Application = app
+			return w.start()
+		}
+		w.put("a", "b")
+		one, two := start("one"), start("two")
+		w.pass(2 * time.Second)
+		one.end()
+		w.put("a", "b")
+		w.pass(2 * time.Second)
+		two.end()
+		one, two = start("one"), start("two")
+		w.pass(2 * time.Second)
+		one.end()
+		two.end()
+		for _, name := range []string{"a1", "b1", "a2", "b2"} {
+			if n := strings.Count(" "+w.handled(), " "+name); n != 2 {
+				w.Errorf("%s was handled %d times, want once by each", name, n)
+			}
+		}
+	})
+}
