@@ -251,27 +251,39 @@ func TestFollowingDisturbsNoOtherTable(t *testing.T) {
 }
 
 // A last shard of the old stream that listings show late comes before the new
-// stream all the same.
+// stream all the same. A listing that contradicts earlier ones tells nothing.
 func TestAShardListedLateBeforeANewStream(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newStub()
-		a := s.filled("a", 1)
-		old := s.enable("orders", a)
-		var got sink
-		r := start(t, s, got.handle, testOptions(state.NewMemory(), "orders"))
-		pass(30 * time.Second)
-		a2 := s.filled("a2", 1)
-		a2.parent = "a"
-		s.with(func() { old.shards, old.hidden["a2"] = append(old.shards, a2), true })
-		s.disable(old)
-		s.enable("orders", s.filled("b", 1))
-		pass(2 * time.Second)
-		want(t, "handled", got.all(), "a/1")
-		s.with(func() { old.hidden["a2"] = false })
-		pass(10 * time.Second)
-		want(t, "handled", got.all(), "a/1 a2/1 b/1")
-		r.mustEnd()
-	})
+	for how, late := range map[string]time.Duration{"the shard is not shown": 2 * time.Second, "nor is its parent": 5 * time.Second, "its parent is open": 5 * time.Second} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newStub()
+				a := s.filled("a", 1)
+				old := s.enable("orders", a)
+				var got sink
+				r := start(t, s, got.handle, testOptions(state.NewMemory(), "orders"))
+				pass(30 * time.Second)
+				a2 := s.filled("a2", 1)
+				a2.parent = "a"
+				s.with(func() { old.shards, old.hidden["a2"] = append(old.shards, a2), true })
+				s.disable(old)
+				pass(time.Minute) // it is known to be closed
+				s.enable("orders", s.filled("b", 1))
+				s.with(func() {
+					old.hidden["a"] = how == "nor is its parent"
+					a.closed = how != "its parent is open"
+				})
+				for !strings.Contains(r.log(), "replaced") {
+					pass(50 * time.Millisecond)
+				}
+				pass(late)
+				want(t, "handled", got.all(), "a/1")
+				s.with(func() { clear(old.hidden); a.closed = true })
+				pass(time.Minute)
+				want(t, "handled", got.all(), "a/1 a2/1 b/1")
+				r.mustEnd()
+			})
+		})
+	}
 }
 
 // What the service answers when it is asked for the table's stream may be old,

@@ -37,7 +37,7 @@ func (s *stream) heard(f found, fresh int) {
 		}
 	case f.err == nil:
 		s.denials = 0
-		if fresh == 0 && f.round == s.round && s.isReplaced() && s.forest.settled() {
+		if fresh == 0 && f.round == s.round && s.isReplaced() && s.forest.settled() && s.forest.agrees(f.shards) {
 			s.quiet++
 		} else {
 			s.quiet = 0

@@ -183,6 +183,23 @@ func (f *forest) settled() bool {
 	return true
 }
 
+// agrees reports whether a listing, merged before, leaves out no shard that is
+// known and shows none as open that was shown closed: if not it is old, or
+// not whole.
+func (f *forest) agrees(shards []listed) bool {
+	for _, l := range shards {
+		if !l.closed && f.nodes[l.id].closed {
+			return false
+		}
+	}
+	for n := range maps.Values(f.nodes) {
+		if n.missing > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // denied notes that the service knows the stream no more, so that no listing
 // will say what is not there: shards that it denied are gone, and parents that
 // nobody knows were trimmed.
