@@ -29,8 +29,8 @@ type oracle struct {
 
 	mu     sync.Mutex
 	tables []*streamtest.Table // of one name, made anew
-	known  map[string]int // changes, by what names them, to their number among those of the item
-	counts map[string]int // changes by item
+	known  map[string]int      // changes, by what names them, to their number among those of the item
+	counts map[string]int      // changes by item
 	seen   map[*streamtest.Table]int
 	done   map[string]int // changes by item that were handled
 }
