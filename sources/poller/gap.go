@@ -50,7 +50,7 @@ type gaps struct {
 	timeout time.Duration
 	changed func(table string, open int) // may be nil
 
-	calls sync.Mutex // held while both are changed
+	calls chan struct{} // full while both are changed: no mutex, because the keeper takes its time and callers have contexts
 
 	mu   sync.Mutex // guards open
 	open map[gapName]sluice.Gap
@@ -58,7 +58,8 @@ type gaps struct {
 }
 
 func newGaps(o Options) *gaps {
-	g := &gaps{timeout: o.CallTimeout, changed: o.Hooks.OpenGaps, open: make(map[gapName]sluice.Gap), told: make(map[string]int)}
+	g := &gaps{timeout: o.CallTimeout, changed: o.Hooks.OpenGaps, calls: make(chan struct{}, 1),
+		open: make(map[gapName]sluice.Gap), told: make(map[string]int)}
 	g.parker, _ = o.Flow.DeadLetter.(gapParker)
 	g.keeper, _ = o.Flow.DeadLetter.(GapKeeper)
 	return g
@@ -73,10 +74,22 @@ func (gs *gaps) list() []sluice.Gap {
 	})
 }
 
+// begin waits until nobody else changes both; receiving from calls lets others.
+func (gs *gaps) begin(ctx context.Context) error {
+	select {
+	case gs.calls <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // put parks g, once; fresh says that it was not open.
 func (gs *gaps) put(ctx context.Context, g *sluice.Gap) (fresh bool, err error) {
-	gs.calls.Lock()
-	defer gs.calls.Unlock()
+	if err := gs.begin(ctx); err != nil {
+		return false, err
+	}
+	defer func() { <-gs.calls }()
 	known, ok := gs.known(g)
 	if ok { // found again, before anything behind it was settled
 		g.Found, g.Before = known.Found, cmp.Or(g.Before, known.Before)
@@ -90,8 +103,10 @@ func (gs *gaps) put(ctx context.Context, g *sluice.Gap) (fresh bool, err error) 
 // end notes the first record found behind g, unless g was acknowledged
 // meanwhile.
 func (gs *gaps) end(ctx context.Context, g *sluice.Gap, before sluice.Sequence) error {
-	gs.calls.Lock()
-	defer gs.calls.Unlock()
+	if err := gs.begin(ctx); err != nil {
+		return err
+	}
+	defer func() { <-gs.calls }()
 	known, ok := gs.known(g)
 	if !ok || known.Before == before {
 		return nil
@@ -123,8 +138,10 @@ func (gs *gaps) store(ctx context.Context, g *sluice.Gap) error {
 // acknowledge forgets the gaps. Those of which the keeper does not know are
 // forgotten all the same.
 func (gs *gaps) acknowledge(ctx context.Context, acknowledged []sluice.Gap) error {
-	gs.calls.Lock()
-	defer gs.calls.Unlock()
+	if err := gs.begin(ctx); err != nil {
+		return fmt.Errorf("poller: acknowledge gaps: %w", err)
+	}
+	defer func() { <-gs.calls }()
 	var errs []error
 	for _, g := range acknowledged {
 		if gs.keeper != nil {
@@ -147,8 +164,10 @@ func (gs *gaps) load(ctx context.Context) error {
 	if gs.keeper == nil {
 		return nil
 	}
-	gs.calls.Lock()
-	defer gs.calls.Unlock()
+	if err := gs.begin(ctx); err != nil {
+		return err
+	}
+	defer func() { <-gs.calls }()
 	call, cancel := context.WithTimeout(ctx, gs.timeout)
 	defer cancel()
 	kept, err := gs.keeper.Gaps(call)
