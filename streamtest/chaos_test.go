@@ -126,8 +126,18 @@ func TestChaosOfListings(t *testing.T) {
 				t.Errorf("never in 200 listings: %s", name)
 			}
 		}
-		p.s.Chaos(Chaos{})
+		p.s.Chaos(Chaos{Shuffled: 1})
 		got, _ := p.shards(table.StreamARN())
+		if slices.Equal(got, truth) || !slices.Equal(sorted(got), sorted(truth)) {
+			t.Errorf("shuffled: %v", got)
+		}
+		p.s.Chaos(Chaos{Repeated: 1})
+		got, _ = p.shards(table.StreamARN())
+		if len(got) <= len(truth) || !slices.Equal(slices.Compact(sorted(got)), sorted(truth)) {
+			t.Errorf("repeated: %v", got)
+		}
+		p.s.Chaos(Chaos{})
+		got, _ = p.shards(table.StreamARN())
 		want(t, "the listing when chaos has ended", got, truth)
 	})
 }

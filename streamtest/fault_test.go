@@ -62,6 +62,9 @@ func TestFaults(t *testing.T) {
 			it = page.NextShardIterator
 		}
 		want(t, "empty pages before data, and the end (F021)", fmt.Sprint(got, it), "[  abcdef]")
+		p.s.Fail(Fault{Op: "GetRecords", Empty: true, Times: 1})
+		last := p.must(p.iterator(table, shard, after, table.Changes()[5].Sequence))
+		want(t, "an empty page before the end, and the end", []string{p.letters(last), p.letters(last)}, "[ .]")
 
 		p.s.Fail(Fault{Op: "GetRecords", Cut: true, Times: 1})
 		if _, err := p.page(p.must(p.iterator(table, shard, horizon)), 0); !errors.Is(err, io.ErrUnexpectedEOF) {

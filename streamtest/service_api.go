@@ -2,6 +2,7 @@ package streamtest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -74,18 +75,24 @@ type call struct {
 	do     effect // what a fault or chaos makes of it
 }
 
-// answer answers a call; how long that takes is deliver's affair.
-func (s *Service) answer(method, header string, body []byte) *answer {
-	a, note, told := s.compute(method, header, body)
+// answer answers a call. An error means that there is no answer.
+func (s *Service) answer(ctx context.Context, method, header string, body []byte) (*answer, error) {
+	a, note, told, err := s.compute(method, header, body)
+	if err != nil {
+		return nil, err
+	}
 	for _, f := range told {
 		f(note)
 	}
-	return a
+	return a, s.wait(ctx, a)
 }
 
-func (s *Service) compute(method, header string, body []byte) (*answer, Call, []func(Call)) {
+func (s *Service) compute(method, header string, body []byte) (*answer, Call, []func(Call), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended {
+		return nil, Call{}, nil, errEnded
+	}
 	c := &call{now: s.now()}
 	out, err := s.perform(c, method, header, body)
 	a := &answer{status: http.StatusOK, body: out, at: c.now, fault: c.do}
@@ -94,7 +101,7 @@ func (s *Service) compute(method, header string, body []byte) (*answer, Call, []
 		c.note.Error, c.note.Records = cmp.Or(err.code, strconv.Itoa(err.status)), 0
 	}
 	a.nth = s.calls.add(c.note)
-	return a, c.note, s.calls.told
+	return a, c.note, s.calls.told, nil
 }
 
 func (e *apiError) encode() (status int, body []byte) {

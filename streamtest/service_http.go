@@ -56,8 +56,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	a := t.s.answer(req.Method, req.Header.Get("X-Amz-Target"), body)
-	if err := t.s.deliver(ctx, a); err != nil {
+	a, err := t.s.answer(ctx, req.Method, req.Header.Get("X-Amz-Target"), body)
+	if err != nil {
 		return nil, err
 	}
 	r := &reply{ctx: ctx, rest: a.body}
@@ -112,8 +112,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	a := s.answer(r.Method, r.Header.Get("X-Amz-Target"), body)
-	if s.deliver(r.Context(), a) != nil {
+	a, err := s.answer(r.Context(), r.Method, r.Header.Get("X-Amz-Target"), body)
+	if err != nil {
 		panic(http.ErrAbortHandler) // closes the connection without an answer
 	}
 	for k, v := range a.header() {
@@ -129,15 +129,9 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// deliver waits for as long as the answer takes. An error means that there is
-// none.
-func (s *Service) deliver(ctx context.Context, a *answer) error {
+// wait takes as long as the answer does. An error means that there is none.
+func (s *Service) wait(ctx context.Context, a *answer) error {
 	if a.fault.delay <= 0 && !a.fault.hang {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.ended {
-			return errEnded
-		}
 		return nil
 	}
 	// A channel of its own: in a bubble of testing/synctest only those that

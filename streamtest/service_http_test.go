@@ -76,6 +76,20 @@ func TestHangEnds(t *testing.T) {
 	})
 }
 
+// The body of an answer ends with the context of its call, as that of a
+// connection does.
+func TestBodyEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := NewService(t).Config().HTTPClient.Do(newRequest(t, "http://any").WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := io.ReadAll(resp.Body); !errors.Is(err, context.Canceled) {
+		t.Errorf("reading ended with %v", err)
+	}
+}
+
 func newRequest(t testing.TB, url string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader("{}"))

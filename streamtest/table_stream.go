@@ -21,7 +21,7 @@ type stream struct {
 
 	shards []*shard // by creation
 	byID   map[string]*shard
-	open   []*shard // by their ranges of hashes, which cover every hash while the stream is enabled
+	open   []*shard // when last written to, by their ranges of hashes, which cover every hash
 	listed []*shard // that are not trimmed away, in the order of DescribeStream
 
 	numbers   int // given out
@@ -65,7 +65,6 @@ func (st *stream) close(now time.Time) {
 	for _, sh := range st.open {
 		sh.close(now)
 	}
-	st.open = nil
 }
 
 // next gives out a sequence number, larger than all before it in the stream.
