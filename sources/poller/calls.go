@@ -66,6 +66,18 @@ func (c *calls) wait(ctx context.Context, t *turn, backlog bool) error {
 	return ctx.Err()
 }
 
+// try reports whether a call may be made now, as nobody waits for one.
+func (c *calls) try() bool {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.head() != nil || c.due.Add(-c.early).After(now) {
+		return false
+	}
+	c.count(now)
+	return true
+}
+
 // serve lets those go whose turn it is at now. mu is held.
 func (c *calls) serve(now time.Time) {
 	for {
@@ -77,13 +89,18 @@ func (c *calls) serve(now time.Time) {
 			c.wake(in)
 			return
 		}
-		if c.due.Before(now) {
-			c.due = now
-		}
-		c.due = c.due.Add(c.every)
+		c.count(now)
 		t.leave()
 		t.ready <- struct{}{}
 	}
+}
+
+// count notes a call that is made now.
+func (c *calls) count(now time.Time) {
+	if c.due.Before(now) {
+		c.due = now
+	}
+	c.due = c.due.Add(c.every)
 }
 
 // head returns the turn that is next, or nil.

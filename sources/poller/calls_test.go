@@ -129,3 +129,26 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		}
 	})
 }
+
+// A call that nobody waits for counts as one; it goes before nobody.
+func TestCallsTry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCalls(100) // one every 10 ms, and one early
+		for i, ok := range []bool{true, true, false} {
+			if c.try() != ok {
+				t.Errorf("call %d at once: %v, want %v", i+1, !ok, ok)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+		for i, ok := range []bool{true, false} {
+			if c.try() != ok {
+				t.Errorf("call %d 10 ms later: %v, want %v", i+1, !ok, ok)
+			}
+		}
+		time.Sleep(time.Second)
+		c.queues[1].PushBack(newTurn())
+		if c.try() {
+			t.Error("it went before one that waits")
+		}
+	})
+}

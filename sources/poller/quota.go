@@ -64,6 +64,20 @@ func (q *quota) admit(ctx context.Context, backlog bool, waits func(bool)) error
 	return q.calls.wait(ctx, q.turn, backlog) // the other turn was long ago
 }
 
+// admitAhead is admit for the call after the next, which is not waited for: ok
+// says whether it may be made now. What is reserved for its page is the
+// caller's until it is adopted or freed.
+func (q *quota) admitAhead() (reserved int64, ok bool) {
+	if reserved, ok = q.memory.try(); ok && !q.calls.try() {
+		q.memory.free(reserved)
+		return 0, false
+	}
+	return reserved, ok
+}
+
+// adopt takes what was reserved ahead for the page that comes next now.
+func (q *quota) adopt(reserved int64) { q.reserved = reserved }
+
 // got notes that a page of bytes is there, in the place of what was reserved.
 func (q *quota) got(bytes int64) {
 	q.memory.settle(q.reserved, bytes)

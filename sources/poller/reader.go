@@ -66,6 +66,7 @@ type reader struct {
 	backoff backoff
 	notYet  time.Time // of the next call
 	backlog bool      // there is more to read at once
+	ahead   *call     // made for the page behind a full one
 	quota   *quota
 	waits   func(bool) // called when the quota has no room for a page, and when it has
 
@@ -81,8 +82,10 @@ func (r *reader) next(ctx context.Context) (page, error) {
 		if err := sleep(ctx, time.Until(r.notYet)); err != nil {
 			return page{}, err
 		}
-		if err := r.quota.admit(ctx, r.backlog, r.waits); err != nil {
-			return page{}, err
+		if !r.called() {
+			if err := r.quota.admit(ctx, r.backlog, r.waits); err != nil {
+				return page{}, err
+			}
 		}
 		if r.iterator == "" {
 			it, told, err := r.locate(ctx)
@@ -146,15 +149,16 @@ func (r *reader) locate(ctx context.Context) (iterator string, told bool, err er
 
 // poll makes one GetRecords call and, when it is good, moves on by it.
 func (r *reader) poll(ctx context.Context) (page, error) {
-	start := time.Now()
-	call, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	body, err := r.api.GetRecords(call, r.iterator, r.limit)
+	c := r.get(ctx)
+	start, body, err := c.start, c.body, c.err
 	var pg sluice.Page
 	if err == nil {
+		if len(body) >= fullBytes && r.pace.spacing == 0 { // it is polled again at once
+			r.callAhead(ctx, nextIterator(body))
+		}
 		pg, err = sluice.DecodeGetRecords(body, sluice.Source{StreamARN: r.shard.StreamARN, ShardID: r.shard.ID})
 	}
-	p := Poll{Shard: r.shard, Records: len(pg.Records), Bytes: len(body), Took: time.Since(start), Err: err}
+	p := Poll{Shard: r.shard, Records: len(pg.Records), Bytes: len(body), Took: c.end.Sub(c.start), Err: err}
 	p.Full = len(pg.Records) >= r.most() || len(body) >= fullBytes
 	if ctx.Err() == nil {
 		r.polled(p, classify(err))
@@ -197,6 +201,7 @@ func (r *reader) most() int {
 
 // recover decides what follows an error: nil to go on, having waited.
 func (r *reader) recover(ctx context.Context, action string, err error) error {
+	r.drop()
 	r.quota.dismiss()
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,9 +27,10 @@ type stub struct {
 	perPage int // shards; default 100
 
 	// fail, when set, may answer a call with an error: "Type" or "Type:status".
-	// "hang" never answers.
+	// "hang" never answers; "linger" ends a second after its context did.
 	fail  func(op, shard string) string
 	calls []stubCall
+	open  atomic.Int32 // calls that are not answered
 }
 
 type stubCall struct {
@@ -171,11 +173,16 @@ func (s *stub) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	_, op, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
+	s.open.Add(1)
+	defer s.open.Add(-1)
 	out, err := s.answer(op, in)
 	status := http.StatusOK
 	if err != nil {
-		if err.Error() == "hang" {
+		if e := err.Error(); e == "hang" || e == "linger" {
 			<-req.Context().Done()
+			if e == "linger" {
+				time.Sleep(time.Second)
+			}
 			return nil, req.Context().Err()
 		}
 		typ, code, ok := strings.Cut(err.Error(), ":")

@@ -144,6 +144,8 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 		}
 	}
 	err := <-ended
+	for range pages { // until it has let go of its calls
+	}
 	switch {
 	case errors.Is(context.Cause(owned), state.ErrLeaseLost):
 		return EndLost, state.ErrLeaseLost
@@ -185,6 +187,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 	pages, ended := make(chan page), make(chan error, 1)
 	go func() {
 		defer close(pages)
+		defer r.drop()
 		defer func() {
 			if v := recover(); v != nil {
 				ended <- fmt.Errorf("panic: %v\n%s", v, debug.Stack())
