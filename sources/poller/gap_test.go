@@ -603,3 +603,27 @@ func TestKilledAroundALostBeginning(t *testing.T) {
 			}
 		})
 }
+
+func TestKilledAroundALostParent(t *testing.T) {
+	killEverywhere(t, func(t *testing.T, store *state.Memory) *stub {
+		s := newStub()
+		st := s.table("orders", &stubShard{id: "x"})
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Second)
+		r.mustEnd()
+		pass(2 * time.Hour)
+		b := &stubShard{id: "b", parent: "a"}
+		s.put(b, "k")
+		st.shards = append(st.shards, b)
+		return s
+	}, map[string]string{"b": "a/-!"},
+		func(t *testing.T, store *state.Memory, got *sink, r *rig) {
+			want(t, "dead letters", parked(t, store), "a/-!")
+			want(t, "positions", stored(t, store, "orders"), "b@1 x@")
+			r.unready("shard a: all records were trimmed before they were read")
+			if !strings.Contains(got.all(), "b/1") {
+				t.Errorf("b/1 was not handled: %q", got.all())
+			}
+		})
+}

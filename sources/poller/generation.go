@@ -59,7 +59,7 @@ func (s *stream) stirred() {
 // drained reports whether a replaced stream is over: all its shards are
 // settled to their end, and that is stored.
 func (s *stream) drained() bool {
-	return s.running == 0 && s.looking == 0 && s.isReplaced() && s.forest.settled() &&
+	return s.running == 0 && s.looking == 0 && !s.asking && s.isReplaced() && s.forest.settled() &&
 		(s.quiet >= sureAfter || s.denials >= sureAfter)
 }
 
@@ -243,6 +243,8 @@ func (s *stream) trouble(staleAfter time.Duration) string {
 	defer s.mu.Unlock()
 	k := classify(s.err)
 	switch {
+	case s.askErr != nil && (classify(s.askErr) == refused || time.Since(s.askSince) > staleAfter):
+		return fmt.Sprintf("table %s: %v on %s", s.table, s.askErr, s.id.ARN)
 	case s.replaced && (s.err == nil || k == notFound):
 		return ""
 	case s.err != nil && (k == refused || k == notFound || time.Since(s.errSince) > staleAfter):

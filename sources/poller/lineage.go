@@ -33,14 +33,16 @@ const (
 // node is one shard of the forest.
 type node struct {
 	listed
-	phase    phase
-	stored   bool      // the store knows it: it was begun before
-	awaiting bool      // ended here, and its children are to be listed
-	gone     bool      // the service denied it; a listing must say whether it is there
-	orphan   int       // listings that showed it without its parent
-	missing  int       // listings that did not show it
-	notYet   time.Time // not to be started before
-	latest   string    // iterator taken at a start at LATEST
+	phase      phase
+	stored     bool      // the store knows it: it was begun before
+	awaiting   bool      // ended here, and its children are to be listed
+	gone       bool      // the service denied it; a listing must say whether it is there
+	orphan     int       // listings that showed it without its parent
+	parentOver bool      // its parent, which no listing shows, was settled to its end or is no more
+	missing    int       // listings that did not show it
+	unlisted   bool      // the service knows it, and no listing showed it yet
+	notYet     time.Time // not to be started before
+	latest     string    // iterator taken at a start at LATEST
 }
 
 // forest holds the lineage of a stream's shards and decides which may be read:
@@ -62,19 +64,27 @@ func (f *forest) node(id string) *node {
 // remember merges what the store has. A shard that is stored but not listed
 // is tried all the same: the service says whether it is gone.
 func (f *forest) remember(shards []state.Shard) {
+	over := make(map[string]bool)
 	for _, sh := range shards {
+		if sh.Parent != "" {
+			over[sh.Parent] = true // else its child had not been begun
+		}
 		n := f.nodes[sh.ID]
 		if n == nil && sh.Position.Finished {
-			continue // its children know it by being started
+			over[sh.ID] = true
+			continue
 		}
 		n = f.node(sh.ID)
-		n.stored = true
+		n.stored, n.unlisted = true, false
 		if n.parent == "" {
 			n.parent = sh.Parent
 		}
 		if sh.Position.Finished {
 			n.phase = done
 		}
+	}
+	for _, n := range f.nodes {
+		n.parentOver = n.parentOver || over[n.parent]
 	}
 }
 
@@ -96,7 +106,7 @@ func (f *forest) merge(shards []listed, complete bool) (fresh int) {
 		if l.parent != "" {
 			n.parent = l.parent
 		}
-		n.missing = 0
+		n.missing, n.unlisted = 0, false
 	}
 	if !complete {
 		return fresh
@@ -118,9 +128,10 @@ func (f *forest) merge(shards []listed, complete bool) (fresh int) {
 	return fresh
 }
 
-// blocked reports whether n must wait for its parent. A parent that nobody
-// knows was trimmed; to be sure, a second listing must miss it too, unless n
-// was begun before.
+// blocked reports whether n must wait for its parent. A parent of which
+// nothing is known was trimmed; to be sure, a second listing must miss it too,
+// and the service say that it is no more (see parents.go), unless n was begun
+// before.
 func (f *forest) blocked(n *node) bool {
 	if n.parent == "" {
 		return false
@@ -128,14 +139,14 @@ func (f *forest) blocked(n *node) bool {
 	if p := f.nodes[n.parent]; p != nil {
 		return p.phase != done
 	}
-	return !n.stored && n.orphan < confirmations
+	return !n.stored && !n.parentOver
 }
 
 // ready returns the shards that may be started, the oldest first, and when the
 // next of those that must wait for a moment may be (zero: none).
 func (f *forest) ready(now time.Time) (start []*node, next time.Time) {
 	for _, n := range f.nodes {
-		if n.phase != waiting || n.gone && n.missing < confirmations || f.blocked(n) {
+		if n.phase != waiting || n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.blocked(n) {
 			continue
 		}
 		if n.notYet.After(now) {
@@ -163,7 +174,7 @@ func (f *forest) unsure() bool {
 		if n.phase != waiting {
 			continue
 		}
-		if n.gone && n.missing < confirmations {
+		if n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings {
 			return true
 		}
 		if n.parent != "" && f.nodes[n.parent] == nil && f.blocked(n) {
@@ -205,7 +216,7 @@ func (f *forest) agrees(shards []listed) bool {
 // nobody knows were trimmed.
 func (f *forest) denied() {
 	for n := range maps.Values(f.nodes) {
-		n.orphan = confirmations
+		n.parentOver = true
 		if n.gone {
 			n.missing = confirmations
 		}

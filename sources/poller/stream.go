@@ -31,7 +31,8 @@ type stream struct {
 
 	ready   bool // its start is stored and the forest filled
 	running int
-	looking int // listings under way
+	looking int  // listings under way
+	asking  bool // for parents that no listing shows
 	listAt  time.Time
 	soon    time.Duration
 	errs    []error // of the end
@@ -41,8 +42,10 @@ type stream struct {
 	err      error      // of discovery, while it lasts
 	errSince time.Time
 	status   types.StreamStatus
-	replaced bool // by a later stream of its table
-	halted   bool // a shard is, at a gap
+	replaced bool  // by a later stream of its table
+	halted   bool  // a shard is, at a gap
+	askErr   error // of asking for a parent, while it lasts
+	askSince time.Time
 }
 
 // outcome is how a worker ended.
@@ -60,6 +63,7 @@ type found struct {
 	stored []state.Shard
 	took   time.Duration
 	err    error
+	asked  *answers // to another question; all else is empty
 }
 
 // run starts shards as they become ready until ctx ends, and returns when all
@@ -73,7 +77,7 @@ func (s *stream) run(ctx context.Context, t terms) error {
 	defer timer.Stop()
 	stopped := ctx.Done()
 	for {
-		if ctx.Err() != nil && s.running == 0 && s.looking == 0 {
+		if ctx.Err() != nil && s.running == 0 && s.looking == 0 && !s.asking {
 			return errors.Join(s.errs...)
 		}
 		if s.drained() {
@@ -101,8 +105,15 @@ func (s *stream) run(ctx context.Context, t terms) error {
 				s.look(ctx, o.id, finds)
 			}
 		case f := <-finds:
+			if f.asked != nil {
+				s.heed(f.asked)
+				continue
+			}
 			s.looking--
 			s.merge(f)
+			if f.parent == "" && f.err == nil {
+				s.ask(ctx, finds)
+			}
 		}
 	}
 }
@@ -154,11 +165,7 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 		n.notYet = time.Now().Add(goneRetry)
 		s.soon = soon
 	case EndHalted:
-		n.phase = halted
-		s.p.health.halt(shard)
-		s.mu.Lock()
-		s.halted = true
-		s.mu.Unlock()
+		s.halt(n)
 	case EndLost:
 		n.notYet = time.Now().Add(heldRetry)
 	case EndFailed:
@@ -170,6 +177,15 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 	n.stored = true
 	s.review()
 	s.p.ended(shard, o.end, o.err)
+}
+
+// halt leaves a shard where a gap begins.
+func (s *stream) halt(n *node) {
+	n.phase = halted
+	s.p.health.halt(Shard{Table: s.table, StreamARN: s.id.ARN, ID: n.id})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.halted = true
 }
 
 // look lists all shards, or the children of one, in the background.
