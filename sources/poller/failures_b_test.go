@@ -349,7 +349,7 @@ func TestF030TrimBetweenTwoPolls(t *testing.T) {
 			w.table.Trim(w.shard(0), read-trimmed) // up to where the next poll begins
 			trimmed = read
 		}
-		w.pass(3 * time.Second)
+		w.pass(time.Minute) // it is throttled now and then
 		w.once(0)
 		if len(w.gaps) != 0 {
 			w.Errorf("gaps: %v", w.gaps)
