@@ -133,7 +133,7 @@ func (p spoiler) rewrite(f *ProxyFault, req *http.Request, body []byte) (*http.R
 	var last *http.Response
 	var failed error
 	answer := f.Rewrite(body, func(body []byte) (int, []byte) {
-		resp, answer, err := p.exchange(plain, body)
+		resp, answer, err := p.exchange(plain, body) //nolint:bodyclose // exchange has read and closed it
 		if err != nil {
 			failed = err
 			return 0, nil
