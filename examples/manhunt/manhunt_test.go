@@ -13,8 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
-	"github.com/sluicehq/sluice/internal/recordtest"
-	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/streamtest"
 )
 
 // The bodies that the fixtures make.
@@ -70,26 +69,13 @@ func edit(it sluice.Item, oldnew ...string) sluice.Item {
 	if raw == string(it.Raw()) {
 		panic(fmt.Sprintf("nothing of %q is in %s", oldnew, raw))
 	}
-	out, err := item.Parse([]byte(raw))
-	if err != nil {
-		panic(err)
-	}
-	return out
+	return streamtest.Item(raw)
 }
 
 // inserted is the stream's record of a new item.
-func inserted(it sluice.Item) sluice.Record { return change(sluice.Item{}, it) }
+func inserted(it sluice.Item) sluice.Record { return streamtest.Insert("manhunt", it) }
 
-func change(old, new sluice.Item) sluice.Record {
-	is := new
-	if !new.Exists() {
-		is = old
-	}
-	return recordtest.New(recordtest.Spec{
-		Keys: fmt.Sprintf(`{"PK":{"S":%q},"SK":{"S":%q}}`, attribute(is, "PK"), attribute(is, "SK")),
-		Old:  string(old.Raw()), New: string(new.Raw()),
-	})
-}
+func change(old, new sluice.Item) sluice.Record { return streamtest.Modify("manhunt", old, new) }
 
 // Places among the fixtures.
 const (
@@ -120,17 +106,13 @@ func handle(t *testing.T, s *store, rec sluice.Record, now string) ([]escalation
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sent []escalation.Message
-	r, err := NewRouter(Deps{
-		Store: s,
-		Send:  func(_ context.Context, m escalation.Message) error { sent = append(sent, m); return nil },
-		Now:   func() time.Time { return at },
-	})
+	var queue streamtest.Sink[escalation.Message]
+	r, err := NewRouter(Deps{Store: s, Send: queue.Send, Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.Dispatch(context.Background(), &rec)
-	return sent, err
+	err = r.Dispatch(t.Context(), &rec)
+	return queue.Values(), err
 }
 
 func TestMessages(t *testing.T) {
@@ -250,15 +232,14 @@ func TestUnroutedChanges(t *testing.T) {
 		"attempt answered":        change(fx[attempted], edit(fx[attempted], `"step"`, `"response":{"S":"yes"},"step"`)),
 		"attempt made once more":  change(fx[attempted], edit(fx[attempted], "19:32:20Z", "19:33:00Z")),
 		"search changed":          change(fx[search], edit(fx[search], "I-1", "I-2")),
-		"search removed":          change(fx[search], sluice.Item{}),
-		"attempt removed, as TTL": change(fx[attempted], sluice.Item{}),
+		"search removed":          streamtest.Remove("manhunt", fx[search]),
+		"attempt removed, as TTL": streamtest.Expire("manhunt", fx[attempted]),
 	} {
 		if routes, err := r.Match(nil, &rec); len(routes) != 0 || err != nil {
 			t.Errorf("%s: takes %d routes, %v", name, len(routes), err)
 		}
 	}
-	made := change(fx[attempt], fx[attempted])
-	made.Origin = sluice.Redriven
+	made := streamtest.Modify("manhunt", fx[attempt], fx[attempted], streamtest.WithOrigin(sluice.Redriven))
 	if routes, err := r.Match(nil, &made); len(routes) != 1 || err != nil {
 		t.Errorf("redriven: takes %d routes, %v", len(routes), err)
 	}
