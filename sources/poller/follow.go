@@ -252,14 +252,14 @@ func (f *follower) ask(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	old := f.note(err)
+	was := f.note(err)
 	k := classify(err)
 	switch {
 	case err == nil:
 		f.backoff.reset()
-	case errors.Is(err, errNoStream), k == notFound:
+	case streamless(err):
 		f.backoff.reset()
-		if old == nil || old.Error() != err.Error() { // once, not at each beat
+		if !streamless(was) { // once, not at each beat
 			f.p.failed(f.shard(), describeTable, err, notFound, ailingEvery)
 		}
 	default:
@@ -271,6 +271,11 @@ func (f *follower) ask(ctx context.Context) time.Duration {
 		return min(ailingEvery, f.p.o.DiscoverEvery)
 	}
 	return f.p.o.DiscoverEvery
+}
+
+// streamless reports whether err says that there is no table or no stream.
+func streamless(err error) bool {
+	return err != nil && (errors.Is(err, errNoStream) || classify(err) == notFound)
 }
 
 func (f *follower) shard() Shard {
@@ -339,14 +344,14 @@ func (f *follower) between(ctx context.Context, old, latest string) ([]string, e
 }
 
 // note keeps the error of asking, for health, and returns the one before.
-func (f *follower) note(err error) (old error) {
+func (f *follower) note(err error) (was error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if old = f.err; old == nil {
+	if was = f.err; was == nil || streamless(was) != streamless(err) {
 		f.since = time.Now()
 	}
 	f.err = err
-	return old
+	return was
 }
 
 // trouble returns why the streams make the poller unready.
@@ -362,7 +367,7 @@ func (f *follower) trouble(staleAfter time.Duration) (reasons []string) {
 		say("table %s is gone since %s: %s: %v", f.name.Table, f.since.Format(time.RFC3339), describeTable, f.err)
 	case errors.Is(f.err, errNoStream):
 		ended = true
-		say("table %s has no stream: nothing new will arrive. "+enableStream, f.name.Table, f.name.Table)
+		say("table %s has no stream since %s: nothing new will arrive. "+enableStream, f.name.Table, f.since.Format(time.RFC3339), f.name.Table)
 	case k == refused || time.Since(f.since) > staleAfter:
 		say("table %s: whether its stream was replaced cannot be told: %s: %v", f.name.Table, describeTable, f.err)
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +94,10 @@ func TestAReenabledStreamIsFollowed(t *testing.T) {
 	})
 }
 
+type writer func(line string)
+
+func (w writer) Write(line []byte) (int, error) { w(string(line)); return len(line), nil }
+
 // A table that is deleted is told as gone, and followed when it comes back.
 // What its stream still had when the service forgot it is a gap (F014).
 func TestARecreatedTableIsFollowed(t *testing.T) {
@@ -100,7 +106,14 @@ func TestARecreatedTableIsFollowed(t *testing.T) {
 		a := s.filled("a", 2)
 		old := s.enable("orders", a)
 		var got sink
-		r := start(t, s, got.handle, testOptions(store, "orders"))
+		o := testOptions(store, "orders")
+		var told atomic.Int32
+		o.Logger = slog.New(slog.NewTextHandler(writer(func(line string) {
+			if strings.Contains(line, describeTable) {
+				told.Add(1)
+			}
+		}), nil))
+		r := start(t, s, got.handle, o)
 		pass(time.Second)
 		s.with(func() { delete(s.tables, "orders"); delete(s.streams, old.arn) })
 		pass(2 * time.Minute)
@@ -110,6 +123,7 @@ func TestARecreatedTableIsFollowed(t *testing.T) {
 		if n := s.count("DescribeTable", "") - calls; n > 400 {
 			t.Errorf("%d DescribeTable calls in an hour", n)
 		}
+		want(t, "lines in the log", fmt.Sprint(told.Load()), "1")
 		want(t, "positions while nobody knows better", storedOf(t, store, old.arn), "a@2")
 		s.enable("orders", s.filled("b", 2))
 		pass(time.Minute)
@@ -138,7 +152,7 @@ func TestDisabledAndNotEnabledAgain(t *testing.T) {
 				says := "is DISABLED: nothing new will arrive"
 				if latest == "none" {
 					s.with(func() { s.tables["orders"] = "" })
-					says = "table orders has no stream: nothing new will arrive"
+					says = "table orders has no stream since"
 				}
 				pass(2 * time.Minute)
 				want(t, "handled", got.all(), "a/1 a/2")

@@ -2,7 +2,6 @@ package poller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,7 +25,7 @@ func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follow
 	if err != nil {
 		// It has no stream now; one that was read before may come back.
 		arn = p.lastOf(name.Table, known)
-		if arn == "" || classify(err) != notFound && !errors.Is(err, errNoStream) {
+		if arn == "" || !streamless(err) {
 			return nil, err
 		}
 		p.o.Logger.Error("the table was read before and has no stream now", "table", name.Table, "error", err)

@@ -47,6 +47,7 @@ func TestARestartBehindSeveralStreams(t *testing.T) {
 				pass(time.Minute)
 				want(t, "handled", got.all(), "a/1 a/2 a/3 a2/1 b/1 b/2 c/1 c/2 d/1")
 				want(t, "replacements", fmt.Sprint(strings.Count(r.log(), "replaced")), "3")
+				want(t, "other gaps", fmt.Sprint(strings.Count(r.log(), "gap")), "0")
 				r.mustEnd()
 
 				// And now it is an ordinary stream.
@@ -122,6 +123,32 @@ func TestARestartBehindAStreamThatIsGone(t *testing.T) {
 				t.Errorf("no %q in: %s", gap, r.log())
 			}
 		}
+		r.mustEnd()
+	})
+}
+
+// Of a stream that is read a day after it was made, something may be missing.
+func TestARestartBehindAStreamOfTheDayBefore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		first := s.enable("orders", s.filled("a", 1))
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Second)
+		r.mustEnd()
+		s.disable(first)
+		second := s.enable("orders", s.filled("b", 1))
+		pass(25 * time.Hour)
+		s.with(func() { second.shards[0] = &stubShard{id: "b2", parent: "b"} })
+		r = start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Minute)
+		r.unready("shard b: all records were trimmed before they were read")
+		r.acknowledge()
+		r.unready("")
+		r.mustEnd()
+		r = start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Minute)
+		r.unready("")
 		r.mustEnd()
 	})
 }

@@ -190,7 +190,7 @@ func (s *stub) RoundTrip(req *http.Request) (*http.Response, error) {
 		if ok {
 			status, _ = strconv.Atoi(code)
 		}
-		out = map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + typ, "message": "scripted"}
+		out = map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + typ, "message": fmt.Sprint("scripted at ", time.Now())}
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
