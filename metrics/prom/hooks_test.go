@@ -84,6 +84,27 @@ sluice_commit_items_total{sink="queue"} 11
 	}
 }
 
+func TestMemoryOfPollers(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	a, b := m.Poller(), m.Poller()
+	expectSeries(t, reg, "", "sluice_memory_limit_bytes")
+	a.Memory(poller.Memory{Limit: 1000, Pinned: 10, Waiting: 1})
+	b.Memory(poller.Memory{Limit: 500, Pinned: 20, Waiting: 4})
+	a.Memory(poller.Memory{Limit: 1000, Pinned: 100, Waiting: 2})
+	expectSeries(t, reg, `
+# HELP sluice_memory_limit_bytes Memory that they may take at most.
+# TYPE sluice_memory_limit_bytes gauge
+sluice_memory_limit_bytes 1500
+# HELP sluice_memory_pinned_bytes Memory that pages of records take, from before they are fetched until their records are settled.
+# TYPE sluice_memory_pinned_bytes gauge
+sluice_memory_pinned_bytes 120
+# HELP sluice_memory_waiting_shards Shards that wait because there is no room for another page.
+# TYPE sluice_memory_waiting_shards gauge
+sluice_memory_waiting_shards 6
+`, "sluice_memory_limit_bytes", "sluice_memory_pinned_bytes", "sluice_memory_waiting_shards")
+}
+
 func TestPoller(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	h := New(reg).Poller()

@@ -20,9 +20,11 @@ type pollerMetrics struct {
 	checkpointSeconds     prometheus.Histogram
 	openGaps              *prometheus.GaugeVec
 	shards, watermarkAge  *prometheus.Desc
+	pinned, limit, noRoom *prometheus.Desc // of memory
 
 	mu   sync.Mutex
 	lags map[poller.Shard]time.Duration // of the shards being read
+	uses []*poller.Memory               // of each poller
 }
 
 func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
@@ -50,7 +52,11 @@ func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 		shards: prometheus.NewDesc("sluice_shards", "Shards being read.", []string{"table"}, nil),
 		watermarkAge: prometheus.NewDesc("sluice_watermark_age_seconds",
 			"Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.", []string{"table"}, nil),
-		lags: make(map[poller.Shard]time.Duration),
+		pinned: prometheus.NewDesc("sluice_memory_pinned_bytes",
+			"Memory that pages of records take, from before they are fetched until their records are settled.", nil, nil),
+		limit:  prometheus.NewDesc("sluice_memory_limit_bytes", "Memory that they may take at most.", nil, nil),
+		noRoom: prometheus.NewDesc("sluice_memory_waiting_shards", "Shards that wait because there is no room for another page.", nil, nil),
+		lags:   make(map[poller.Shard]time.Duration),
 	}
 	reg.MustRegister(m.pollSeconds, m.checkpointSeconds, m.openGaps, m)
 	return m
@@ -60,6 +66,9 @@ func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 func (m *pollerMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.shards
 	ch <- m.watermarkAge
+	ch <- m.pinned
+	ch <- m.limit
+	ch <- m.noRoom
 }
 
 func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
@@ -73,7 +82,16 @@ func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
 		t := tables[s.Table]
 		tables[s.Table] = table{t.shards + 1, max(t.oldest, lag)}
 	}
+	var sum poller.Memory // with no limit while there is no poller
+	for _, u := range m.uses {
+		sum = poller.Memory{Limit: sum.Limit + u.Limit, Pinned: sum.Pinned + u.Pinned, Waiting: sum.Waiting + u.Waiting}
+	}
 	m.mu.Unlock()
+	if sum.Limit > 0 {
+		ch <- prometheus.MustNewConstMetric(m.pinned, prometheus.GaugeValue, float64(sum.Pinned))
+		ch <- prometheus.MustNewConstMetric(m.limit, prometheus.GaugeValue, float64(sum.Limit))
+		ch <- prometheus.MustNewConstMetric(m.noRoom, prometheus.GaugeValue, float64(sum.Waiting))
+	}
 	for name, t := range tables {
 		ch <- prometheus.MustNewConstMetric(m.shards, prometheus.GaugeValue, float64(t.shards), name)
 		ch <- prometheus.MustNewConstMetric(m.watermarkAge, prometheus.GaugeValue, t.oldest.Seconds(), name)
@@ -101,7 +119,20 @@ func (m *pollerMetrics) forget(s poller.Shard) {
 	delete(m.lags, s)
 }
 
-// Poller returns hooks for the pollers of the process.
+// use returns where one poller notes what it takes.
+func (m *pollerMetrics) use() func(poller.Memory) {
+	u := new(poller.Memory)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uses = append(m.uses, u)
+	return func(now poller.Memory) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		*u = now
+	}
+}
+
+// Poller returns hooks for one poller of the process; call it for each.
 func (m *Metrics) Poller() poller.Hooks {
 	p := m.poller
 	return poller.Hooks{
@@ -132,6 +163,7 @@ func (m *Metrics) Poller() poller.Hooks {
 			}
 		},
 		OpenGaps: func(table string, gaps int) { p.openGaps.WithLabelValues(table).Set(float64(gaps)) },
+		Memory:   p.use(),
 		Failed: func(_ poller.Shard, action string, _ error, _ time.Duration) {
 			p.failures.WithLabelValues(action).Inc()
 		},

@@ -72,7 +72,7 @@ func onePage(n, size int) []byte {
 func full(n int) []byte { return onePage(n, fullBytes+1000) }
 
 func pagedReader(p *paged) *reader {
-	q := newQuotas(Options{MaxMemory: leastMaxMemory, CallsPerTable: 1000, Streams: make([]Stream, 1)})
+	q := newQuotas(Options{MaxMemory: leastMemory(1), CallsPerTable: 1000, Streams: make([]Stream, 1)})
 	return &reader{
 		api: p, iterator: "1", timeout: 10 * time.Second, pace: newPace(200*time.Millisecond, time.Second),
 		quota: q.shard("orders"), waits: func(bool) {},

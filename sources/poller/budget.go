@@ -10,19 +10,19 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-const (
-	defaultMaxMemory = 256 << 20
-	leastMaxMemory   = 16 << 20
-	firstReserve     = 4 << 20 // for a page, until a larger one was seen
-)
+const firstReserve = 4 << 20 // for a page, until a larger one was seen
 
-// maxMemory is the default of Options.MaxMemory.
-func maxMemory() int64 {
+// maxMemory is the default of Options.MaxMemory for so many streams.
+func maxMemory(streams int) int64 {
+	want := int64(256 << 20)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 { // GOMEMLIMIT
-		return max(limit/4, leastMaxMemory)
+		want = limit / 4
 	}
-	return defaultMaxMemory
+	return max(want, leastMemory(streams))
 }
+
+// leastMemory is the least of it.
+func leastMemory(streams int) int64 { return max(16<<20, int64(streams)*8<<20) }
 
 // budget bounds what the pages of all shards take in memory. A shard reserves
 // room before it asks for a page and waits for it, in turn.
@@ -32,6 +32,9 @@ func maxMemory() int64 {
 // still in one does not starve another; the other half is whose comes first. Of
 // what a table may have, half is for shards that have no page yet, and no shard
 // takes more than an eighth unless it is for its second page.
+//
+// With more shards standing still than there is room for pages the others of
+// their table wait until one goes on.
 type budget struct {
 	limit int64
 	part  int64 // of each table
@@ -95,10 +98,8 @@ func (a *account) try() (n int64, ok bool) {
 	return n, true
 }
 
-// page is what is reserved for one. It never needs more than the table's part.
-func (a *account) page() int64 {
-	return min(a.table.reserve, a.table.budget.limit/4, a.table.budget.part)
-}
+// page is what is reserved for one. Two fit into the table's part.
+func (a *account) page() int64 { return min(a.table.reserve, a.table.budget.part/2) }
 
 // reserve takes room for a page, and waits for it until ctx ends. It returns
 // how much.
@@ -185,7 +186,7 @@ func (b *budget) room(t *tableBudget) (all, free int64) {
 // fits reports whether a may take n bytes for a page.
 func (b *budget) fits(a *account, n int64) bool {
 	all, free := b.room(a.table)
-	if a.used < n/4 { // a few records that are held are no page
+	if a.used < n/64 { // a few records that are held are no page
 		return n <= free
 	}
 	return n <= free-all/2 && a.used+n <= max(all/8, 2*n)

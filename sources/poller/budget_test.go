@@ -15,7 +15,10 @@ import (
 	"github.com/sluicehq/sluice/internal/benchdata"
 )
 
-const mib = 1 << 20
+const (
+	mib   = 1 << 20
+	least = 16 * mib
+)
 
 // fill has a reserve pages of bytes until it would have to wait.
 func fill(a *account, bytes int64) (pages int) {
@@ -69,21 +72,36 @@ func TestBudgetIsShared(t *testing.T) {
 
 // One page always fits, also one that is larger than all there is.
 func TestOnePageAlwaysFits(t *testing.T) {
-	b := newBudget(leastMaxMemory, 3)
+	b := newBudget(least, 3)
 	a, other := b.table().account(), b.table().account()
 	for range 3 {
 		n, ok := a.try()
-		if !ok || n > leastMaxMemory/6 {
+		if !ok || n > least/12 {
 			t.Fatalf("reserved %d, %v", n, ok)
 		}
-		a.settle(n, 2*leastMaxMemory)
+		a.settle(n, 2*least)
 		if _, ok := other.try(); ok {
 			t.Error("there is room beside a page of twice the limit")
 		}
-		a.free(2 * leastMaxMemory)
+		a.free(2 * least)
 	}
-	if n, ok := a.try(); !ok || n != leastMaxMemory/6 {
-		t.Errorf("%d, %v are reserved after pages of twice the limit, want a table's part", n, ok)
+	if n, ok := a.try(); !ok || n != least/12 {
+		t.Errorf("%d, %v are reserved after pages of twice the limit, want half of a table's part", n, ok)
+	}
+}
+
+// A page that was larger than what was reserved is expected again.
+func TestReserveFollowsThePages(t *testing.T) {
+	b := newBudget(256*mib, 1)
+	table := b.table()
+	for _, c := range []struct{ page, want int64 }{{0, 4 * mib}, {mib, 4 * mib}, {6 * mib, 4 * mib}, {mib, 6 * mib}, {mib, 6 * mib}} {
+		a := table.account()
+		n, ok := a.try()
+		if !ok || n != c.want {
+			t.Errorf("reserved %d, want %d", n, c.want)
+		}
+		a.settle(n, c.page)
+		a.free(c.page)
 	}
 }
 
@@ -91,7 +109,7 @@ func TestOnePageAlwaysFits(t *testing.T) {
 // over, and who gives up is no obstacle.
 func TestBudgetIsGivenInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(leastMaxMemory, 1)
+		b := newBudget(least, 1)
 		table := b.table()
 		hog := table.account()
 		b.take(hog, 12*mib) // more than its part

@@ -17,6 +17,7 @@ type gauge struct {
 	shard Shard
 	flow  *flow.Flow
 	pos   *positions
+	quota *quota
 
 	mu         sync.Mutex
 	polling    bool      // not waiting for the flow, not at its end
@@ -29,9 +30,9 @@ type gauge struct {
 	noRoomAt   time.Time // since when it waits for memory; zero: it does not
 }
 
-func newGauge(s Shard, f *flow.Flow, pos *positions) *gauge {
+func newGauge(s Shard, f *flow.Flow, pos *positions, q *quota) *gauge {
 	now := time.Now()
-	return &gauge{shard: s, flow: f, pos: pos, polling: true, lastGood: now, progressAt: now}
+	return &gauge{shard: s, flow: f, pos: pos, quota: q, polling: true, lastGood: now, progressAt: now}
 }
 
 func (g *gauge) polled(err error, k kind) {
@@ -114,7 +115,7 @@ func (g *gauge) status() Status {
 	defer g.mu.Unlock()
 	return Status{
 		Shard: g.shard, Position: string(pos), Lag: g.lag(), LastPoll: g.lastGood, Err: g.err,
-		Unsettled: max(g.submitted, settled) - settled,
+		Unsettled: max(g.submitted, settled) - settled, Pinned: g.quota.memory.pinned(),
 	}
 }
 

@@ -22,8 +22,16 @@ type Status struct {
 	Position  string        // sequence number of the last settled record, or empty
 	Lag       time.Duration // age of the oldest record not settled; about 0 on an idle shard
 	Unsettled uint64        // records in the flow
+	Pinned    int64         // bytes that its pages take, of Options.MaxMemory
 	LastPoll  time.Time     // the last good one
 	Err       error         // of the last poll
+}
+
+// Memory is what the pages of all shards take.
+type Memory struct {
+	Limit   int64 // Options.MaxMemory, in bytes
+	Pinned  int64 // taken or reserved, in bytes
+	Waiting int   // shards for whose next page there is no room
 }
 
 // HeldItem is an item whose lane waits, and its shard.
@@ -71,6 +79,12 @@ func (p *Poller) Shards() []Status {
 		all = append(all, g.status())
 	}
 	return all
+}
+
+// Memory returns what the pages of all shards take.
+func (p *Poller) Memory() Memory {
+	pinned, waiting := p.quotas.memory.state()
+	return Memory{Limit: p.o.MaxMemory, Pinned: pinned, Waiting: waiting}
 }
 
 // Held lists the items that wait for a retry or a stuck handler, the oldest

@@ -80,6 +80,7 @@ type rig struct {
 	p    *Poller
 	stop context.CancelFunc
 	done chan error
+	over bool
 
 	mu     sync.Mutex
 	events []string // hooks, as "what shard …"
@@ -137,6 +138,7 @@ func startMatching(t *testing.T, s interface{ config() aws.Config }, m one, o Op
 		t.Fatal(err)
 	}
 	r.p = p
+	t.Cleanup(r.checkMemory)
 	var ctx context.Context
 	ctx, r.stop = context.WithCancel(t.Context())
 	go func() { r.done <- p.Run(ctx) }()
@@ -148,7 +150,20 @@ func startMatching(t *testing.T, s interface{ config() aws.Config }, m one, o Op
 func (r *rig) end() error {
 	r.t.Helper()
 	r.stop()
-	return <-r.done
+	err := <-r.done
+	r.over = true
+	return err
+}
+
+// checkMemory finds what was not given back once Run and all handlers have
+// returned.
+func (r *rig) checkMemory() {
+	if synctest.Wait(); !r.over {
+		return
+	}
+	if m := r.p.Memory(); m.Pinned != 0 || m.Waiting != 0 {
+		r.t.Errorf("%d bytes of pages are taken and %d shards wait after the end", m.Pinned, m.Waiting)
+	}
 }
 
 func (r *rig) mustEnd() {

@@ -41,6 +41,8 @@ type Hooks struct {
 	// OpenGaps is called when the number of a table's gaps that nobody has
 	// acknowledged is another than before, which was 0.
 	OpenGaps func(table string, gaps int)
+	// Memory is called each CheckpointEvery.
+	Memory func(Memory)
 	// Failed is called when a call to the service or the store failed. The
 	// shard is zero but for its stream when the call was not about one.
 	Failed func(s Shard, action string, err error, retryIn time.Duration)

@@ -87,8 +87,8 @@ type Options struct {
 	CallsPerTable int
 	// MaxMemory is how many bytes the pages of all shards take at most, from
 	// before they are fetched until their records are settled; a shard for whose
-	// page there is no room waits for it. It is at least 16 MiB. Default: a
-	// quarter of GOMEMLIMIT if that is set, else 256 MiB.
+	// page there is no room waits for it. It is at least 16 MiB, and 8 MiB for
+	// each stream. Default: a quarter of GOMEMLIMIT if that is set, else 256 MiB.
 	MaxMemory int64
 
 	DiscoverEvery   time.Duration // between listings of all shards; the end of a shard brings one forward (default 1 min)
@@ -112,7 +112,7 @@ func (o Options) withDefaults() Options {
 	set(&o.BusyInterval, 200*time.Millisecond)
 	set(&o.IdleInterval, max(time.Second, o.BusyInterval))
 	set(&o.CallsPerTable, 1000)
-	set(&o.MaxMemory, maxMemory())
+	set(&o.MaxMemory, maxMemory(len(o.Streams)))
 	set(&o.DiscoverEvery, time.Minute)
 	set(&o.CheckpointEvery, time.Second)
 	set(&o.HeartbeatEvery, 2*time.Second)
@@ -170,8 +170,8 @@ func (o Options) validate() error {
 	if o.CallsPerTable < 0 {
 		bad("Options.CallsPerTable is %d: want 1 at least, or 0 for the default", o.CallsPerTable)
 	}
-	if o.MaxMemory < leastMaxMemory {
-		bad("Options.MaxMemory is %d: want %d (16 MiB) at least, or 0 for the default", o.MaxMemory, leastMaxMemory)
+	if least := leastMemory(len(o.Streams)); o.MaxMemory < least {
+		bad("Options.MaxMemory is %d: want %d at least for %d streams, or 0 for the default", o.MaxMemory, least, len(o.Streams))
 	}
 	for _, d := range []struct {
 		name  string

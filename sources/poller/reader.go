@@ -96,11 +96,15 @@ func (r *reader) next(ctx context.Context) (page, error) {
 				continue
 			}
 			if !told { // the worst is assumed
+				r.quota.dismiss() // it may take long
 				if err := r.pass(ctx, errUntold); err != nil {
 					return page{}, err
 				}
 			}
 			r.iterator, r.invalid = it, 0
+			if !told {
+				continue
+			}
 		}
 		pg, err := r.poll(ctx)
 		if err == nil {

@@ -75,6 +75,9 @@ func (p *Poller) discovered(d Discovery) {
 
 func (p *Poller) checkpointed(shards int, took time.Duration, err error) {
 	p.health.store("checkpoint", err)
+	if h := p.o.Hooks.Memory; h != nil {
+		h(p.Memory())
+	}
 	if shards == 0 {
 		return
 	}

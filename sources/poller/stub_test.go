@@ -51,7 +51,8 @@ type stubShard struct {
 	closed     bool
 	trimmed    int
 	records    []stubRecord
-	empty      int // pages before the next records
+	empty      int    // pages before the next records
+	text       string // in each image
 }
 
 type stubRecord struct {
@@ -353,7 +354,7 @@ func (sh *stubShard) page(it []string, limit int) (any, error) {
 			"dynamodb": map[string]any{
 				"ApproximateCreationDateTime": r.created.Unix(), "SequenceNumber": r.seq, "SizeBytes": 10, "StreamViewType": stubView,
 				"Keys":     map[string]any{"id": map[string]any{"S": r.key}},
-				"NewImage": map[string]any{"id": map[string]any{"S": r.key}},
+				"NewImage": map[string]any{"id": map[string]any{"S": r.key}, "text": map[string]any{"S": sh.text}},
 			},
 		})
 	}

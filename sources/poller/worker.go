@@ -68,7 +68,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 		lose(nil)
 		_, _ = w.flow.Close(t.handlers)
 	}()
-	w.gauge = newGauge(w.shard, w.flow, w.pos)
+	w.gauge = newGauge(w.shard, w.flow, w.pos, w.quota)
 	w.holding = &holding{
 		lease: w.lease, stored: stored.Position, position: w.position,
 		observe: func() { w.p.lagged(w.shard, w.gauge.observe()) },
