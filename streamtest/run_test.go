@@ -249,7 +249,8 @@ func TestRunParksItems(t *testing.T) {
 		}
 		return nil
 	}
-	res := RunWith(t.Context(), flow.Options{ParkItem: true}, orderRouter(h), orderRecord("a", 0), orderRecord("a", 1), orderRecord("b", 1))
+	r := orderRouter(h)
+	res := RunWith(t.Context(), flow.Options{ParkItem: true, Group: flow.NewGroup(r)}, r, orderRecord("a", 0), orderRecord("a", 1), orderRecord("b", 1))
 	wantText(t, "result", res.String(), `0 INSERT {"pk":"a"} order#*: parked: down
 1 MODIFY {"pk":"a"} order#*: parked: flow: an earlier change of the item is parked
 2 MODIFY {"pk":"b"} order#*: done
