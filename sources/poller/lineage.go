@@ -216,7 +216,7 @@ func (f *forest) agrees(shards []listed) bool {
 // nobody knows were trimmed.
 func (f *forest) denied() {
 	for n := range maps.Values(f.nodes) {
-		n.parentOver = true
+		n.parentOver, n.unlisted = true, false
 		if n.gone {
 			n.missing = confirmations
 		}

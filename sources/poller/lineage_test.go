@@ -218,3 +218,18 @@ func TestForestForgetsWhatIsTrimmed(t *testing.T) {
 		t.Errorf("a trimmed, finished shard is still kept: %v", f.nodes)
 	}
 }
+
+// Of a stream that the service knows no more, nothing waits for a listing.
+func TestDeniedStreamWaitsForNoListing(t *testing.T) {
+	f := newForest()
+	f.merge([]listed{{id: "gone"}, {id: "child", parent: "nobody"}}, true)
+	f.remember([]state.Shard{{ID: "halfway"}})
+	f.nodes["gone"].gone = true
+	f.node("unlisted").unlisted = true
+	f.denied()
+	ready, _ := f.ready(time.Now())
+	want(t, "ready", ids(ready), "[child gone halfway unlisted]")
+	if f.settled() || f.unsure() {
+		t.Errorf("settled %v, unsure %v", f.settled(), f.unsure())
+	}
+}
