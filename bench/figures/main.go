@@ -29,6 +29,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,10 +44,11 @@ func main() {
 	flag.IntVar(&b.tables, "tables", 20, "tables that are written to while pick-up is measured")
 	flag.DurationVar(&b.pickup, "pickup", time.Minute, "how long they are")
 	flag.IntVar(&b.records, "records", 100_000, "in the backlog")
-	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by each program in turn")
+	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by the programs in turn")
+	only := flag.String("only", "", "measure only `start`, pickup or drain")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := b.run(ctx)
+	err := b.run(ctx, *only)
 	stop()
 	if err != nil {
 		log.Fatal("figures: ", err)
@@ -64,8 +66,19 @@ type bench struct {
 	service *service
 }
 
-func (b *bench) run(ctx context.Context) error {
+func (b *bench) run(ctx context.Context, only string) error {
 	begin := time.Now()
+	parts := []part{{"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}}
+	if only != "" {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == only })
+		if i < 0 {
+			return fmt.Errorf("-only is %q: want start, pickup or drain", only)
+		}
+		parts = parts[i : i+1]
+	}
+	if min(b.starts, b.tables, b.rounds) < 1 {
+		return fmt.Errorf("-starts, -tables and -rounds are %d, %d and %d: want 1 at least", b.starts, b.tables, b.rounds)
+	}
 	dir, err := os.MkdirTemp("", "sluice-figures-")
 	if err != nil {
 		return err
@@ -86,12 +99,9 @@ func (b *bench) run(ctx context.Context) error {
 	b.env = append(stack.Environ(), "HOME="+dir, "PATH="+os.Getenv("PATH"), "SLUICE_ENDPOINT_DYNAMODB="+stack.DynamoDB)
 	b.logf("servers and programs ready after %.1f s", time.Since(begin).Seconds())
 
-	for _, part := range []struct {
-		name string
-		of   func(context.Context) error
-	}{{"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}} {
+	for _, part := range parts {
 		since := time.Now()
-		if err := part.of(ctx); err != nil {
+		if err := part.measure(ctx); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -100,6 +110,11 @@ func (b *bench) run(ctx context.Context) error {
 		b.logf("%s took %.1f s", part.name, time.Since(since).Seconds())
 	}
 	return nil
+}
+
+type part struct {
+	name    string
+	measure func(context.Context) error
 }
 
 // build makes the programs, each as docs/poller.md says for a release.
