@@ -90,11 +90,10 @@ var kinds = map[string]kind{
 // a reader never gives up.
 func classify(err error) kind {
 	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return transient
-	}
-	if k, ok := kinds[api.ErrorCode()]; ok {
-		return k
+	if errors.As(err, &api) {
+		if k, ok := kinds[api.ErrorCode()]; ok {
+			return k
+		}
 	}
 	switch httpStatus(err) {
 	case http.StatusTooManyRequests:
