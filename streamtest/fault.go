@@ -37,7 +37,7 @@ type Fault struct {
 	Empty bool
 	// Records is how many records at most GetRecords answers with.
 	Records int
-	// Loop has DescribeStream name the first shard of its page as the last one
+	// Loop has DescribeStream name the first shard of all as the last one
 	// evaluated, so that paging does not end.
 	Loop bool
 }

@@ -134,6 +134,10 @@ func (s *Service) describeStream(c *call) ([]byte, *apiError) {
 		}
 		shards = slices.DeleteFunc(shards, func(sh *shard) bool { return sh.parent != f.ShardId })
 	}
+	var first *shard
+	if len(shards) > 0 {
+		first = shards[0]
+	}
 	if from := c.in.ExclusiveStartShardId; from != "" {
 		if len(from) < 28 || len(from) > 65 {
 			return nil, invalid("1 validation error detected: Value '%s' at 'exclusiveStartShardId' failed to satisfy constraint: Member must have length from 28 to 65", from)
@@ -151,8 +155,8 @@ func (s *Service) describeStream(c *call) ([]byte, *apiError) {
 	if len(page) < len(shards) {
 		d.LastEvaluatedShardId = &page[len(page)-1].id
 	}
-	if c.do.loop && len(page) > 0 {
-		d.LastEvaluatedShardId = &page[0].id
+	if c.do.loop && first != nil {
+		d.LastEvaluatedShardId = &first.id
 	}
 	for _, sh := range page {
 		if sh.hidden > 0 {
