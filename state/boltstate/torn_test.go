@@ -75,7 +75,7 @@ func commits(t *testing.T, s *Store) []func() {
 	for range 60 {
 		claim()
 	}
-	return []func(){start, claim, checkpoint, letter(10), finish, checkpoint, letter(9000), checkpoint, letter(60000), empty, checkpoint, letter(100000), checkpoint}
+	return []func(){start, claim, checkpoint, letter(10), finish, checkpoint, letter(9000), checkpoint, letter(30000), empty, checkpoint, letter(60000), checkpoint}
 }
 
 // contents is all that a store knows, as text.
@@ -164,7 +164,7 @@ func testTorn(t *testing.T, rnd *rand.Rand, before, after []byte, old, now strin
 	try("grown only", grown, old)
 	try("all data", all, old)
 	try("all data, growth missing", all[:len(before)], old)
-	for range 3 {
+	for range 2 {
 		try("some pages", mix(page), old)
 		try("some sectors", mix(sector), old)
 		try("some sectors, growth missing", mix(sector)[:len(before)], old)
@@ -264,7 +264,7 @@ func TestDamagedPages(t *testing.T) {
 		}
 	}
 	refused := 0
-	for range 250 {
+	for range 150 {
 		spoiled := bytes.Clone(image)
 		at := pages[rnd.IntN(len(pages))]
 		switch rnd.IntN(4) {
@@ -298,8 +298,8 @@ func TestDamagedPages(t *testing.T) {
 		}
 		mustClose(t, s)
 	}
-	if refused < 100 {
-		t.Errorf("%d of 250 damaged files were refused", refused)
+	if refused < 50 {
+		t.Errorf("%d of 150 damaged files were refused", refused)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// hundred is more than one request of a service may hold.
-const hundred = 230
+// many is more than one request of some service may hold.
+const many = 150
 
 func manyIDs(prefix string) (all []string) {
-	for i := range hundred {
+	for i := range many {
 		all = append(all, fmt.Sprintf("shardId-%s-%03d", prefix, i))
 	}
 	return all
@@ -46,8 +46,8 @@ func testHundreds(t *testing.T, s state.Store) {
 		t.Fatalf("Checkpoint of %d: %d errors", len(cs), len(errs))
 	}
 	shards, err := s.Shards(t.Context(), streamA)
-	if err != nil || len(shards) != 2*hundred {
-		t.Fatalf("%d shards are stored, want %d: %v", len(shards), 2*hundred, err)
+	if err != nil || len(shards) != 2*many {
+		t.Fatalf("%d shards are stored, want %d: %v", len(shards), 2*many, err)
 	}
 	stored := make(map[string]state.Position)
 	for _, sh := range shards {
