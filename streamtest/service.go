@@ -155,7 +155,7 @@ func (s *Service) DeleteTable(name string) {
 		s.fatalf("DeleteTable: there is no table %q", name)
 	}
 	if t.stream != nil && t.stream.enabled() {
-		t.stream.close(s.now())
+		t.stream.close(s.now(), s.limits.Retention)
 	}
 	t.items, t.deleted = nil, true
 	delete(s.tables, name)

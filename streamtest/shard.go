@@ -24,6 +24,7 @@ type shard struct {
 
 	records []record // all that it ever held
 	trimmed int      // of them, the oldest
+	bare    bool     // nothing was left of it when it was closed
 	dropped bool     // by Trim
 	buried  bool     // trimmed away whole
 
@@ -75,10 +76,12 @@ func listedBefore(a, b string) bool {
 
 func (sh *shard) open() bool { return sh.closed.IsZero() }
 
-func (sh *shard) close(now time.Time) {
+func (sh *shard) close(now time.Time, retention time.Duration) {
 	if !sh.open() {
 		return
 	}
+	sh.expire(now, retention)
+	sh.bare = sh.trimmed == len(sh.records)
 	sh.closed, sh.end = now, sh.start
 	if n := len(sh.records); n > 0 {
 		sh.end = sh.records[n-1].seq
@@ -95,7 +98,7 @@ func (t *Table) Split(shardID string) (left, right string) {
 	if sh.low == sh.high {
 		t.s.fatalf("Split: table %s: shard %s cannot be split any further", t.name, shardID)
 	}
-	children := sh.replace(t.s.now(), sh.low+(sh.high-sh.low)/2, sh.high)
+	children := t.replace(sh, sh.low+(sh.high-sh.low)/2, sh.high)
 	return children[0].id, children[1].id
 }
 
@@ -105,14 +108,14 @@ func (t *Table) Roll(shardID string) (child string) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	sh := t.openShard("Roll", shardID)
-	return sh.replace(t.s.now(), sh.high)[0].id
+	return t.replace(sh, sh.high)[0].id
 }
 
 // replace closes the shard and makes children that share its range of hashes;
 // each ends at one of the highs.
-func (sh *shard) replace(now time.Time, highs ...uint64) []*shard {
-	st, low := sh.stream, sh.low
-	sh.close(now)
+func (t *Table) replace(sh *shard, highs ...uint64) []*shard {
+	st, low, now := sh.stream, sh.low, t.s.now()
+	sh.close(now, t.s.limits.Retention)
 	var children []*shard
 	for _, high := range highs {
 		children = append(children, st.grow(now, sh.id, low, high))

@@ -35,21 +35,63 @@ func TestSplitAndRoll(t *testing.T) {
 			t.Errorf("a split leaves %q and %q", leftHas, rightHas)
 		}
 
-		// An item's records are in one line of shards, and their numbers grow
-		// down that line.
-		last := make(map[string]Change)
-		for _, c := range table.Changes() {
-			key := string(c.Keys.Raw())
-			if before, ok := last[key]; ok && (before.Sequence.Compare(c.Sequence) >= 0) {
-				t.Errorf("%s: %s follows %s", key, c.Sequence, before.Sequence)
-			}
-			last[key] = c
-		}
 		for _, in := range table.Shards() {
 			want(t, "created", in.Created.UnixMilli(), strings.TrimLeft(in.ID[8:28], "0"))
 			want(t, "open", in.Open, in.ID == child || in.ID == right)
 		}
 	})
+}
+
+// An item's records are in one line of shards, each the parent of the next, and
+// their numbers grow down that line.
+func TestItemsStayInTheirLine(t *testing.T) {
+	table := NewService(nil).CreateTable("orders", TableOptions{Shards: 3, SortKey: "sk"})
+	parents := make(map[string]string)
+	for i := range 400 {
+		for _, in := range table.Shards() {
+			parents[in.ID] = in.Parent
+		}
+		if open := table.stream.open; i%20 == 7 {
+			table.Split(open[i%len(open)].id)
+		} else if i%20 == 15 {
+			table.Roll(open[i%len(open)].id)
+		}
+		table.Put(map[string]any{"pk": i % 37, "sk": fmt.Sprint(i % 3), "n": i})
+	}
+	below := func(id, ancestor string) bool {
+		for id != "" && id != ancestor {
+			id = parents[id]
+		}
+		return id != ""
+	}
+	last := make(map[string]Change)
+	starts := make(map[string]sluice.Sequence)
+	for _, sh := range table.stream.shards {
+		starts[sh.id] = sh.start
+		if sh.parent != "" && table.stream.byID[sh.parent].end.Compare(sh.start) >= 0 {
+			t.Errorf("a shard starts at %s, its parent ends at %s", sh.start, table.stream.byID[sh.parent].end)
+		}
+	}
+	moved := 0
+	for _, c := range table.Changes() {
+		pk, _ := c.Keys.Lookup("pk")
+		before, ok := last[pk.Str()]
+		last[pk.Str()] = c
+		switch {
+		case c.Sequence.Compare(starts[c.ShardID]) <= 0:
+			t.Errorf("%s is in a shard that starts at %s", c.Sequence, starts[c.ShardID])
+		case !ok:
+		case before.Sequence.Compare(c.Sequence) >= 0:
+			t.Errorf("%s: %s follows %s", pk.Str(), c.Sequence, before.Sequence)
+		case !below(c.ShardID, before.ShardID):
+			t.Errorf("%s went from shard %s to %s, which does not descend from it", pk.Str(), before.ShardID, c.ShardID)
+		case c.ShardID != before.ShardID:
+			moved++
+		}
+	}
+	if moved < 50 {
+		t.Errorf("%d moves of an item to another shard", moved)
+	}
 }
 
 // Sequence numbers grow in the whole stream, and in width, so that neither

@@ -22,16 +22,18 @@ func (sh *shard) trim(n int) {
 	}
 }
 
-// gone reports whether the shard is closed and nothing of it is left.
+// gone reports whether the shard is closed and nothing of it is left. One of
+// which nothing was left before it closed stays for as long as a record would:
+// its readers must learn of its end.
 func (sh *shard) gone(now time.Time, retention time.Duration) bool {
 	sh.expire(now, retention)
 	switch {
-	case sh.open():
+	case sh.open() || sh.trimmed < len(sh.records):
 		return false
-	case len(sh.records) == 0:
+	case sh.bare:
 		return sh.dropped || now.Sub(sh.closed) >= retention
 	}
-	return sh.trimmed == len(sh.records)
+	return true
 }
 
 // Trim trims the oldest n records of a shard before they are 24 hours old; a

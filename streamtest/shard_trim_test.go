@@ -64,6 +64,38 @@ func TestClosedShardsAreForgotten(t *testing.T) {
 	})
 }
 
+// A shard that closes when its records are older than the retention has still
+// to be there for its readers: that it has ended is what they must learn.
+func TestIdleShardCloses(t *testing.T) {
+	for _, how := range []string{"age", "Trim"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newProbe(t)
+				table := p.s.CreateTable("orders", TableOptions{})
+				root := table.Shards()[0].ID
+				put(table, "a")
+				if how == "Trim" {
+					table.Trim(root, 1)
+				} else {
+					time.Sleep(25 * time.Hour)
+				}
+				end := p.must(p.iterator(table, root, latest))
+				child := table.Roll(root)
+				want(t, "a reader at its end", p.letters(end), ".")
+				time.Sleep(24*time.Hour - time.Nanosecond)
+				want(t, "shards for a day", len(table.Shards()), 2)
+				time.Sleep(time.Nanosecond)
+				want(t, "shards after it", len(table.Shards()), 1)
+
+				table.DisableStream()
+				want(t, "the last shard of a stream that is disabled", p.letters(p.must(p.iterator(table, child, horizon))), ".")
+				table.Trim(child, -1)
+				want(t, "shards", len(table.Shards()), 0)
+			})
+		})
+	}
+}
+
 func TestTrimByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t)

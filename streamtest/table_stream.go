@@ -60,10 +60,10 @@ func (st *stream) gone(now time.Time, retention time.Duration) bool {
 	return !st.enabled() && now.Sub(st.disabled) >= retention
 }
 
-func (st *stream) close(now time.Time) {
+func (st *stream) close(now time.Time, retention time.Duration) {
 	st.disabled = now
 	for _, sh := range st.open {
-		sh.close(now)
+		sh.close(now, retention)
 	}
 }
 
@@ -92,7 +92,7 @@ func (t *Table) DisableStream() {
 	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	t.mustStream("DisableStream").close(t.s.now())
+	t.mustStream("DisableStream").close(t.s.now(), t.s.limits.Retention)
 }
 
 // EnableStream gives the table a new stream, with one shard and an ARN of its
