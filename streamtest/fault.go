@@ -1,8 +1,12 @@
 package streamtest
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -11,7 +15,8 @@ import (
 // it.
 type Fault struct {
 	// Op, Table and Shard say which calls: those of an operation such as
-	// "GetRecords", of a table, of a shard. Empty is any.
+	// "GetRecords", of a table, of a shard. Empty is any, and with Empty,
+	// Records or Loop any that these are about.
 	Op, Table, Shard string
 	// After is how many of these calls pass first, and Times how many are taken
 	// then; 0 is all until the fault is removed.
@@ -24,8 +29,8 @@ type Fault struct {
 	Error  string
 	Status int
 
-	// Delay is how long the answer takes. It is that of the moment when the
-	// call came.
+	// Delay is how long the answer takes. What it says is what was true when
+	// the call came.
 	Delay time.Duration
 	// Hang never answers: the call ends with its context or the test.
 	Hang bool
@@ -67,8 +72,11 @@ func (s *Service) Fail(f Fault) (remove func()) {
 	s.helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.After < 0 || f.Times < 0 || f.Records < 0 || f.Delay < 0 {
-		s.fatalf("Fail: a negative After, Times, Records or Delay: %+v", f)
+	if err := f.validate(); err != nil {
+		s.fatalf("Fail: %v", err)
+	}
+	if f.Op == "" {
+		f.Op = f.only()
 	}
 	sc := &scripted{Fault: f}
 	s.faults = append(s.faults, sc)
@@ -77,6 +85,32 @@ func (s *Service) Fail(f Fault) (remove func()) {
 		defer s.mu.Unlock()
 		s.faults = slices.DeleteFunc(s.faults, func(x *scripted) bool { return x == sc })
 	}
+}
+
+// only is the operation that the fault must be about, if there is one.
+func (f *Fault) only() string {
+	switch {
+	case f.Empty || f.Records > 0:
+		return getRecords
+	case f.Loop:
+		return describeStream
+	}
+	return ""
+}
+
+func (f *Fault) validate() error {
+	all := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(operations))...)))
+	switch only := f.only(); {
+	case f.After < 0 || f.Times < 0 || f.Records < 0 || f.Delay < 0:
+		return fmt.Errorf("a negative After, Times, Records or Delay: %+v", *f)
+	case f.Op != "" && !slices.Contains(all, f.Op):
+		return fmt.Errorf("Fault.Op is %q; want one of %s", f.Op, strings.Join(all, ", "))
+	case only == getRecords && f.Loop, only != "" && f.Op != "" && f.Op != only:
+		return errors.New("Fault.Empty and Records are of GetRecords, Loop is of DescribeStream")
+	case only == "" && f.Error == "" && f.Status == 0 && f.Delay == 0 && !f.Hang && !f.Cut:
+		return errors.New("a fault that does nothing")
+	}
+	return nil
 }
 
 // decide says what goes wrong with a call.

@@ -84,6 +84,26 @@ func TestFaults(t *testing.T) {
 	})
 }
 
+// What only one operation can do wrong is not used up by others.
+func TestFaultsOfOneOperation(t *testing.T) {
+	p := newProbe(t)
+	table := p.s.CreateTable("orders", TableOptions{})
+	put(table, "abc")
+	shard := table.Shards()[0].ID
+	p.s.Fail(Fault{Empty: true, Times: 1})
+	p.s.Fail(Fault{Records: 1, Times: 1})
+	p.s.Fail(Fault{Loop: true, Times: 1})
+	it := p.must(p.iterator(table, shard, horizon))
+	want(t, "reads", []string{p.letters(it), p.letters(it), p.letters(it)}, "[ a abc]")
+	for _, last := range []string{shard, ""} {
+		out, err := p.api.DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: aws.String(table.StreamARN())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "the last shard of a page", aws.ToString(out.StreamDescription.LastEvaluatedShardId), last)
+	}
+}
+
 // A slow answer is that of the moment when it was asked for.
 func TestSlowAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -116,7 +116,12 @@ func TestMistakes(t *testing.T) {
 		{`no shard "x"`, with(func(t *Table) { t.Hide("x", 1) })},
 		{`the clock does not go back`, func(s *Service) { s.Advance(-1) }},
 		{`Limits.PageRecords is -1`, func(s *Service) { s.SetLimits(Limits{PageRecords: -1}) }},
-		{`a negative After`, func(s *Service) { s.Fail(Fault{After: -1}) }},
+		{`a negative After`, func(s *Service) { s.Fail(Fault{Hang: true, After: -1}) }},
+		{`Fault.Op is "GetRecord"; want one of DescribeStream, DescribeTable, GetRecords, GetShardIterator, ListStreams`, func(s *Service) { s.Fail(Fault{Op: "GetRecord", Hang: true}) }},
+		{`a fault that does nothing`, func(s *Service) { s.Fail(Fault{Op: "GetRecords", Times: 2}) }},
+		{`Fault.Empty and Records are of GetRecords, Loop is of DescribeStream`, func(s *Service) { s.Fail(Fault{Op: "DescribeStream", Empty: true}) }},
+		{`Fault.Empty and Records are of GetRecords, Loop is of DescribeStream`, func(s *Service) { s.Fail(Fault{Op: "GetRecords", Loop: true}) }},
+		{`Fault.Empty and Records are of GetRecords, Loop is of DescribeStream`, func(s *Service) { s.Fail(Fault{Empty: true, Loop: true}) }},
 		{`Chaos.Hang is 2`, func(s *Service) { s.Chaos(Chaos{Hang: 2}) }},
 		{`Chaos.Cut is NaN`, func(s *Service) { s.Chaos(Chaos{Cut: math.NaN()}) }},
 	} {
