@@ -20,4 +20,11 @@
 //
 // It follows AWS's documentation. Where DynamoDB Local differs from that, one
 // test suite that runs against both says so.
+//
+// Handlers need no stream: [Run] hands records, which [Insert], [Modify],
+// [Remove] and [Expire] make, to those of a router and tells what became of
+// each. [Sink], [Handler] and [DeadLetters] stand in for what they write to.
+//
+// [NewProxy] stands in front of a real server, and loses, delays, cuts and
+// repeats what its clients say to it.
 package streamtest

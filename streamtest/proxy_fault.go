@@ -15,8 +15,8 @@ import (
 // What it does is one of Drop, Status, and any of the others together; Delay
 // goes with all.
 type ProxyFault struct {
-	// Method, Path and Op say which requests: Path as the client wrote it
-	// without the query, Op the operation in X-Amz-Target, such as
+	// Method, Path and Op say which requests: Path as the server is
+	// sent it, without the query, Op the operation in X-Amz-Target, such as
 	// "BatchWriteItem". Empty is any. Match, if there is one, has a say too; it
 	// must be safe for concurrent use.
 	Method, Path, Op string

@@ -14,11 +14,11 @@ import (
 // decode it, and sharing no memory with any other.
 //
 // table is a table's name or the ARN of its stream. An image is what
-// [Table.Put] takes: DynamoDB JSON or plain Go values. The key attributes are pk, PK or id, the first that the item
-// has, with sk or SK beside it; see [WithKeys]. By default a record was made
-// now, to the second, its sequence number is greater than that of every record
-// made before, its stream has both images, and no shard is named, as under
-// Lambda.
+// [Table.Put] takes: DynamoDB JSON or plain Go values. The key attributes are
+// pk, PK or id, the first that the item has, with sk or SK beside it; see
+// [WithKeys]. By default a record was made now, to the second, its sequence
+// number is greater than that of every record made before, its stream has both
+// images, and no shard is named, as under Lambda.
 //
 // Like all functions that make records it panics when what it is given is no
 // record that a stream could hold.
@@ -97,14 +97,19 @@ func Item(v any) sluice.Item {
 	return it
 }
 
-// Event returns what Lambda calls a function with for these records.
+// Event returns what Lambda calls a function with for these records, which this
+// package made or a source decoded.
 func Event(recs ...sluice.Record) []byte {
 	out := []byte(`{"Records":[`)
 	for i := range recs {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, recs[i].Raw()...)
+		raw := recs[i].Raw()
+		if raw == nil {
+			panic(fmt.Sprintf("streamtest: Event: record %d was not decoded from JSON; make it with Insert, Modify, Remove or Expire", i))
+		}
+		out = append(out, raw...)
 	}
 	return append(out, "]}"...)
 }

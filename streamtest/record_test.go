@@ -182,6 +182,7 @@ func TestRecordsThatCannotBe(t *testing.T) {
 		{`not the ARN of a stream`, func() sluice.Record { return Insert("arn:aws:dynamodb:us-east-1:1:table/orders", a) }},
 		{`SequenceNumber`, func() sluice.Record { return Insert("orders", a, WithSequence("12x")) }},
 		{`Expire("orders")`, func() sluice.Record { return Expire("orders", nil) }},
+		{`streamtest: Event: record 1 was not decoded from JSON`, func() sluice.Record { Event(Insert("orders", a), sluice.Record{}); return sluice.Record{} }},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			defer func() {

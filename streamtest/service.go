@@ -27,7 +27,9 @@ const (
 // used in a bubble must be made in it.
 //
 // All methods are safe for concurrent use. What DynamoDB would refuse, such as
-// an item without its key, fails the test.
+// an item without its key, fails the test by t.Fatal: it ends the goroutine that
+// asked for it, so let goroutines beside the test's own report their end by a
+// defer.
 type Service struct {
 	t testing.TB
 
