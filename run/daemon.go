@@ -73,7 +73,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		return err
 	}
 	if o.Listen != "off" {
-		srv, err := serve(o.Listen, prom.Handler(registry), func() []string { return p.Health().Reasons }, logger)
+		unready := func() []string { return howTo(p.Health().Reasons, p) }
+		srv, err := serve(o.Listen, prom.Handler(registry), acknowledge(p, logger), unready, logger)
 		if err != nil {
 			return err
 		}

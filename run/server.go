@@ -20,8 +20,9 @@ type server struct {
 }
 
 // serve listens on address and answers until stop. unready returns why the
-// daemon does not do its work, and nothing when it does.
-func serve(address string, metrics http.Handler, unready func() []string, logger *slog.Logger) (*server, error) {
+// daemon does not do its work, and nothing when it does; acknowledge answers
+// who has seen the gaps.
+func serve(address string, metrics, acknowledge http.Handler, unready func() []string, logger *slog.Logger) (*server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--listen (SLUICE_LISTEN): %w: name another address, or \"off\"", err)
@@ -29,6 +30,7 @@ func serve(address string, metrics http.Handler, unready func() []string, logger
 	s := &server{done: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
+	mux.Handle("POST /gaps/acknowledge", acknowledge)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		reasons := unready()

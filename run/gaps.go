@@ -1,0 +1,48 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/sluicehq/sluice"
+)
+
+// gaps are what a poller could not read.
+type gaps interface {
+	Gaps() []sluice.Gap
+	AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error
+}
+
+// acknowledge answers a request with the gaps that are open, and says that
+// somebody has seen them. Only this machine may ask for it, and no page in a
+// browser: whoever reads metrics from elsewhere cannot hide a loss.
+func acknowledge(p gaps, logger *slog.Logger) http.Handler {
+	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+			http.Error(w, "gaps are acknowledged on the machine of the daemon only", http.StatusForbidden)
+			return
+		}
+		open := p.Gaps()
+		if err := p.AcknowledgeGaps(r.Context(), open...); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		for _, g := range open {
+			logger.Info("gap acknowledged", "gap", g.String(), "stream", g.StreamARN, "found", g.Found)
+			fmt.Fprintln(w, g)
+		}
+		fmt.Fprintf(w, "%d gaps acknowledged\n", len(open))
+	}))
+}
+
+// howTo is added to why a daemon is not ready while it has gaps.
+func howTo(reasons []string, p gaps) []string {
+	if len(p.Gaps()) == 0 {
+		return reasons
+	}
+	return append(reasons, "to acknowledge the gaps, on the daemon's machine: curl -X POST this address/gaps/acknowledge")
+}

@@ -1,0 +1,151 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+// lossy has gaps.
+type lossy struct {
+	open []sluice.Gap
+	err  error
+}
+
+func (l *lossy) Gaps() []sluice.Gap { return l.open }
+
+func (l *lossy) AcknowledgeGaps(_ context.Context, gaps ...sluice.Gap) error {
+	if l.err == nil {
+		l.open = l.open[len(gaps):]
+	}
+	return l.err
+}
+
+func TestAcknowledge(t *testing.T) {
+	gap := sluice.Gap{Table: "orders", ShardID: "s", After: "5"}
+	for _, c := range []struct {
+		name   string
+		change func(r *http.Request, l *lossy)
+		code   int
+		body   string
+		left   int
+	}{
+		{"from here", func(*http.Request, *lossy) {}, 200, gap.String() + "\n1 gaps acknowledged\n", 0},
+		{"IPv6", func(r *http.Request, _ *lossy) { r.RemoteAddr = "[::1]:5" }, 200, gap.String() + "\n1 gaps acknowledged\n", 0},
+		{"none", func(_ *http.Request, l *lossy) { l.open = nil }, 200, "0 gaps acknowledged\n", 0},
+		{"from elsewhere", func(r *http.Request, _ *lossy) { r.RemoteAddr = "192.0.2.7:5" }, 403, "on the machine of the daemon only", 1},
+		{"from a page", func(r *http.Request, _ *lossy) { r.Header.Set("Origin", "http://example.com") }, 403, "", 1},
+		{"the store fails", func(_ *http.Request, l *lossy) { l.err = errors.New("disk full") }, 500, "disk full", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &lossy{open: []sluice.Gap{gap}}
+			var log bytes.Buffer
+			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9464/gaps/acknowledge", nil)
+			r.RemoteAddr = "127.0.0.1:5"
+			c.change(r, l)
+			w := httptest.NewRecorder()
+			acknowledge(l, slog.New(slog.NewTextHandler(&log, nil))).ServeHTTP(w, r)
+			if w.Code != c.code || !strings.Contains(w.Body.String(), c.body) || len(l.open) != c.left {
+				t.Errorf("%d %q, %d gaps are left; want %d %q and %d", w.Code, w.Body, len(l.open), c.code, c.body, c.left)
+			}
+			if logged := strings.Contains(log.String(), "records after 5"); logged != (strings.Contains(c.body, "records after 5")) {
+				t.Errorf("log: %s", log.String())
+			}
+		})
+	}
+}
+
+// A daemon that was away for too long is not ready until somebody has seen what
+// it lost, whatever restarts there are.
+func TestDaemonWithAGap(t *testing.T) {
+	noAWS(t)
+	svc := streamtest.NewService(t)
+	table := svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
+	args := []string{"--table", "orders", "--start", "TRIM_HORIZON", "--listen", "127.0.0.1:0",
+		"--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", svc.URL()}
+	ask := func(c *child, method, path string) (int, string) {
+		c.until("msg=listening", 1)
+		_, rest, _ := strings.Cut(c.output(), "msg=listening address=")
+		address, _, _ := strings.Cut(rest, "\n")
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	const lost = "shard %s: records after %s and before %s were trimmed before they were read"
+	end := func(c *child) {
+		t.Helper()
+		c.signal(syscall.SIGTERM)
+		if code := c.exit(); code != 0 {
+			t.Errorf("exit %d:\n%s", code, c.output())
+		}
+	}
+
+	first := table.Put(map[string]any{"id": "one"})
+	c := startChild(t, "echo", nil, args...)
+	c.until("handled one", 1)
+	end(c)
+
+	table.Put(map[string]any{"id": "two"})
+	third := table.Put(map[string]any{"id": "three"})
+	shard := table.Shards()[0].ID
+	table.Trim(shard, 2)
+	gap := fmt.Sprintf(lost, shard, first, third)
+	c = startChild(t, "echo", nil, args...)
+	c.until("handled three", 1)
+	if code, body := ask(c, "GET", "/readyz"); code != 503 || !strings.Contains(body, gap) || !strings.Contains(body, "/gaps/acknowledge") {
+		t.Errorf("/readyz: %d %s", code, body)
+	}
+	end(c)
+
+	c = startChild(t, "echo", nil, args...)
+	c.until("shard started", 1)
+	if code, body := ask(c, "GET", "/readyz"); code != 503 || !strings.Contains(body, gap) {
+		t.Errorf("/readyz after a restart: %d %s", code, body)
+	}
+	if code, body := ask(c, "GET", "/gaps/acknowledge"); code != 405 {
+		t.Errorf("looking acknowledges: %d %s", code, body)
+	}
+	if code, body := ask(c, "POST", "/gaps/acknowledge"); code != 200 || !strings.Contains(body, gap) {
+		t.Errorf("/gaps/acknowledge: %d %s", code, body)
+	}
+	if code, body := ask(c, "GET", "/readyz"); code != 200 {
+		t.Errorf("/readyz in the end: %d %s", code, body)
+	}
+	end(c)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// Who reads that a gap is to be acknowledged reads how, too.
+func TestHowTo(t *testing.T) {
+	l := &lossy{}
+	if got := howTo([]string{"a"}, l); len(got) != 1 {
+		t.Errorf("without gaps: %q", got)
+	}
+	l.open = make([]sluice.Gap, 1)
+	if got := howTo([]string{"a"}, l); len(got) != 2 || !strings.Contains(got[1], "/gaps/acknowledge") {
+		t.Errorf("with one: %q", got)
+	}
+}
