@@ -136,7 +136,15 @@ func TestChaosOfListings(t *testing.T) {
 		if len(got) <= len(truth) || !slices.Equal(slices.Compact(sorted(got)), sorted(truth)) {
 			t.Errorf("repeated: %v", got)
 		}
+		table.Hide(left, 1)
+		for i := range 50 {
+			if got, _ := p.shards(table.StreamARN()); slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, left) }) {
+				t.Errorf("repeated: a hidden shard, in listing %d", i)
+			}
+			table.Hide(left, 1)
+		}
 		p.s.Chaos(Chaos{})
+		table.Hide(left, 0)
 		got, _ = p.shards(table.StreamARN())
 		want(t, "the listing when chaos has ended", got, truth)
 	})

@@ -159,13 +159,14 @@ func (s *Service) describeStream(c *call) ([]byte, *apiError) {
 		d.LastEvaluatedShardId = &first.id
 	}
 	for _, sh := range page {
-		if sh.hidden > 0 {
-			sh.hidden--
-			continue
+		if sh.hidden == 0 {
+			d.Shards = append(d.Shards, sh.describe())
 		}
-		d.Shards = append(d.Shards, sh.describe())
 	}
 	d.Shards = c.do.listing.garble(st, d.Shards)
+	for _, sh := range page {
+		sh.hidden = max(0, sh.hidden-1)
+	}
 	return encode(map[string]any{"StreamDescription": d}), nil
 }
 

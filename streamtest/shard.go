@@ -141,7 +141,11 @@ func (t *Table) Hide(shardID string, n int) {
 	t.s.helper()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	t.anyShard("Hide", shardID).hidden = n
+	sh := t.anyShard("Hide", shardID)
+	if n < 0 {
+		t.s.fatalf("Hide: table %s: %d listings", t.name, n)
+	}
+	sh.hidden = n
 }
 
 // anyShard returns a shard of the latest stream, open or closed.

@@ -114,6 +114,7 @@ func TestMistakes(t *testing.T) {
 		{`has a stream already`, with(func(t *Table) { t.EnableStream("") })},
 		{`holds 0 records, not 1`, with(func(t *Table) { t.Trim(t.Shards()[0].ID, 1) })},
 		{`no shard "x"`, with(func(t *Table) { t.Hide("x", 1) })},
+		{`Hide: table orders: -1 listings`, with(func(t *Table) { t.Hide(t.Shards()[0].ID, -1) })},
 		{`the clock does not go back`, func(s *Service) { s.Advance(-1) }},
 		{`Limits.PageRecords is -1`, func(s *Service) { s.SetLimits(Limits{PageRecords: -1}) }},
 		{`a negative After`, func(s *Service) { s.Fail(Fault{Hang: true, After: -1}) }},
