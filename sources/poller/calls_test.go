@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sluicehq/sluice/state"
 )
 
 // callers is shards that call as fast as they may.
@@ -150,5 +153,129 @@ func TestCallsTry(t *testing.T) {
 		if c.try() {
 			t.Error("it went before one that waits")
 		}
+	})
+}
+
+// most returns the largest number of calls of op within a second that shard,
+// or any when it is empty, has seen.
+func (s *stub) most(op, shard string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var cs callers
+	for _, c := range s.calls {
+		if c.op == op && (shard == "" || c.shard == shard) {
+			cs.at = append(cs.at, c.at)
+		}
+	}
+	return cs.most()
+}
+
+// F054, F055, F056: an idle shard is polled once a second, a busy one five
+// times, one with a backlog as often as the table's budget lets it; the calls of
+// a table stay within that whatever its shards do, and a second daemon adds
+// none.
+func TestCallsStayWithinTheirBudgets(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const rate = 50
+		s, store := newStub(), state.NewMemory()
+		idle := crowd(s, "idle", 10, 0, "")
+		orders := append(crowd(s, "busy", 4, 0, ""), crowd(s, "late", 5, 3000, "")...)
+		s.table("orders", orders...)
+		delete(s.tables, "busy")
+		delete(s.tables, "late")
+		o := testOptions(store, "idle", "orders")
+		o.CallsPerTable, o.Limit = rate, 1
+		var got sink
+		first := start(t, s, got.handle, o)
+		second := start(t, s, got.handle, o)
+		pass(2 * time.Minute) // until it is idle
+		s.with(func() { s.calls = nil })
+		for range 60 {
+			for _, sh := range orders[:4] {
+				s.put(sh, "k")
+			}
+			pass(time.Second)
+		}
+		if n := s.most("GetRecords", idle[0].id); n > 2 {
+			t.Errorf("an idle shard: %d calls within a second", n)
+		}
+		if n := s.count("GetRecords", idle[0].id); n < 55 || n > 61 {
+			t.Errorf("an idle shard: %d calls in a minute", n)
+		}
+		if n := s.most("GetRecords", orders[0].id); n > 6 {
+			t.Errorf("a busy shard: %d calls within a second", n)
+		}
+		if n := s.count("GetRecords", orders[0].id); n < 200 || n > 301 {
+			t.Errorf("a busy shard: %d calls in a minute", n)
+		}
+		all := s.count("GetRecords", "") - 600
+		if all < 60*rate*9/10 || all > 60*rate+rate {
+			t.Errorf("a table with a backlog: %d calls in a minute, want %d a second", all, rate)
+		}
+		for _, sh := range orders[4:] {
+			if n, fair := s.count("GetRecords", sh.id), (all-4*300)/5; n < fair*9/10 {
+				t.Errorf("%s with a backlog: %d calls in a minute, want what the others leave, %d", sh.id, n, fair)
+			}
+		}
+		s.with(func() {
+			s.calls = slices.DeleteFunc(s.calls, func(c stubCall) bool { return strings.HasPrefix(c.shard, "idle") })
+		})
+		if n := s.most("GetRecords", ""); n > rate+2 {
+			t.Errorf("a table with a backlog: %d calls within a second", n)
+		}
+		first.mustEnd()
+		second.mustEnd()
+	})
+}
+
+// F007: the listings of a stream of many shards keep to 5 calls a second, pages
+// included, with a burst of 5 once.
+func TestListingsStayWithinTheirBudget(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		shards := crowd(s, "orders", 1500, 0, "")
+		for _, sh := range shards[:500] {
+			sh.closed = true // each has its children asked for
+		}
+		var got sink
+		o := testOptions(state.NewMemory(), "orders")
+		o.BusyInterval = time.Minute
+		r := start(t, s, got.handle, o)
+		pass(5 * time.Minute)
+		if n := s.most("DescribeStream", ""); n > 11 {
+			t.Errorf("%d DescribeStream calls within a second", n)
+		}
+		r.mustEnd()
+	})
+}
+
+// F001: when many shards end at once, one listing finds the children of all.
+func TestManyShardsEndAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		const n = 400
+		parents := crowd(s, "orders", n, 1, "")
+		var got sink
+		o := testOptions(state.NewMemory(), "orders")
+		o.BusyInterval = 10 * time.Second
+		r := start(t, s, got.handle, o)
+		pass(30 * time.Second)
+		children := crowd(s, "child", n, 1, "")
+		s.with(func() {
+			s.calls = nil
+			for i, sh := range parents {
+				sh.closed, children[i].parent = true, sh.id
+			}
+			st := s.streams[stubARN("orders")]
+			st.shards = append(st.shards, children...)
+		})
+		pass(30 * time.Second)
+		if all := len(strings.Fields(got.all())); all != 2*n {
+			t.Errorf("30 s after %d shards have ended, the children of %d are read", n, all-n)
+		}
+		if n := s.count("DescribeStream", ""); n > 60 {
+			t.Errorf("%d calls found them", n)
+		}
+		r.mustEnd()
 	})
 }

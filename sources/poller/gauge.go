@@ -94,16 +94,18 @@ func (g *gauge) lag() time.Duration { return max(0, time.Since(g.pos.oldest())) 
 func (g *gauge) trouble(staleAfter, stallAfter time.Duration) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	where := fmt.Sprintf("table %s shard %s: ", g.shard.Table, g.shard.ID)
+	say := func(format string, args ...any) string {
+		return fmt.Sprintf("table %s shard %s: ", g.shard.Table, g.shard.ID) + fmt.Sprintf(format, args...)
+	}
 	switch {
 	case g.err != nil && g.kind == refused:
-		return where + fmt.Sprintf("%v on %s", g.err, g.shard.StreamARN)
+		return say("%v on %s", g.err, g.shard.StreamARN)
 	case g.polling && time.Since(g.lastGood) > staleAfter:
-		return where + fmt.Sprintf("no successful poll for %v (last error: %v)", time.Since(g.lastGood).Round(time.Second), g.err)
+		return say("no successful poll for %v (last error: %v)", time.Since(g.lastGood).Round(time.Second), g.err)
 	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
-		return where + fmt.Sprintf("has waited %v for memory that records of other shards keep (Options.MaxMemory)", time.Since(g.noRoomAt).Round(time.Second))
+		return say("has waited %v for memory that records of other shards keep (Options.MaxMemory)", time.Since(g.noRoomAt).Round(time.Second))
 	case g.submitted > g.settled && time.Since(g.progressAt) > stallAfter:
-		return where + fmt.Sprintf("the watermark has not moved for %v with %d records waiting", time.Since(g.progressAt).Round(time.Second), g.submitted-g.settled)
+		return say("the watermark has not moved for %v with %d records waiting", time.Since(g.progressAt).Round(time.Second), g.submitted-g.settled)
 	}
 	return ""
 }

@@ -102,6 +102,46 @@ func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
 	})
 }
 
+// F025: a handler that takes longer than an iterator lives costs its shard a
+// new one, and other shards nothing.
+func TestASlowHandlerStopsNoOtherShard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		shards := crowd(s, "orders", 2, 0, "")
+		slow, quick := shards[0], shards[1]
+		s.put(slow, "a", "b", "c", "d", "e", "f")
+		o := testOptions(state.NewMemory(), "orders")
+		o.Limit, o.Flow.Window = 1, 1
+		var late time.Duration
+		var got sink
+		r := watch(t, s, func(ctx context.Context, rec *sluice.Record) error {
+			if short(rec) == slow.id+"/1" {
+				time.Sleep(20 * time.Minute)
+			} else if rec.ShardID == quick.id {
+				late = max(late, time.Since(rec.Created))
+			}
+			return got.handle(ctx, rec)
+		}, o)
+		for range 19 {
+			pass(time.Minute)
+			s.put(quick, "k")
+		}
+		pass(10 * time.Second)
+		if n := strings.Count(got.all(), quick.id); n != 19 || late > 2*time.Second {
+			t.Errorf("%d of 19 records of another shard were handled, the latest after %v", n, late)
+		}
+		pass(2 * time.Minute)
+		if n := strings.Count(got.all(), slow.id); n != 6 {
+			t.Errorf("%d of 6 records of the slow shard were handled", n)
+		}
+		want(t, "its iterators", strings.Join(s.iterators(slow.id), " "), "TRIM_HORIZON AFTER_SEQUENCE_NUMBER")
+		if n := len(s.iterators(quick.id)); n > 2 {
+			t.Errorf("the other shard took %d iterators", n)
+		}
+		r.mustEnd()
+	})
+}
+
 // An outage of what handles one table stops its shards. Those of other tables
 // are read on.
 func TestAStandingTableDoesNotStarveOthers(t *testing.T) {

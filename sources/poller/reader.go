@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -178,7 +179,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 		r.behind = nil
 		for i := n - 1; i >= 0; i-- {
 			if pg.Records[i].Sequence.Valid() {
-				r.after = pg.Records[i].Sequence
+				r.after = kept(pg.Records[i].Sequence)
 				break
 			}
 		}
@@ -195,6 +196,10 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	r.notYet = time.Now().Add(r.pace.answered(start, len(pg.Records), behind))
 	return res, nil
 }
+
+// kept returns a copy of a record's sequence number: a page's strings share
+// memory.
+func kept(s sluice.Sequence) sluice.Sequence { return sluice.Sequence(strings.Clone(string(s))) }
 
 func (r *reader) most() int {
 	if r.limit > 0 {

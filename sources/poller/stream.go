@@ -14,6 +14,7 @@ import (
 const (
 	soon      = 200 * time.Millisecond // to the next listing when something is unsure; doubled each time
 	heldRetry = time.Second            // for a shard that another owner has
+	fewLooks  = 3                      // for the children of one shard at a time; for more a listing is cheaper
 	goneRetry = 5 * time.Second        // for a shard that is listed but was denied, or failed
 )
 
@@ -101,7 +102,7 @@ func (s *stream) run(ctx context.Context, t terms) error {
 		case o := <-ends:
 			s.running--
 			s.ended(ctx, o)
-			if o.end == EndFinished && ctx.Err() == nil {
+			if o.end == EndFinished && ctx.Err() == nil && s.looking < fewLooks && time.Now().Before(s.listAt) {
 				s.look(ctx, o.id, finds)
 			}
 		case f := <-finds:

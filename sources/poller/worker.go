@@ -248,7 +248,7 @@ func (w *worker) take(ctx context.Context, pg page) error {
 		w.dropBefore = time.Time{}
 		for i := len(recs) - 1; i >= 0; i-- {
 			if recs[i].Sequence.Valid() {
-				w.skipTo = recs[i].Sequence
+				w.skipTo = kept(recs[i].Sequence)
 				break
 			}
 		}
