@@ -1,0 +1,54 @@
+//go:build integration
+
+package poller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/streamsapi"
+	"github.com/sluicehq/sluice/state"
+)
+
+// The service has an iterator at the sequence number with which a listing says
+// that a shard begins, whether a record has that number or not, and also when
+// the shard is empty.
+func TestLocalBeginningOfAShard(t *testing.T) {
+	for name, records := range map[string][]int{"empty": nil, "with records": {1, 2, 3}} {
+		t.Run(name, func(t *testing.T) {
+			c, table := newTable(t, types.StreamViewTypeNewAndOldImages)
+			mustChange(t, c, table, "a", records...)
+			p, err := New(localConfig(), matcher(nil), testOptions(state.NewMemory(), table))
+			if err != nil {
+				t.Fatal(err)
+			}
+			arn, err := p.streamOf(t.Context(), Stream{Table: table})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := newDiscovery(streamsapi.New(localConfig()), arn, time.Minute).list(t.Context())
+			if err != nil || len(l.shards) != 1 || shardCreated(l.shards[0].id).IsZero() {
+				t.Fatalf("%+v, %v", l.shards, err)
+			}
+			r := &reader{
+				api: p.api, shard: Shard{Table: table, StreamARN: arn, ID: l.shards[0].id}, timeout: time.Minute,
+				origin: beginning{first: l.shards[0].first}, // of unknown age
+			}
+			it, told, err := r.locate(t.Context())
+			if err != nil || !told {
+				t.Fatalf("told %v, %v", told, err)
+			}
+			body, err := p.api.GetRecords(t.Context(), it, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page, err := sluice.DecodeGetRecords(body, sluice.Source{StreamARN: arn})
+			if err != nil || len(page.Records) != len(records) {
+				t.Errorf("%d records, %v; want %d", len(page.Records), err, len(records))
+			}
+		})
+	}
+}
