@@ -376,3 +376,26 @@ func TestANewStreamThatIsGoneAtOnce(t *testing.T) {
 		r.mustEnd()
 	})
 }
+
+// However many shards of a replaced stream end, the next one is begun within
+// seconds: only listings of all shards space those that follow.
+func TestManyEndsDoNotPutOffTheNextStream(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		var shards []*stubShard
+		for i := range 10 {
+			shards = append(shards, s.filled(fmt.Sprintf("a%d", i), 1))
+		}
+		old := s.enable("orders", shards...)
+		var got sink
+		r := start(t, s, got.handle, testOptions(state.NewMemory(), "orders"))
+		pass(time.Second)
+		s.disable(old)
+		s.enable("orders", s.filled("b", 1))
+		pass(75 * time.Second) // a minute until it is seen
+		if !strings.HasSuffix(got.all(), " b/1") {
+			t.Errorf("handled %s, want the next stream's, too", got.all())
+		}
+		r.mustEnd()
+	})
+}

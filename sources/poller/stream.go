@@ -227,6 +227,7 @@ func (s *stream) merge(f found) {
 	s.p.discovered(d)
 	if f.parent == "" {
 		s.listAt = time.Now().Add(s.p.o.DiscoverEvery)
+		s.soon = min(2*s.soon, s.p.o.DiscoverEvery)
 	}
 	s.review()
 }
@@ -240,5 +241,4 @@ func (s *stream) review() {
 	if at := time.Now().Add(s.soon); at.Before(s.listAt) {
 		s.listAt = at
 	}
-	s.soon = min(2*s.soon, s.p.o.DiscoverEvery)
 }
