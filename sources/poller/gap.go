@@ -22,7 +22,8 @@ import (
 // A gap is the same as another of the same stream, shard, After and Next. The
 // methods are called one at a time, each with a deadline.
 type GapKeeper interface {
-	gapParker
+	// ParkGap makes g durable, in the place of an earlier report of it.
+	ParkGap(ctx context.Context, g *sluice.Gap) error
 	// Gaps returns what was parked and not acknowledged; beside an error,
 	// what of it can be read.
 	Gaps(ctx context.Context) ([]sluice.Gap, error)
@@ -31,7 +32,6 @@ type GapKeeper interface {
 }
 
 type gapParker interface {
-	// ParkGap makes g durable, in the place of an earlier report of it.
 	ParkGap(ctx context.Context, g *sluice.Gap) error
 }
 
