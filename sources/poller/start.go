@@ -216,12 +216,16 @@ func (p *Poller) first(ctx context.Context, name Stream, action, resource string
 	limit, cancel := context.WithTimeout(ctx, p.o.StartTimeout)
 	defer cancel()
 	var b backoff
+	var last error // that says what is wrong: not that our time was up
 	for {
 		one, cancel := context.WithTimeout(limit, p.o.CallTimeout)
 		err := call(one)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
+		}
+		if last == nil || limit.Err() == nil {
+			last = err
 		}
 		switch classify(err) {
 		case refused:
@@ -232,7 +236,7 @@ func (p *Poller) first(ctx context.Context, name Stream, action, resource string
 		}
 		if sleep(limit, min(b.next(transient), startRetry)) != nil {
 			return &StreamError{Stream: name, Action: action,
-				Err: fmt.Errorf("no good answer within %v: tried %d times, at last: %w", p.o.StartTimeout, b.failures, err),
+				Err: fmt.Errorf("no good answer within %v: tried %d times, at last: %w", p.o.StartTimeout, b.failures, last),
 				Do:  "Is the service running and reachable from here, and is the endpoint" + p.endpoint() + " right? " + p.endpointFrom()}
 		}
 	}

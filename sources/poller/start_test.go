@@ -173,6 +173,29 @@ func latestOptions(store state.Store) Options {
 
 // LATEST handles what is written from the start on: closed shards are finished
 // unread, open ones read by a LATEST iterator, later ones from their beginning.
+// When the time for the start is over in the middle of a call, the error is
+// still what the service did before.
+func TestStartTellsWhatIsWrongAndNotThatTimeIsUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		s.table("t", &stubShard{id: "a"})
+		calls := 0
+		s.fail = func(string, string) string {
+			if calls++; calls == 1 {
+				return "InternalServerError:500"
+			}
+			return "hang"
+		}
+		p, err := New(s.config(), matcher(nil), testOptions(state.NewMemory(), "t"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "InternalServerError") {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
 func TestLatest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
