@@ -55,3 +55,9 @@ func createdAt(arn string) time.Time {
 	}
 	return t
 }
+
+// older reports whether stream a was certainly created before stream b.
+func older(a, b string) bool {
+	at := createdAt(a)
+	return !at.IsZero() && at.Before(createdAt(b))
+}

@@ -290,7 +290,7 @@ func (f *follower) told(ctx context.Context, arn string) error {
 	switch {
 	case arn == "":
 		return errNoStream
-	case f.seen[arn]:
+	case f.seen[arn], older(arn, old.id.ARN):
 		return nil
 	case !sameTable(arn, old.id.ARN):
 		return fmt.Errorf("the table's stream is %s, of another table than %s", arn, old.id.ARN)

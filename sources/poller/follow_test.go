@@ -399,3 +399,35 @@ func TestManyEndsDoNotPutOffTheNextStream(t *testing.T) {
 		r.mustEnd()
 	})
 }
+
+// An answer about the table may be older than all that is known: the stream it
+// names is not a later one. So it is at the next start, too.
+func TestAnAnswerOlderThanTheFirst(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		old := s.enable("orders", s.filled("a", 2))
+		s.disable(old)
+		pass(time.Hour)
+		renewed := s.enable("orders", s.filled("b", 1))
+		var got sink
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Second)
+		s.with(func() { s.tables["orders"] = old.arn }) // a server that has not heard
+		pass(time.Hour)
+		want(t, "handled", got.all(), "b/1")
+		want(t, "start of the old one", storedStart(t, store, old.arn), "")
+		r.unready("")
+		r.mustEnd()
+		r = start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Hour)
+		want(t, "handled", got.all(), "b/1")
+		want(t, "start of the old one", storedStart(t, store, old.arn), "")
+		r.unready("")
+		s.with(func() { s.tables["orders"] = renewed.arn })
+		s.disable(renewed)
+		s.enable("orders", s.filled("c", 1))
+		pass(2 * time.Minute)
+		want(t, "handled", got.all(), "b/1 c/1")
+		r.mustEnd()
+	})
+}

@@ -34,7 +34,7 @@ func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follow
 	f.latest = arn
 	if n := len(known); n == 0 {
 		f.add(arn)
-	} else if slices.Contains(known, arn) {
+	} else if slices.Contains(known, arn) || older(arn, known[n-1]) {
 		f.latest = known[n-1] // the answer is old
 	}
 	first, restoreErr := f.restore(ctx, known)
