@@ -79,7 +79,7 @@ func (f *forest) remember(shards []state.Shard) {
 		if n.parent == "" {
 			n.parent = sh.Parent
 		}
-		if sh.Position.Finished {
+		if sh.Position.Finished && n.phase != running { // what runs here says so itself when it is back
 			n.phase = done
 		}
 	}

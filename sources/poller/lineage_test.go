@@ -233,3 +233,17 @@ func TestDeniedStreamWaitsForNoListing(t *testing.T) {
 		t.Errorf("settled %v, unsure %v", f.settled(), f.unsure())
 	}
 }
+
+// A shard that another finished is done when our own worker has come back: its
+// handlers may still be at it.
+func TestForestWaitsForItsOwnWorker(t *testing.T) {
+	f := newForest()
+	f.merge([]listed{{id: "a", closed: true}, {id: "b", parent: "a"}}, true)
+	f.node("a").phase = running
+	f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}})
+	got, _ := f.ready(time.Now())
+	want(t, "ready", ids(got), "[]")
+	f.node("a").phase = waiting // it came back
+	got, _ = f.ready(time.Now())
+	want(t, "ready", ids(got), "[a]")
+}
