@@ -84,7 +84,8 @@ func (gs *gaps) begin(ctx context.Context) error {
 	}
 }
 
-// put parks g, once; fresh says that it was not open.
+// put parks g, once; fresh says that it was not open, or not known to reach to
+// the end of its shard.
 func (gs *gaps) put(ctx context.Context, g *sluice.Gap) (fresh bool, err error) {
 	if err := gs.begin(ctx); err != nil {
 		return false, err
@@ -92,12 +93,15 @@ func (gs *gaps) put(ctx context.Context, g *sluice.Gap) (fresh bool, err error) 
 	defer func() { <-gs.calls }()
 	known, ok := gs.known(g)
 	if ok { // found again, before anything behind it was settled
-		g.Found, g.Before = known.Found, cmp.Or(g.Before, known.Before)
+		g.Found = known.Found
+		if !g.Gone { // else what ended it is lost, too
+			g.Before = cmp.Or(g.Before, known.Before)
+		}
 	}
 	if err := gs.store(ctx, g); err != nil {
 		return false, err
 	}
-	return !ok, nil
+	return !ok || g.Gone && !known.Gone, nil
 }
 
 // end notes the first record found behind g, unless g was acknowledged
@@ -295,6 +299,7 @@ func (w *worker) endGap(ctx context.Context, pg page) error {
 		if !seq.Valid() || seq.Compare(w.skipTo) <= 0 {
 			continue
 		}
+		seq = kept(seq)
 		if err := w.p.untilParked(ctx, w.behind, func() error { return w.p.gaps.end(ctx, w.behind, seq) }); err != nil {
 			return err
 		}

@@ -137,6 +137,9 @@ func (s *stream) join(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if s.denials > 0 && len(stored) == 0 { // it was begun, and no shard of it
+		return errNeverRead
+	}
 	s.fill(l, stored, nil, began)
 	return nil
 }

@@ -1,0 +1,72 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
+)
+
+// A gap that had an end has none any more when the shard itself goes before
+// anything behind the gap was settled; that more is lost is told.
+func TestAShardGoesBehindItsGap(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := state.NewMemory()
+		s := trimmedShard(t, store)
+		failing := func(context.Context, *sluice.Record) error { return errors.New("not now") }
+		r := start(t, s, failing, withBox(store, "orders"))
+		pass(time.Minute)
+		want(t, "dead letters", parked(t, store), "a/2-5")
+		r.mustEnd()
+		s.with(func() {
+			st := s.streams[stubARN("orders")]
+			st.shards = []*stubShard{{id: "b", parent: "a"}}
+		})
+		r = start(t, s, failing, withBox(store, "orders"))
+		pass(time.Minute)
+		want(t, "dead letters", parked(t, store), "a/2-!")
+		want(t, "events", r.log(), "started a, gone a, gap a 2, finished a, started b")
+		r.mustEnd()
+		r = start(t, s, failing, withBox(store, "orders"))
+		pass(time.Minute)
+		want(t, "events after a restart", r.log(), "started b")
+		r.mustEnd()
+	})
+}
+
+// Of a stream that was begun, but of which no shard was, everything is lost
+// when the service has forgotten it. That is told once.
+func TestARestartBehindAStreamOfWhichNothingWasRead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		first := s.enable("orders", s.filled("a", 1))
+		m := &mortal{Memory: store, left: 1} // killed at its first claim
+		var got sink
+		r := start(t, s, got.handle, testOptions(m, "orders"))
+		pass(time.Second)
+		_ = r.end()
+		want(t, "start", storedStart(t, store, first.arn), TrimHorizon)
+		want(t, "positions", storedOf(t, store, first.arn), "")
+		s.disable(first)
+		pass(25 * time.Hour)
+		s.with(func() { delete(s.streams, first.arn) })
+		s.enable("orders", s.filled("b", 1))
+		for range 2 {
+			r = start(t, s, got.handle, withBox(store, "orders"))
+			pass(time.Minute)
+			r.unready(first.arn + " was not read")
+			r.mustEnd()
+		}
+		r = start(t, s, got.handle, withBox(store, "orders"))
+		r.acknowledge()
+		r.mustEnd()
+		r = start(t, s, got.handle, withBox(store, "orders"))
+		pass(time.Minute)
+		r.unready("")
+		r.mustEnd()
+		want(t, "handled", got.all(), "b/1")
+	})
+}
