@@ -112,3 +112,17 @@ func httpStatus(err error) int {
 	}
 	return 0
 }
+
+// impossible reports whether err says that a call is not allowed or not there,
+// and not only now: credentials that the service does not take may be renewed.
+func impossible(err error) bool {
+	var api smithy.APIError
+	switch classify(err) {
+	case throttled:
+		return false
+	case refused:
+		return !errors.As(err, &api) || api.ErrorCode() == "AccessDeniedException"
+	}
+	status := httpStatus(err)
+	return status/100 == 4 && status != http.StatusRequestTimeout
+}

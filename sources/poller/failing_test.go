@@ -333,3 +333,44 @@ func TestAccessLostWhileRunning(t *testing.T) {
 		r.mustEnd()
 	})
 }
+
+// A good answer with nothing in it, as a proxy may give, says nothing: neither
+// that there are no shards nor that all is read. Nor does a shard without an id.
+func TestAnswersWithNothingInThem(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a"}
+		st := s.table("orders", a)
+		s.put(a, "k")
+		bad := true
+		s.fail = func(string, string) string {
+			if bad {
+				return "void"
+			}
+			return ""
+		}
+		var got sink
+		o := testOptions(store, "orders")
+		o.StartTimeout = time.Minute
+		r := start(t, s, got.handle, o)
+		pass(10 * time.Second)
+		s.with(func() { bad = false })
+		pass(10 * time.Second)
+		want(t, "handled", got.all(), "a/1")
+		s.put(a, "k")
+		s.with(func() { bad = true })
+		pass(5 * time.Minute)
+		r.unready("shards cannot be listed")
+		b := &stubShard{id: "b", parent: "a"}
+		s.put(b, "k")
+		s.with(func() { bad, a.closed, st.shards = false, true, append(st.shards, b, &stubShard{}) })
+		pass(time.Minute)
+		want(t, "handled", got.all(), "a/1 a/2")
+		s.with(func() { st.shards = st.shards[:2] })
+		pass(time.Minute)
+		want(t, "handled", got.all(), "a/1 a/2 b/1")
+		r.unready("")
+		r.mustEnd()
+		want(t, "positions", stored(t, store, "orders"), "a@2! b@1")
+	})
+}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluicehq/sluice"
@@ -246,10 +245,10 @@ func (f *follower) remove(g *generation) {
 // ask asks for the table's stream and returns when to ask again.
 func (f *follower) ask(ctx context.Context) time.Duration {
 	call, cancel := context.WithTimeout(ctx, f.p.o.CallTimeout)
-	out, err := f.p.tables.DescribeTable(call, &dynamodb.DescribeTableInput{TableName: &f.name.Table})
+	arn, err := f.p.latestStream(call, f.name.Table)
 	cancel()
 	if err == nil {
-		err = f.told(ctx, aws.ToString(out.Table.LatestStreamArn))
+		err = f.told(ctx, arn)
 	}
 	if ctx.Err() != nil {
 		return 0
@@ -323,8 +322,8 @@ func (f *follower) between(ctx context.Context, old, latest string) ([]string, e
 	in := &dynamodbstreams.ListStreamsInput{TableName: aws.String(tableOf(latest))}
 	for {
 		out, err := f.p.api.ListStreams(ctx, in)
-		if k := classify(err); err != nil && k != throttled && httpStatus(err)/100 == 4 {
-			f.p.failed(f.shard(), listStreams, err, k, 0) // not allowed, or not there: without it then
+		if impossible(err) { // without it then
+			f.p.failed(f.shard(), listStreams, err, classify(err), 0)
 			return nil, nil
 		}
 		if err != nil {

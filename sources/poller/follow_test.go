@@ -316,6 +316,10 @@ func TestBadAnswersAboutTheTable(t *testing.T) {
 		{"hangs", "hang", "", "cannot be told", "a/1 b/1 c/1"},
 		{"listing not allowed", "", "AccessDeniedException", "was replaced by", "a/1 c/1"},
 		{"listing unknown", "", "UnknownOperationException", "was replaced by", "a/1 c/1"},
+		{"listing with credentials that expire", "", "ExpiredTokenException", "cannot be told", "a/1 b/1 c/1"},
+		{"listing times out", "", "RequestTimeout:408", "cannot be told", "a/1 b/1 c/1"},
+		{"answer without a table", "void", "", "cannot be told", "a/1 b/1 c/1"},
+		{"listing without streams", "", "void", "cannot be told", "a/1 b/1 c/1"},
 		{"listing unavailable", "", "ServiceUnavailable:503", "cannot be told", "a/1 b/1 c/1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

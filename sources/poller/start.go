@@ -145,16 +145,25 @@ var errNoStream = errors.New("the table has no stream")
 // streamOf returns the ARN of the table's latest stream.
 func (p *Poller) streamOf(ctx context.Context, name Stream) (arn string, err error) {
 	err = p.first(ctx, name, describeTable, fmt.Sprintf("table %q", name.Table), func(ctx context.Context) error {
-		out, err := p.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name.Table})
-		if err == nil {
-			arn = aws.ToString(out.Table.LatestStreamArn)
-		}
+		arn, err = p.latestStream(ctx, name.Table)
 		return err
 	})
 	if err == nil && arn == "" {
 		err = &StreamError{Stream: name, Err: errNoStream, Do: fmt.Sprintf(enableStream, name.Table)}
 	}
 	return arn, err
+}
+
+// latestStream makes one call for it; arn is empty when the table has none.
+func (p *Poller) latestStream(ctx context.Context, table string) (arn string, err error) {
+	out, err := p.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	switch {
+	case err != nil:
+		return "", err
+	case out.Table == nil:
+		return "", errors.New("the answer holds no table")
+	}
+	return aws.ToString(out.Table.LatestStreamArn), nil
 }
 
 // checkView refuses a stream whose records lack the images that a route reads:

@@ -27,7 +27,8 @@ type stub struct {
 	perPage int // shards; default 100
 
 	// fail, when set, may answer a call with an error: "Type" or "Type:status".
-	// "hang" never answers; "linger" ends a second after its context did.
+	// "hang" never answers; "linger" ends a second after its context did; "void"
+	// is a good answer with nothing in it.
 	fail  func(op, shard string) string
 	calls []stubCall
 	open  atomic.Int32 // calls that are not answered
@@ -179,19 +180,23 @@ func (s *stub) RoundTrip(req *http.Request) (*http.Response, error) {
 	out, err := s.answer(op, in)
 	status := http.StatusOK
 	if err != nil {
-		if e := err.Error(); e == "hang" || e == "linger" {
+		e := err.Error()
+		if e == "hang" || e == "linger" {
 			<-req.Context().Done()
 			if e == "linger" {
 				time.Sleep(time.Second)
 			}
 			return nil, req.Context().Err()
 		}
-		typ, code, ok := strings.Cut(err.Error(), ":")
+		typ, code, ok := strings.Cut(e, ":")
 		status = http.StatusBadRequest
 		if ok {
 			status, _ = strconv.Atoi(code)
 		}
 		out = map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + typ, "message": fmt.Sprint("scripted at ", time.Now())}
+		if e == "void" {
+			status, out = http.StatusOK, map[string]any{}
+		}
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
