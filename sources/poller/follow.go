@@ -164,8 +164,6 @@ func (g *generation) read(ctx context.Context, t terms) error {
 	if !g.ready {
 		if err := g.join(ctx); ctx.Err() != nil {
 			return nil
-		} else if errors.Is(err, errNeverRead) && g.waived && !g.late {
-			return nil // it was passed over before the next one was begun, by an earlier run
 		} else if err != nil {
 			return err
 		}
@@ -176,12 +174,19 @@ func (g *generation) read(ctx context.Context, t terms) error {
 // due returns the streams that are to be read now, and when that may change
 // of itself (zero: never).
 func (f *follower) due(now time.Time) (begin []*generation, next time.Time) {
+	var passed []leftBehind
+	defer func() {
+		for _, o := range passed {
+			f.p.o.Logger.Error("a replaced stream is not settled yet, but the next one must be read before its records expire: items that still wait may be handled out of order",
+				"table", o.old.table, "stream", o.old.id.ARN, "next", o.next.id.ARN)
+		}
+	}()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	waits, halted := false, false
 	for i, g := range f.gens {
 		if g.phase == pending && waits && !halted && !now.Before(g.overdue) {
-			f.waive(f.gens[:i], g)
+			passed = append(passed, waive(f.gens[:i], g)...)
 			waits = false
 		}
 		switch {
@@ -198,16 +203,19 @@ func (f *follower) due(now time.Time) (begin []*generation, next time.Time) {
 	return begin, next
 }
 
-// waive gives up that those before g come first. The lock is held.
-func (f *follower) waive(before []*generation, g *generation) {
+// leftBehind is a stream for which the next one waits no longer.
+type leftBehind struct{ old, next *generation }
+
+// waive gives up that those before g come first, and returns them. The lock is
+// held.
+func waive(before []*generation, g *generation) (passed []leftBehind) {
 	for _, b := range before {
-		if b.waived || b.phase == unfit {
-			continue
+		if !b.waived && b.phase != unfit {
+			b.waived, b.late = true, true
+			passed = append(passed, leftBehind{b, g})
 		}
-		b.waived, b.late = true, true
-		f.p.o.Logger.Error("a replaced stream is not settled yet, but the next one must be read before its records expire: items that still wait may be handled out of order",
-			"table", b.table, "stream", b.id.ARN, "next", g.id.ARN)
 	}
+	return passed
 }
 
 // leave notes that a stream is not read any more.
@@ -217,6 +225,8 @@ func (f *follower) leave(ctx context.Context, l left) {
 	switch {
 	case l.err == nil:
 		f.p.o.Logger.Info("replaced stream is settled", "table", g.table, "stream", g.id.ARN)
+		f.remove(g)
+	case errors.Is(l.err, errNeverRead) && g.waived && !g.late: // an earlier run passed over it, before it began the next one
 		f.remove(g)
 	case errors.As(l.err, &bad) && g == f.newest(): // until it is replaced
 		f.p.o.Logger.Error("stream is not read", "table", g.table, "stream", g.id.ARN, "error", l.err)

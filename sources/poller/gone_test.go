@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -68,5 +69,42 @@ func TestARestartBehindAStreamOfWhichNothingWasRead(t *testing.T) {
 		r.unready("")
 		r.mustEnd()
 		want(t, "handled", got.all(), "b/1")
+	})
+}
+
+// fragile panics when a gap's end is parked.
+type fragile struct{ *deadletter.Box }
+
+func (f fragile) ParkGap(ctx context.Context, g *sluice.Gap) error {
+	if g.Before != "" {
+		time.Sleep(500 * time.Millisecond)
+		panic("no")
+	}
+	return f.Box.ParkGap(ctx, g)
+}
+
+// A shard that fails by a panic is given up when its calls have ended.
+func TestAPanicWaitsForTheCall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := state.NewMemory()
+		s := trimmedShard(t, store)
+		polls := 0
+		s.fail = func(op, _ string) string {
+			if op == "GetRecords" {
+				if polls++; polls > 2 { // one is the start's trial
+					return "linger"
+				}
+			}
+			return ""
+		}
+		var got sink
+		o := testOptions(store, "orders")
+		o.Flow.DeadLetter = fragile{deadletter.NewBox(store, "sluice")}
+		r := start(t, s, got.handle, o)
+		pass(time.Second)
+		want(t, "events while a call is under way", r.log(), "started a, gap a 2")
+		pass(time.Second)
+		want(t, "events", r.log(), "started a, gap a 2, failed a")
+		r.mustEnd()
 	})
 }

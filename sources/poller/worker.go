@@ -134,6 +134,12 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 		w.dropBefore = w.stream.start.At
 	}
 	pages, ended := w.fetch(reading, after)
+	defer func() { // also of a panic: until it has let go of its calls
+		stop()
+		for pg := range pages {
+			w.quota.free(pg.bytes)
+		}
+	}()
 	for pg := range pages {
 		if err := w.take(reading, pg); err != nil {
 			stop()
@@ -144,8 +150,6 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 		}
 	}
 	err := <-ended
-	for range pages { // until it has let go of its calls
-	}
 	switch {
 	case errors.Is(context.Cause(owned), state.ErrLeaseLost):
 		return EndLost, state.ErrLeaseLost
