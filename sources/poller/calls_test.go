@@ -178,8 +178,8 @@ func TestCallsStayWithinTheirBudgets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const rate = 50
 		s, store := newStub(), state.NewMemory()
-		idle := crowd(s, "idle", 10, 0, "")
-		orders := append(crowd(s, "busy", 4, 0, ""), crowd(s, "late", 5, 3000, "")...)
+		idle := crowd(s, "idle", 2, 0, "")
+		orders := append(crowd(s, "busy", 4, 0, ""), crowd(s, "late", 5, 2000, "")...)
 		s.table("orders", orders...)
 		delete(s.tables, "busy")
 		delete(s.tables, "late")
@@ -190,7 +190,7 @@ func TestCallsStayWithinTheirBudgets(t *testing.T) {
 		second := start(t, s, got.handle, o)
 		pass(2 * time.Minute) // until it is idle
 		s.with(func() { s.calls = nil })
-		for range 60 {
+		for range 30 {
 			for _, sh := range orders[:4] {
 				s.put(sh, "k")
 			}
@@ -199,22 +199,22 @@ func TestCallsStayWithinTheirBudgets(t *testing.T) {
 		if n := s.most("GetRecords", idle[0].id); n > 2 {
 			t.Errorf("an idle shard: %d calls within a second", n)
 		}
-		if n := s.count("GetRecords", idle[0].id); n < 55 || n > 61 {
-			t.Errorf("an idle shard: %d calls in a minute", n)
+		if n := s.count("GetRecords", idle[0].id); n < 27 || n > 31 {
+			t.Errorf("an idle shard: %d calls in half a minute", n)
 		}
 		if n := s.most("GetRecords", orders[0].id); n > 6 {
 			t.Errorf("a busy shard: %d calls within a second", n)
 		}
-		if n := s.count("GetRecords", orders[0].id); n < 200 || n > 301 {
-			t.Errorf("a busy shard: %d calls in a minute", n)
+		if n := s.count("GetRecords", orders[0].id); n < 100 || n > 151 {
+			t.Errorf("a busy shard: %d calls in half a minute", n)
 		}
-		all := s.count("GetRecords", "") - 600
-		if all < 60*rate*9/10 || all > 60*rate+rate {
-			t.Errorf("a table with a backlog: %d calls in a minute, want %d a second", all, rate)
+		all := s.count("GetRecords", "") - 2*30
+		if all < 30*rate*9/10 || all > 30*rate+rate {
+			t.Errorf("a table with a backlog: %d calls in half a minute, want %d a second", all, rate)
 		}
 		for _, sh := range orders[4:] {
-			if n, fair := s.count("GetRecords", sh.id), (all-4*300)/5; n < fair*9/10 {
-				t.Errorf("%s with a backlog: %d calls in a minute, want what the others leave, %d", sh.id, n, fair)
+			if n, fair := s.count("GetRecords", sh.id), (all-4*150)/5; n < fair*9/10 {
+				t.Errorf("%s with a backlog: %d calls in half a minute, want what the others leave, %d", sh.id, n, fair)
 			}
 		}
 		s.with(func() {
@@ -233,15 +233,16 @@ func TestCallsStayWithinTheirBudgets(t *testing.T) {
 func TestListingsStayWithinTheirBudget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
-		shards := crowd(s, "orders", 1500, 0, "")
-		for _, sh := range shards[:500] {
+		s.perPage = 10
+		shards := crowd(s, "orders", 300, 0, "")
+		for _, sh := range shards[:100] {
 			sh.closed = true // each has its children asked for
 		}
 		var got sink
 		o := testOptions(state.NewMemory(), "orders")
 		o.BusyInterval = time.Minute
 		r := start(t, s, got.handle, o)
-		pass(5 * time.Minute)
+		pass(3 * time.Minute)
 		if n := s.most("DescribeStream", ""); n > 11 {
 			t.Errorf("%d DescribeStream calls within a second", n)
 		}

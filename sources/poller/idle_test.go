@@ -25,8 +25,10 @@ func TestMemoryOfIdleShards(t *testing.T) {
 		const shards, most, rest = 100, 64 << 10, 16 << 10
 		s := newStub()
 		all := crowd(s, "orders", shards, 0, "")
+		o := testOptions(state.NewMemory(), "orders")
+		o.BusyInterval = 5 * time.Second
 		before, goroutines := inUse(), runtime.NumGoroutine()
-		r := start(t, s, func(context.Context, *sluice.Record) error { return nil }, testOptions(state.NewMemory(), "orders"))
+		r := start(t, s, func(context.Context, *sluice.Record) error { return nil }, o)
 		pass(20 * time.Second)
 		s.with(func() { s.calls = nil })
 		idle := (inUse() - before) / shards

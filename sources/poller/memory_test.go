@@ -58,8 +58,9 @@ func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
 		s := newStub()
 		crowd(s, "orders", shards, records, strings.Repeat("x", 20_000))
 		o := testOptions(state.NewMemory(), "orders")
-		o.Limit, o.MaxMemory = 1, least
+		o.Limit, o.MaxMemory, o.BusyInterval = 1, least, 10*time.Second
 		release := make(chan struct{})
+		before := heap()
 		var mu sync.Mutex
 		handled := map[string]int{} // by shard
 		total, last := 0, 0         // records; when the last shard had its first
@@ -75,6 +76,10 @@ func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
 		}, o)
 		pass(20 * time.Minute)
 		m := r.p.Memory()
+		s.with(func() { s.calls = nil })
+		if real := heap() - before; real > m.Limit*5/4+shards*(24<<10) {
+			t.Errorf("%d bytes are in use for %d shards and %d bytes of pages", real, shards, m.Pinned)
+		}
 		r.unready("Options.MaxMemory")
 		var pinned int64
 		none, fetched := 0, 0
@@ -111,7 +116,7 @@ func TestASlowHandlerStopsNoOtherShard(t *testing.T) {
 		slow, quick := shards[0], shards[1]
 		s.put(slow, "a", "b", "c", "d", "e", "f")
 		o := testOptions(state.NewMemory(), "orders")
-		o.Limit, o.Flow.Window = 1, 1
+		o.Limit, o.Flow.Window, o.BusyInterval = 1, 1, time.Second
 		var late time.Duration
 		var got sink
 		r := watch(t, s, func(ctx context.Context, rec *sluice.Record) error {
@@ -148,11 +153,11 @@ func TestAStandingTableDoesNotStarveOthers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
 		text := strings.Repeat("x", 20_000)
-		crowd(s, "orders", 300, 5, text)
-		crowd(s, "carts", 300, 5, text)
+		crowd(s, "orders", 200, 5, text)
+		crowd(s, "carts", 200, 5, text)
 		users := crowd(s, "users", 3, 5, text)
 		o := testOptions(state.NewMemory(), "orders", "carts", "users")
-		o.Limit, o.MaxMemory = 1, 24*mib
+		o.Limit, o.MaxMemory, o.BusyInterval = 1, 24*mib, 5*time.Second
 		o.Grace = 4 * time.Second
 		var got sink
 		r := watch(t, s, func(ctx context.Context, rec *sluice.Record) error {
@@ -170,7 +175,7 @@ func TestAStandingTableDoesNotStarveOthers(t *testing.T) {
 		if n := len(strings.Fields(got.all())); n != 35 {
 			t.Errorf("%d of 35 records were handled beside tables that stand still", n)
 		}
-		if m := r.p.Memory(); m.Waiting < 100 {
+		if m := r.p.Memory(); m.Waiting < 50 {
 			t.Errorf("they do not: %+v", m)
 		}
 		r.mustEnd()
