@@ -36,7 +36,7 @@ type Hooks struct {
 	Dropped func(s Shard, records int)
 	// Gap is called when records were trimmed before they were read, or a
 	// table has a new stream, once the gap is durable; again only when it was
-	// acknowledged meanwhile.
+	// acknowledged meanwhile, or reaches to the end of its shard now.
 	Gap func(sluice.Gap)
 	// OpenGaps is called when the number of a table's gaps that nobody has
 	// acknowledged is another than before, which was 0.
