@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo servers test unit build lint fmt bench ratios figures coldstart fuzz clean
+.PHONY: help demo servers test unit build lint fmt sim bench ratios figures coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -12,6 +12,9 @@ RACE ?= $(shell command -v $$(go env CC) >/dev/null && echo -race)
 PKG ?= ./...
 RUN ?=
 FUZZTIME ?= 10s
+SEEDS ?= 1000
+FROM ?= 1
+SEED ?=
 COUNT ?= 6
 
 help: ## List the commands
@@ -36,6 +39,10 @@ lint: ## golangci-lint with the list in .golangci.yml
 
 fmt: ## Format the code as the lint wants it
 	$(tool) golangci-lint fmt
+
+sim: ## SEEDS (1000) histories of a poller against a service that misbehaves, from seed FROM (1); SEED=n replays one
+	@go test -c -o bin/sim.test ./internal/sim
+	@bin/sim.test -test.run '^TestSim$$' -test.timeout 0 $(if $(SEED),-seed $(SEED) -seeds 1,-seed $(FROM) -seeds $(SEEDS) -out .out/sim)
 
 demo: ## A change in a table becomes a message in a queue, by daemon and by Lambda
 	@go build -o bin/demo ./internal/cmd/demo

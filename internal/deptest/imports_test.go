@@ -72,6 +72,7 @@ var rules = []rule{
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/benchdata", stdOnly: true},
 	{pkgs: "internal/deptest/..."},
+	{pkgs: "internal/sim"}, // tests only
 	{pkgs: "internal/cmd/...", ours: []string{"..."}},
 	{pkgs: "bench/...", ours: []string{"..."}},
 }

@@ -1,0 +1,131 @@
+//go:build integration
+
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	manySeeds   = 2000 // that TestSeeds runs
+	mutantSeeds = 600  // until one must have caught a mutant
+)
+
+// TestSeeds runs many histories without the race detector, which TestSim may
+// have.
+func TestSeeds(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "sim.test")
+	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sum := runSeeds(t, bin, *seed1, manySeeds, false)
+	for _, r := range sum.failed {
+		t.Errorf("seed %d: %v\n%s", r.Seed, r.Violations[0], r.Trace)
+	}
+	t.Log(sum)
+}
+
+// mutant is a change that breaks a promise of the poller.
+type mutant struct {
+	name  string
+	file  string // in the module
+	old   string // occurs exactly once
+	new   string
+	props []string // one of them fails
+	of    *uint64  // kind of seeds that it takes, if they are rare
+}
+
+// TestMutants breaks the poller, and what it stands on, in one place at a time,
+// and holds the simulation to noticing it. Nothing in the tree is changed: go's
+// -overlay puts the broken file in the place of the real one.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, m := range mutants {
+		if names[m.name] {
+			t.Errorf("two mutants are named %q", m.name)
+		}
+		names[m.name] = true
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			how, err := m.caught(t.TempDir(), root)
+			if err != nil {
+				t.Fatalf("%s: %v", m.file, err)
+			}
+			t.Log(how)
+		})
+	}
+}
+
+// caught builds the simulation with the mutant in it, and runs seeds until one
+// fails as it should. It says how it did.
+func (m mutant) caught(dir, root string) (how string, err error) {
+	bin, err := m.build(dir, root)
+	if err != nil {
+		return "", err
+	}
+	p, err := startProcess(bin)
+	if err != nil {
+		return "", err
+	}
+	defer func() { p.kill() }()
+	others := map[string]int{}
+	for n := range uint64(mutantSeeds) {
+		seed := n + 1
+		if m.of != nil {
+			seed = seed*kindEvery + *m.of
+		}
+		r, over := p.run(seed)
+		for _, v := range r.Violations {
+			if slices.Contains(m.props, v.Prop) {
+				return fmt.Sprintf("seed %d: %.150s", r.Seed, v), nil
+			}
+			others[v.Prop]++
+		}
+		if over {
+			if p, err = startProcess(bin); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "", fmt.Errorf("survives %d seeds: want that %s fails; what failed else: %v", mutantSeeds, strings.Join(m.props, " or "), others)
+}
+
+// build makes the test binary of this package with the mutant in it.
+func (m mutant) build(dir, root string) (string, error) {
+	file := filepath.Join(root, m.file)
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(src), m.old); n != 1 {
+		return "", fmt.Errorf("the text to be replaced occurs %d times: bring the mutant up to date:\n%s", n, m.old)
+	}
+	broken, overlay, bin := filepath.Join(dir, "broken.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
+	if err := os.WriteFile(broken, []byte(strings.Replace(string(src), m.old, m.new, 1)), 0o644); err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(map[string]any{"Replace": map[string]string{file: broken}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(overlay, data, 0o644); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", bin, "./internal/sim")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("does not compile: %w\n%s", err, out)
+	}
+	return bin, nil
+}
