@@ -37,7 +37,7 @@ type Flow struct {
 	mu           sync.Mutex
 	window       window
 	lanes        lanes
-	pages        map[*page]struct{}     // that are not given back
+	pages        []*page                // that are not given back
 	held         map[*entry]struct{}    // entries with tasks
 	parked       map[itemRoute]struct{} // under ParkItem without a Holder
 	running      int                    // handlers that hold a concurrency slot
@@ -82,7 +82,6 @@ func Open(ctx context.Context, m sluice.Matcher, o Options) *Flow {
 		idle:    make(chan struct{}),
 		window:  newWindow(o),
 		lanes:   newLanes(o.Order),
-		pages:   map[*page]struct{}{},
 		held:    map[*entry]struct{}{},
 		parked:  map[itemRoute]struct{}{},
 	}

@@ -19,8 +19,8 @@ type entry struct {
 	at    time.Time // when it was submitted
 	tasks []*task   // routes that did not succeed at once; nil when there is none
 	page  *page
-	slot  int // in page.kept
-	open  int // tasks that are not done
+	slot  int32 // in page.kept
+	open  int32 // tasks that are not done
 
 	alone  bool // its keys cannot be read: no other record is known to be of its item
 	kept   bool // may stay for long: to be copied out of its page
@@ -57,6 +57,12 @@ func (l *lanes) get(want int) *entry {
 func (l *lanes) put(e *entry) {
 	*e = entry{link: l.free}
 	l.free = e
+}
+
+// drop forgets all entries.
+func (l *lanes) drop() {
+	clear(l.last)
+	l.first, l.tail, l.free = nil, nil, nil
 }
 
 // join puts e at the end of its lane and returns the entry before it, or nil.

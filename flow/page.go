@@ -27,6 +27,7 @@ const recordBytes = 640
 
 // page is the account of a Page. It belongs to the flow's mu.
 type page struct {
+	place   int   // in Flow.pages
 	bytes   int64 // not given back yet
 	freed   func(int64)
 	left    int      // unsettled entries that are not kept, and one while Submit runs
@@ -50,7 +51,7 @@ func (p *page) give(n int64) {
 
 // keep notes that e may stay for long.
 func (p *page) keep(e *entry) {
-	e.kept, e.slot = true, len(p.kept)
+	e.kept, e.slot = true, int32(len(p.kept))
 	p.kept = append(p.kept, e)
 	p.weight += copyWeight(e.rec)
 	p.left--
@@ -151,14 +152,18 @@ func (f *Flow) keepBehind(e *entry) {
 // back from a worker, or nil. mu is held.
 func (f *Flow) tidy(p *page, e *entry) {
 	if p.tidy(e) {
-		delete(f.pages, p)
+		last := len(f.pages) - 1
+		f.pages[p.place] = f.pages[last]
+		f.pages[p.place].place = p.place
+		f.pages[last] = nil
+		f.pages = f.pages[:last]
 	}
 }
 
 // abandon drops what is unsettled, which nobody will start any more, and gives
 // its memory back but for what handlers still have. mu is held.
 func (f *Flow) abandon() {
-	for p := range f.pages {
+	for _, p := range f.pages {
 		p.left, p.kept = 0, nil
 	}
 	for _, w := range f.all {
@@ -167,10 +172,12 @@ func (f *Flow) abandon() {
 			w.e.page.left++
 		}
 	}
-	for p := range f.pages {
-		f.tidy(p, nil)
+	for i := len(f.pages) - 1; i >= 0; i-- { // from the end: it takes them out
+		f.tidy(f.pages[i], nil)
 	}
-	f.lanes, f.held, f.clock.retries = newLanes(f.opts.Order), map[*entry]struct{}{}, nil
+	f.lanes.drop()
+	clear(f.held)
+	f.clock.retries = nil
 }
 
 // late notes that the handler of e is back, for which Close did not wait. mu is
@@ -187,6 +194,6 @@ func (f *Flow) shrink() {
 	f.lanes, f.held = newLanes(f.opts.Order), map[*entry]struct{}{}
 	f.all, f.free = nil, nil
 	if len(f.pages) == 0 { // else Submit is at work
-		f.pages = map[*page]struct{}{}
+		f.pages = nil
 	}
 }

@@ -39,7 +39,8 @@ func (f *Flow) SubmitPage(ctx context.Context, pg Page) (last uint64, err error)
 		p.give(p.bytes)
 		return f.window.high, err
 	}
-	f.pages[p] = struct{}{}
+	p.place = len(f.pages)
+	f.pages = append(f.pages, p)
 	defer func() {
 		if !f.over { // else it was abandoned
 			p.left--
