@@ -186,8 +186,8 @@ func TestBadPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string][]string{
-		text:                          {"no state file, or is damaged", "name another file"},
-		short:                         {"no state file, or is damaged", "name another file"},
+		text:                          {"no state file, or is damaged", "restore a copy", "name another file", "dead letters"},
+		short:                         {"no state file, or is damaged", "restore a copy", "name another file", "dead letters"},
 		dir:                           {dir, "name a file in a directory"},
 		filepath.Join(text, "s.db"):   {"create its directory", "name a file in a directory"},
 		filepath.Join("/proc", "s.d"): {"/proc/s.d"},

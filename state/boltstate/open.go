@@ -222,7 +222,7 @@ func holder() string {
 	return fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
 }
 
-const moveAway = "move it away, which forgets the positions, so that the next start needs a start position"
+const moveAway = "move it away, which forgets the positions and the dead letters, so that the next start needs a start position"
 
 func (s *Store) explainOpen(o Options, err error) error {
 	switch {
@@ -235,7 +235,7 @@ func (s *Store) explainOpen(o Options, err error) error {
 	case errors.Is(err, errDamaged),
 		errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch),
 		strings.Contains(err.Error(), "file size too small"):
-		return fmt.Errorf("file %s is no state file, or is damaged (%w): name another file, or %s", s.path, err, moveAway)
+		return fmt.Errorf("file %s is no state file, or is damaged (%w): restore a copy of it, name another file, or %s", s.path, err, moveAway)
 	}
 	return s.explain("open", err)
 }
