@@ -253,12 +253,15 @@ func (p *Poller) foundGap(ctx context.Context, g *sluice.Gap) error {
 	if err != nil || !fresh {
 		return err
 	}
-	what := "records were trimmed before they were read: they are lost to this application"
+	durable := p.gaps.parker != nil
 	if g.Next != "" {
-		what = "the table has a new stream: what was written to it between the two is in neither"
+		p.o.Logger.Error("the table has a new stream: what was written to it between the two is in neither: not ready until the gap is acknowledged",
+			"table", g.Table, "stream", g.StreamARN, "next", g.Next, "dead_letter", durable)
+	} else {
+		p.o.Logger.Error("records were trimmed before they were read: they are lost to this application: not ready until the gap is acknowledged",
+			"shard", Shard{g.Table, g.StreamARN, g.ShardID}, "stream", g.StreamARN, "after", string(g.After),
+			"whole_rest_of_shard", g.Gone, "dead_letter", durable)
 	}
-	p.o.Logger.Error(what, "shard", Shard{g.Table, g.StreamARN, g.ShardID}, "stream", g.StreamARN, "after", string(g.After),
-		"whole_rest_of_shard", g.Gone, "next", g.Next, "dead_letter", p.gaps.parker != nil)
 	if h := p.o.Hooks.Gap; h != nil {
 		h(*g)
 	}
