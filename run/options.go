@@ -112,6 +112,11 @@ func (o Options) validate() error {
 	if slices.Contains(o.Tables, "") {
 		bad("table", "a name is empty in %q", o.Tables)
 	}
+	for i, t := range o.Tables {
+		if t != "" && slices.Index(o.Tables, t) < i {
+			bad("table", "%q is named twice", t)
+		}
+	}
 	for _, s := range o.streams() {
 		if s.ARN != "" && s.TableName() == "" {
 			bad("table", "%q is not the ARN of a stream: want arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE/stream/LABEL", s.ARN)

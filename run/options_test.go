@@ -65,6 +65,7 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{"no table", nil, nil, []string{"--table (SLUICE_TABLES)", "no table is named"}},
 		{"empty name", []string{"--table", "orders,,searches"}, nil, []string{"a name is empty"}},
+		{"a table twice", []string{"--table", "orders,searches,orders"}, nil, []string{"--table (SLUICE_TABLES)", `"orders" is named twice`}},
 		{"table's ARN", []string{"--table", "arn:aws:dynamodb:us-east-1:1:table/orders"}, nil, []string{"--table (SLUICE_TABLES)", "is not the ARN of a stream", "table/TABLE/stream/LABEL"}},
 		{"unknown flag", []string{"--tabel", "orders"}, nil, []string{"unknown flag: --tabel"}},
 		{"argument", []string{"orders"}, nil, []string{`unexpected argument "orders"`, "--table"}},
