@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -73,7 +75,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		return err
 	}
 	if o.Listen != "off" {
-		unready := func() []string { return howTo(p.Health().Reasons, p) }
+		unready := func(address net.Addr) []string { return howTo(p.Health().Reasons, p, address) }
 		srv, err := serve(o.Listen, prom.Handler(registry), acknowledge(p, logger), unready, logger)
 		if err != nil {
 			return err
@@ -85,7 +87,13 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		logger.Info("stopping: a second signal ends at once", "grace", o.Grace)
 	})()
 	logger.Info("starting", "application", o.Application, "tables", o.Tables, "state", store.Path(), "routes", len(m.Routes()))
-	if err := p.Run(ctx); err != nil {
+	watched, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { watchReady(watched, p.Health, logger) })
+	err = p.Run(ctx)
+	unwatch()
+	watch.Wait()
+	if err != nil {
 		return err
 	}
 	logger.Info("stopped")

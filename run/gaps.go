@@ -35,14 +35,22 @@ func acknowledge(p gaps, logger *slog.Logger) http.Handler {
 			logger.Info("gap acknowledged", "gap", g.String(), "stream", g.StreamARN, "found", g.Found)
 			fmt.Fprintln(w, g)
 		}
-		fmt.Fprintf(w, "%d gaps acknowledged\n", len(open))
+		fmt.Fprintf(w, "gaps acknowledged: %d\n", len(open))
 	}))
 }
 
-// howTo is added to why a daemon is not ready while it has gaps.
-func howTo(reasons []string, p gaps) []string {
+// howTo is added to why a daemon that listens on address is not ready while it
+// has gaps.
+func howTo(reasons []string, p gaps, address net.Addr) []string {
 	if len(p.Gaps()) == 0 {
 		return reasons
 	}
-	return append(reasons, "to acknowledge the gaps, on the daemon's machine: curl -X POST this address/gaps/acknowledge")
+	tcp, _ := address.(*net.TCPAddr)
+	switch {
+	case tcp == nil, !tcp.IP.IsLoopback() && !tcp.IP.IsUnspecified():
+		return append(reasons, "to acknowledge the gaps, start the daemon with --listen on a loopback address")
+	case tcp.IP.IsUnspecified():
+		address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
+	}
+	return append(reasons, fmt.Sprintf("to acknowledge the gaps, on the daemon's machine: curl -X POST http://%s/gaps/acknowledge", address))
 }

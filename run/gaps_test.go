@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -42,9 +43,9 @@ func TestAcknowledge(t *testing.T) {
 		body   string
 		left   int
 	}{
-		{"from here", func(*http.Request, *lossy) {}, 200, gap.String() + "\n1 gaps acknowledged\n", 0},
-		{"IPv6", func(r *http.Request, _ *lossy) { r.RemoteAddr = "[::1]:5" }, 200, gap.String() + "\n1 gaps acknowledged\n", 0},
-		{"none", func(_ *http.Request, l *lossy) { l.open = nil }, 200, "0 gaps acknowledged\n", 0},
+		{"from here", func(*http.Request, *lossy) {}, 200, gap.String() + "\ngaps acknowledged: 1\n", 0},
+		{"IPv6", func(r *http.Request, _ *lossy) { r.RemoteAddr = "[::1]:5" }, 200, gap.String() + "\ngaps acknowledged: 1\n", 0},
+		{"none", func(_ *http.Request, l *lossy) { l.open = nil }, 200, "gaps acknowledged: 0\n", 0},
 		{"from elsewhere", func(r *http.Request, _ *lossy) { r.RemoteAddr = "192.0.2.7:5" }, 403, "on the machine of the daemon only", 1},
 		{"from a page", func(r *http.Request, _ *lossy) { r.Header.Set("Origin", "http://example.com") }, 403, "", 1},
 		{"the store fails", func(_ *http.Request, l *lossy) { l.err = errors.New("disk full") }, 500, "disk full", 1},
@@ -141,11 +142,20 @@ func TestDaemonWithAGap(t *testing.T) {
 // Who reads that a gap is to be acknowledged reads how, too.
 func TestHowTo(t *testing.T) {
 	l := &lossy{}
-	if got := howTo([]string{"a"}, l); len(got) != 1 {
+	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 9464} }
+	if got := howTo([]string{"a"}, l, at("127.0.0.1")); len(got) != 1 {
 		t.Errorf("without gaps: %q", got)
 	}
 	l.open = make([]sluice.Gap, 1)
-	if got := howTo([]string{"a"}, l); len(got) != 2 || !strings.Contains(got[1], "/gaps/acknowledge") {
-		t.Errorf("with one: %q", got)
+	for ip, want := range map[string]string{
+		"127.0.0.1": "curl -X POST http://127.0.0.1:9464/gaps/acknowledge",
+		"::1":       "curl -X POST http://[::1]:9464/gaps/acknowledge",
+		"0.0.0.0":   "curl -X POST http://127.0.0.1:9464/gaps/acknowledge",
+		"::":        "curl -X POST http://127.0.0.1:9464/gaps/acknowledge",
+		"192.0.2.7": "--listen on a loopback address",
+	} {
+		if got := howTo([]string{"a"}, l, at(ip)); len(got) != 2 || !strings.HasSuffix(got[1], want) {
+			t.Errorf("with one, listening on %s: %q", ip, got)
+		}
 	}
 }

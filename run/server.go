@@ -19,10 +19,10 @@ type server struct {
 	stopping atomic.Bool
 }
 
-// serve listens on address and answers until stop. unready returns why the
-// daemon does not do its work, and nothing when it does; acknowledge answers
-// who has seen the gaps.
-func serve(address string, metrics, acknowledge http.Handler, unready func() []string, logger *slog.Logger) (*server, error) {
+// serve listens on address and answers until stop. unready is given where it
+// listens, and returns why the daemon does not do its work, and nothing when it
+// does; acknowledge answers who has seen the gaps.
+func serve(address string, metrics, acknowledge http.Handler, unready func(net.Addr) []string, logger *slog.Logger) (*server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--listen (SLUICE_LISTEN): %w: name another address, or \"off\"", err)
@@ -33,7 +33,7 @@ func serve(address string, metrics, acknowledge http.Handler, unready func() []s
 	mux.Handle("POST /gaps/acknowledge", acknowledge)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		reasons := unready()
+		reasons := unready(l.Addr())
 		if s.stopping.Load() {
 			reasons = []string{"stopping"}
 		}
