@@ -12,20 +12,25 @@ import (
 
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
-// Every Go block of README.md is a whole program that builds as it stands.
+// Every Go block of README.md and docs/poller.md is a whole program that builds
+// as it stands.
 func TestReadmeBuilds(t *testing.T) {
 	goFiles(t) // makes them inputs of this test's cached result
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := goBlock.FindAllSubmatch(text, -1)
-	if len(blocks) < 3 {
-		t.Fatalf("only %d Go blocks found in README.md, want one for each use", len(blocks))
+	var blocks [][][]byte
+	for file, want := range map[string]int{"README.md": 3, "docs/poller.md": 1} {
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := goBlock.FindAllSubmatch(text, -1)
+		if len(found) < want {
+			t.Fatalf("only %d Go blocks found in %s, want %d", len(found), file, want)
+		}
+		blocks = append(blocks, found...)
 	}
 
 	// To the go command each block is a package of this module.
