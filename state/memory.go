@@ -177,6 +177,22 @@ func (m *Memory) Release(ctx context.Context, l Lease) error {
 	return nil
 }
 
+// Forget implements [Store].
+func (m *Memory) Forget(ctx context.Context, s Stream, shardIDs ...string) error {
+	if err := errors.Join(ctx.Err(), s.Validate()); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	shards := m.stream(s).shards
+	for _, id := range shardIDs {
+		if shards[id].Forgettable(&m.owners) {
+			delete(shards, id)
+		}
+	}
+	return nil
+}
+
 // Heartbeat implements [Store].
 func (m *Memory) Heartbeat(ctx context.Context, owner string) error {
 	if err := ctx.Err(); err != nil {

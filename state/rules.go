@@ -71,6 +71,11 @@ func (s Shard) Advanced(c Checkpoint) (Shard, error) {
 	return s, nil
 }
 
+// Forgettable reports whether s is finished and none of the living has it.
+func (s Shard) Forgettable(living *Presence) bool {
+	return s.Position.Finished && (s.Owner == "" || !living.Living(s.Owner))
+}
+
 // String returns the sequence number, "the beginning", or that the shard is
 // finished.
 func (p Position) String() string {

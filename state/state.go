@@ -99,6 +99,11 @@ type Store interface {
 	// Release gives the shard up. ErrLeaseLost when it was not ours any more.
 	Release(ctx context.Context, l Lease) error
 
+	// Forget deletes what is stored of shards that are finished and that no
+	// living owner has. It leaves others of them as they are, and their stream's
+	// start too. A shard that is claimed later begins anew, as one never stored.
+	Forget(ctx context.Context, s Stream, shardIDs ...string) error
+
 	// Heartbeat says that owner lives.
 	Heartbeat(ctx context.Context, owner string) error
 

@@ -172,6 +172,10 @@ func (s *store) Release(ctx context.Context, lease state.Lease) error {
 	return s.call(ctx, "release", func() error { return s.keeper.Release(ctx, lease) })
 }
 
+func (s *store) Forget(ctx context.Context, st state.Stream, ids ...string) error {
+	return s.call(ctx, "forget", func() error { return s.keeper.Forget(ctx, st, ids...) })
+}
+
 func (s *store) Heartbeat(ctx context.Context, owner string) error {
 	return s.call(ctx, "heartbeat", func() error { return s.keeper.Heartbeat(ctx, owner) })
 }

@@ -334,6 +334,36 @@ func (s *Store) Release(ctx context.Context, l state.Lease) error {
 	return lost
 }
 
+// Forget implements state.Store, in one transaction.
+func (s *Store) Forget(ctx context.Context, st state.Stream, shardIDs ...string) error {
+	if err := errors.Join(ctx.Err(), st.Validate()); err != nil {
+		return err
+	}
+	if len(shardIDs) == 0 {
+		return nil
+	}
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		b := find(tx, streamPath(st, shardsBucket)...)
+		for _, id := range shardIDs {
+			sh, ok, err := getShard(b, id)
+			if err != nil {
+				return err
+			}
+			if !ok || !sh.Forgettable(&s.owners) {
+				continue
+			}
+			if err := b.Delete([]byte(id)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return s.explain("forget finished shards of "+st.ARN, err)
+	}
+	return nil
+}
+
 // Heartbeat implements state.Store. It says so to this process only: whoever
 // opens the file later does so after its end.
 func (s *Store) Heartbeat(ctx context.Context, owner string) error {

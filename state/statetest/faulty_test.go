@@ -157,6 +157,43 @@ func (s *store) Finish(ctx context.Context, st state.Stream, ids ...string) erro
 	return nil
 }
 
+func (s *store) Forget(ctx context.Context, st state.Stream, ids ...string) error {
+	err := s.lock(ctx, st)
+	defer s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		sh, ok := s.of(st)[id]
+		sh.Position.Finished = sh.Position.Finished || s.is("unfinished shards are forgotten")
+		if s.is("held shards are forgotten") {
+			sh.Owner = ""
+		}
+		switch {
+		case !ok && s.is("what is not stored cannot be forgotten"):
+			return errors.New("no such shard")
+		case !sh.Forgettable(&s.owners) || s.is("nothing is forgotten"):
+		case s.is("owners' shards are kept for ever") && sh.Owner != "":
+		case s.is("a forgotten shard keeps its row"):
+			s.put(st, state.Shard{ID: id})
+		default:
+			delete(s.of(st), id)
+		}
+	}
+	if s.is("the start is forgotten") {
+		delete(s.starts, st)
+	}
+	if s.is("shards are forgotten in every stream") {
+		for _, shards := range s.shards {
+			maps.DeleteFunc(shards, func(id string, _ state.Shard) bool { return slices.Contains(ids, id) })
+		}
+	}
+	if s.is("children of the forgotten are forgotten") {
+		maps.DeleteFunc(s.of(st), func(_ string, sh state.Shard) bool { return slices.Contains(ids, sh.Parent) })
+	}
+	return nil
+}
+
 func (s *store) Claim(ctx context.Context, st state.Stream, id, parent, owner string) (state.Shard, error) {
 	err := s.lock(ctx, st)
 	defer s.mu.Unlock()

@@ -43,7 +43,16 @@ func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.D
 	pass(almost)
 	isHeld("after the claim of another shard", shard1)
 
+	ended, l4 := claim(t, s, streamA, shard4, "", "me")
+	checkpoint(t, s, end(l4, ""))
+	forget(t, s, streamA, shard4)
+	ended.Position.Finished = true
+	expect(t, s, streamA, ended)
 	pass(timeout + timeout/10)
+	forget(t, s, streamA, shard4) // a silent owner has it
+	if shards, err := s.Shards(t.Context(), streamA); err != nil || len(shards) != 3 {
+		t.Fatalf("stored: %+v, %v; want the 3 that are not finished", shards, err)
+	}
 	// Nobody has claimed it: the lease is still good.
 	checkpoint(t, s, at(lease, "1"))
 	yours, taken := claim(t, s, streamA, shard1, "", "you")

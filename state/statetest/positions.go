@@ -79,6 +79,9 @@ func testNames(t *testing.T, s state.Store) {
 		if err := s.Finish(t.Context(), st, shard1); err == nil {
 			t.Errorf("Finish(%+v) succeeded", st)
 		}
+		if err := s.Forget(t.Context(), st, shard1); err == nil {
+			t.Errorf("Forget(%+v) succeeded", st)
+		}
 	}
 	if _, err := s.Claim(t.Context(), streamA, "", "", "me"); err == nil {
 		t.Error("Claim of no shard succeeded")
@@ -404,6 +407,9 @@ func testStreams(t *testing.T, s state.Store) {
 	if err := s.Finish(t.Context(), of("app", "z")); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Forget(t.Context(), of("app", "z"), shard1); err != nil {
+		t.Fatal(err)
+	}
 	listed("app")
 	if _, err := s.Start(t.Context(), of("app", "b"), horizon); err != nil {
 		t.Fatal(err)
@@ -444,6 +450,9 @@ func testCancelled(t *testing.T, s state.Store) {
 	}
 	if err := s.Finish(ctx, streamA, shard2); !errors.Is(err, context.Canceled) {
 		t.Errorf("Finish: %v", err)
+	}
+	if err := s.Forget(ctx, streamA, shard2); !errors.Is(err, context.Canceled) {
+		t.Errorf("Forget: %v", err)
 	}
 	if err := s.Heartbeat(ctx, "me"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Heartbeat: %v", err)

@@ -43,6 +43,9 @@ func testRestart(t *testing.T, open func() state.Store) {
 	if err := s.Release(t.Context(), l2); err != nil {
 		t.Fatal(err)
 	}
+	forget(t, s, streamA, shard1)
+	_, l3 := claim(t, s, streamA, shard3, "", "you") // never released
+	checkpoint(t, s, end(l3, "7"))
 	letters, ok := s.(state.Letters)
 	if ok {
 		put(t, letters, "app", "1", "letter")
@@ -54,8 +57,14 @@ func testRestart(t *testing.T, open func() state.Store) {
 	closeStore(t, s)
 
 	s = open()
+	last := state.Shard{ID: shard2, Parent: shard1, Epoch: taken.Epoch, Position: state.Position{Sequence: "7", Finished: true}}
+	stored(t, s, streamA, last, state.Shard{ID: shard3, Owner: "you", Epoch: l3.Epoch, Position: last.Position})
+	forget(t, s, streamA, shard3) // whose owner ended with its process
+	closeStore(t, s)
+
+	s = open()
 	defer closeStore(t, s)
-	expect(t, s, streamA, state.Shard{ID: shard2, Parent: shard1, Epoch: taken.Epoch, Position: state.Position{Sequence: "7", Finished: true}})
+	stored(t, s, streamA, last)
 	if ok {
 		data, found, err := s.(state.Letters).GetLetter(t.Context(), "app", "1")
 		if string(data) != "letter" || !found || err != nil {

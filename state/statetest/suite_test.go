@@ -37,6 +37,14 @@ var faults = []struct{ fault, foundBy string }{
 	{"a finished shard is opened again", "end of a shard (F046)"},
 	{"the end forgets the position", "end of a shard (F046)"},
 	{"finish finishes stored shards", "finish"},
+	{"nothing is forgotten", "forget"},
+	{"unfinished shards are forgotten", "forget"},
+	{"held shards are forgotten", "forget"},
+	{"what is not stored cannot be forgotten", "forget"},
+	{"a forgotten shard keeps its row", "forget"},
+	{"the start is forgotten", "forget"},
+	{"shards are forgotten in every stream", "forgotten shards of applications and streams are apart"},
+	{"children of the forgotten are forgotten", "claim of a forgotten shard"},
 	{"streams are those with a start", "streams"},
 	{"a released shard keeps its owner", "release"},
 	{"a released shard forgets its epoch", "release"},
@@ -61,6 +69,7 @@ var faults = []struct{ fault, foundBy string }{
 	{"owners live for ever", owners},
 	{"claims are no sign of life", owners},
 	{"heartbeats do nothing", owners},
+	{"owners' shards are kept for ever", owners},
 }
 
 const (

@@ -1,0 +1,112 @@
+package statetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+const shard4 = "shardId-00000001414576573624-00000004"
+
+func forget(t *testing.T, s state.Store, st state.Stream, ids ...string) {
+	t.Helper()
+	if err := s.Forget(t.Context(), st, ids...); err != nil {
+		t.Fatalf("Forget(%v): %v", ids, err)
+	}
+}
+
+// finished stores a shard that was read to its end and released.
+func finished(t *testing.T, s state.Store, st state.Stream, id, parent string) state.Shard {
+	t.Helper()
+	_, l := claim(t, s, st, id, parent, "me")
+	checkpoint(t, s, end(l, "9"))
+	if err := s.Release(t.Context(), l); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	return shard(t, s, st, id)
+}
+
+func stored(t *testing.T, s state.Store, st state.Stream, want ...state.Shard) {
+	t.Helper()
+	got, err := s.Shards(t.Context(), st)
+	slices.SortFunc(got, func(a, b state.Shard) int { return strings.Compare(a.ID, b.ID) })
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("stored: %+v, %v\nwant:   %+v", got, err, want)
+	}
+}
+
+func testForget(t *testing.T, s state.Store) {
+	if _, err := s.Start(t.Context(), streamA, latest()); err != nil {
+		t.Fatal(err)
+	}
+	forget(t, s, streamA, shard1) // of which nothing is stored
+	stored(t, s, streamA)
+
+	finished(t, s, streamA, shard1, "")
+	kept := finished(t, s, streamA, shard2, shard1) // not named
+	_, l3 := claim(t, s, streamA, shard3, shard2, "me")
+	checkpoint(t, s, end(l3, "9"))
+	held := shard(t, s, streamA, shard3) // finished, by one who lives
+	_, l4 := claim(t, s, streamA, shard4, shard3, "me")
+	checkpoint(t, s, at(l4, "9"))
+	if err := s.Release(t.Context(), l4); err != nil {
+		t.Fatal(err)
+	}
+	unfinished := shard(t, s, streamA, shard4)
+	if err := s.Finish(t.Context(), streamA, "shardId-unread"); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 2 {
+		forget(t, s, streamA, shard1, shard3, shard4, "shardId-unread", "shardId-unknown")
+		stored(t, s, streamA, kept, held, unfinished)
+		forget(t, s, streamA)
+	}
+	checkpoint(t, s, end(l3, "10")) // its lease is still good
+	if err := s.Release(t.Context(), l3); err != nil {
+		t.Fatalf("Release of a shard that was not forgotten: %v", err)
+	}
+	forget(t, s, streamA, shard2, shard3)
+	stored(t, s, streamA, unfinished)
+	if got, err := s.Start(t.Context(), streamA, state.Start{}); err != nil || !sameStart(got, latest()) {
+		t.Fatalf("Start after shards were forgotten = %v, %v; want %v", got, err, latest())
+	}
+}
+
+func testForgetApart(t *testing.T, s state.Store) {
+	recreated, other := streamA, streamA
+	recreated.ARN += "1"
+	other.Application = "other"
+	finished(t, s, streamA, shard1, "")
+	one, two := finished(t, s, recreated, shard1, ""), finished(t, s, other, shard1, "")
+	forget(t, s, streamA, shard1)
+	stored(t, s, streamA)
+	stored(t, s, recreated, one)
+	stored(t, s, other, two)
+}
+
+// A forgotten shard is one that was never stored; but its parent's epoch
+// counts, and its child keeps its own.
+func testForgotten(t *testing.T, s state.Store) {
+	for range 4 {
+		claim(t, s, streamA, shard1, "", "me")
+	}
+	parent := shard(t, s, streamA, shard1)
+	finished(t, s, streamA, shard2, shard1)
+	child, l := claim(t, s, streamA, shard3, shard2, "me")
+	forget(t, s, streamA, shard2)
+
+	expect(t, s, streamA, child)
+	checkpoint(t, s, at(l, "11"))
+	after, _ := claim(t, s, streamA, shard3, "", "me")
+	if after.Epoch <= child.Epoch || after.Parent != shard2 || after.Position.Sequence != "11" {
+		t.Fatalf("child of a forgotten shard: %+v, before: %+v", after, child)
+	}
+	again, l := claim(t, s, streamA, shard2, shard1, "you")
+	if want := (state.Shard{ID: shard2, Parent: shard1, Owner: "you", Epoch: again.Epoch}); again != want || again.Epoch <= parent.Epoch {
+		t.Fatalf("a forgotten shard was claimed: %+v, want %+v with an epoch above its parent's %d", again, want, parent.Epoch)
+	}
+	checkpoint(t, s, at(l, "1"))
+}
