@@ -66,6 +66,13 @@ func (f *flaky) Release(ctx context.Context, l state.Lease) error {
 	return f.Store.Release(ctx, l)
 }
 
+func (f *flaky) Forget(ctx context.Context, s state.Stream, ids ...string) error {
+	if err := f.try("forget"); err != nil {
+		return err
+	}
+	return f.Store.Forget(ctx, s, ids...)
+}
+
 var errStore = errors.New("the store is away")
 
 // crashing has the next start use a store that the returned function cuts off:

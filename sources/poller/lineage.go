@@ -198,17 +198,18 @@ func (f *forest) settled() bool {
 // known and shows none as open that was shown closed: if not it is old, or
 // not whole.
 func (f *forest) agrees(shards []listed) bool {
-	for _, l := range shards {
-		if !l.closed && f.nodes[l.id].closed {
-			return false
-		}
-	}
 	for n := range maps.Values(f.nodes) {
 		if n.missing > 0 {
 			return false
 		}
 	}
-	return true
+	return !f.reopens(shards)
+}
+
+// reopens reports whether a listing, merged before, shows a shard as open that
+// was shown closed.
+func (f *forest) reopens(shards []listed) bool {
+	return slices.ContainsFunc(shards, func(l listed) bool { return !l.closed && f.nodes[l.id].closed })
 }
 
 // denied notes that the service knows the stream no more, so that no listing

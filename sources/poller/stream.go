@@ -38,6 +38,7 @@ type stream struct {
 	soon    time.Duration
 	errs    []error // of the end
 	ending          // see generation.go
+	aged            // see forget.go
 
 	mu       sync.Mutex // guards what others ask for
 	err      error      // of discovery, while it lasts
@@ -193,11 +194,13 @@ func (s *stream) halt(n *node) {
 func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 	s.looking++
 	f := found{parent: parent, round: s.round}
+	forget := s.forget
 	go func() {
 		start := time.Now()
 		if parent != "" {
 			f.listing, f.err = s.discovery.children(ctx, parent)
 		} else if f.listing, f.err = s.discovery.list(ctx); f.err == nil {
+			s.forgetRows(ctx, forget, f.listing)
 			f.stored, f.err = s.stored(ctx)
 		}
 		f.took = time.Since(start)
@@ -220,6 +223,9 @@ func (s *stream) merge(f found) {
 		s.p.checkpoints.check(s.id, f.stored)
 		s.listed(f.status)
 		s.heard(f, d.New)
+		if f.parent == "" {
+			s.weigh(f)
+		}
 	} else if !errors.Is(f.err, context.Canceled) {
 		s.troubled(f.err)
 		s.heard(f, 0)
