@@ -254,7 +254,7 @@ func TestListingsStayWithinTheirBudget(t *testing.T) {
 func TestManyShardsEndAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
-		const n = 400
+		const n = crowdAtOnce
 		parents := crowd(s, "orders", n, 1, "")
 		var got sink
 		o := testOptions(state.NewMemory(), "orders")
