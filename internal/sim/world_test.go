@@ -245,13 +245,13 @@ func (h *history) reshard(t *table, split bool, n int) {
 		return
 	}
 	id := open[n%len(open)]
+	h.check.closed(place{t.StreamARN(), id}) // first: a poller may read to its end at the same instant
 	if split {
 		left, right := t.Split(id)
 		h.trace.add(0, "%s splits into %s and %s", id, left, right)
 	} else {
 		h.trace.add(0, "%s is followed by %s", id, t.Roll(id))
 	}
-	h.check.closed(place{t.StreamARN(), id})
 	t.mu.Lock()
 	t.ended[place{t.StreamARN(), id}] = time.Now()
 	t.mu.Unlock()

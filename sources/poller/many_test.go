@@ -18,14 +18,14 @@ import (
 func TestStartOfManyShards(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
-		s.table("orders", crowd(s, "orders", 1000, 1, "")...)
+		s.table("orders", crowd(s, "orders", manyShards, 1, "")...)
 		read := make(map[string]bool)
 		var mu sync.Mutex
 		began := time.Now()
 		r := start(t, s, func(_ context.Context, rec *sluice.Record) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if read[rec.ShardID] = true; len(read) == 1 || len(read) == 1000 {
+			if read[rec.ShardID] = true; len(read) == 1 || len(read) == manyShards {
 				t.Logf("%d are read after %v", len(read), time.Since(began))
 			}
 			return nil
@@ -33,7 +33,7 @@ func TestStartOfManyShards(t *testing.T) {
 		pass(3 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(read) != 1000 {
+		if len(read) != manyShards {
 			t.Errorf("%d of 1,000 shards are read after %v", len(read), time.Since(began))
 		}
 		r.stop()
@@ -46,13 +46,13 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		s := newStub()
-		s.table("orders", crowd(s, "orders", 1000, 1, "")...)
+		s.table("orders", crowd(s, "orders", manyShards, 1, "")...)
 		store, err := boltstate.Open(filepath.Join(b.TempDir(), "state.db"), boltstate.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
 		var left sync.WaitGroup
-		left.Add(1000)
+		left.Add(manyShards)
 		p, err := New(s.config(), matcher(func(context.Context, *sluice.Record) error {
 			left.Done()
 			return nil

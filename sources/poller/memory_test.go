@@ -54,7 +54,7 @@ func watch(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 // does, in turn.
 func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		const shards, records = 1000, 3
+		const shards, records = manyShards, 3
 		s := newStub()
 		crowd(s, "orders", shards, records, strings.Repeat("x", 20_000))
 		o := testOptions(state.NewMemory(), "orders")

@@ -2,5 +2,9 @@
 
 package poller
 
-// crowdAtOnce is how many shards end at the same moment in a test.
-const crowdAtOnce = 400
+// How many shards a test has: those that end at the same moment, and those that
+// are many.
+const (
+	crowdAtOnce = 400
+	manyShards  = 1000
+)
