@@ -67,7 +67,7 @@ var mutants = []mutant{
 		props: []string{propStop},
 	},
 	{
-		name: "flush sleeps through the write of another", file: "sources/poller/checkpoint.go",
+		name: "flush sleeps through the write of another", file: "sources/poller/checkpoint.go", of: new(uint64(fullKind)),
 		old:   `try.Reset(b.next(transient))`,
 		new:   `if sleep(ctx, b.next(transient)) != nil { return err }; try.Reset(0)`,
 		props: []string{propStop, propRest},

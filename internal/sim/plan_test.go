@@ -18,6 +18,7 @@ type plan struct {
 	draw   draw
 	disk   bool // the real state file
 	big    bool // large items
+	full   bool // the store fails for long, almost until the faults are over
 	tables []tablePlan
 	limits streamtest.Limits
 	routes int
@@ -39,6 +40,7 @@ const (
 
 	diskKind = 0 // the real state file
 	bigKind  = 8 // items so large that the poller's memory is bounded
+	fullKind = 4 // the store fails for long; waits between tries become long with it
 )
 
 type tablePlan struct {
@@ -62,6 +64,7 @@ type event struct {
 	do    doing
 	table int
 	n     int
+	lasts time.Duration // of a storeOutage
 }
 
 type doing int
@@ -91,7 +94,7 @@ func newPlan(seed uint64) *plan {
 	chance := func(percent int) bool { return rng.IntN(100) < percent }
 	pick := func(ns ...int) int { return ns[rng.IntN(len(ns))] }
 	between := func(lo, hi time.Duration) time.Duration { return lo + time.Duration(rng.Int64N(int64(hi-lo))) }
-	p := &plan{seed: seed, draw: draw(seed), disk: seed%kindEvery == diskKind, big: seed%kindEvery == bigKind}
+	p := &plan{seed: seed, draw: draw(seed), disk: seed%kindEvery == diskKind, big: seed%kindEvery == bigKind, full: seed%kindEvery == fullKind}
 
 	p.begin = between(0, 2*time.Minute)
 	p.span = between(8*time.Second, 25*time.Second)
@@ -135,7 +138,7 @@ func newPlan(seed uint64) *plan {
 		p.o.Flow.Order = flow.ByShard
 	}
 
-	p.stop = chance(50)
+	p.stop = chance(50) || p.full
 	if p.big {
 		p.o.MaxMemory = 16 << 20
 		p.limits.PageRecords = 1000
@@ -224,7 +227,7 @@ func (p *plan) planEvents(rng *rand.Rand) {
 		case x < 95:
 			e.do = outage
 		case x < 98:
-			e.do = storeOutage
+			e.do, e.lasts = storeOutage, time.Duration(1+e.n>>8%6)*time.Second
 		default:
 			e.do = toggle
 		}
@@ -232,6 +235,10 @@ func (p *plan) planEvents(rng *rand.Rand) {
 			e.at = 0
 		}
 		p.events = append(p.events, e)
+	}
+	if p.full {
+		at := p.span / 3
+		p.events = append(p.events, event{at: at, do: storeOutage, lasts: p.span - at})
 	}
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 }

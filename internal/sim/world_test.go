@@ -196,7 +196,7 @@ func (h *history) do(e event) {
 	case storeOutage:
 		h.trace.add(0, "the store is full")
 		h.mu.Lock()
-		h.storeUntil = time.Now().Add(time.Duration(1+e.n>>8%6) * time.Second)
+		h.storeUntil = time.Now().Add(e.lasts)
 		h.mu.Unlock()
 	case toggle:
 		h.toggle(t)

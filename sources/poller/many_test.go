@@ -16,16 +16,16 @@ import (
 // TestStartOfManyShards holds the time until a thousand shards are all read to
 // what the budgets of calls make it.
 func TestStartOfManyShards(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	crowded(t, func(t *testing.T) {
 		s := newStub()
-		s.table("orders", crowd(s, "orders", manyShards, 1, "")...)
+		s.table("orders", crowd(s, "orders", 1000, 1, "")...)
 		read := make(map[string]bool)
 		var mu sync.Mutex
 		began := time.Now()
 		r := start(t, s, func(_ context.Context, rec *sluice.Record) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if read[rec.ShardID] = true; len(read) == 1 || len(read) == manyShards {
+			if read[rec.ShardID] = true; len(read) == 1 || len(read) == 1000 {
 				t.Logf("%d are read after %v", len(read), time.Since(began))
 			}
 			return nil
@@ -33,7 +33,7 @@ func TestStartOfManyShards(t *testing.T) {
 		pass(3 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(read) != manyShards {
+		if len(read) != 1000 {
 			t.Errorf("%d of 1,000 shards are read after %v", len(read), time.Since(began))
 		}
 		r.stop()
@@ -46,13 +46,13 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		s := newStub()
-		s.table("orders", crowd(s, "orders", manyShards, 1, "")...)
+		s.table("orders", crowd(s, "orders", 1000, 1, "")...)
 		store, err := boltstate.Open(filepath.Join(b.TempDir(), "state.db"), boltstate.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
 		var left sync.WaitGroup
-		left.Add(manyShards)
+		left.Add(1000)
 		p, err := New(s.config(), matcher(func(context.Context, *sluice.Record) error {
 			left.Done()
 			return nil

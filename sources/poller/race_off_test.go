@@ -2,9 +2,10 @@
 
 package poller
 
-// How many shards a test has: those that end at the same moment, and those that
-// are many.
-const (
-	crowdAtOnce = 400
-	manyShards  = 1000
-)
+import "testing"
+
+// crowded runs a test of hundreds of shards in a bubble.
+func crowded(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	bubble(t, f)
+}
