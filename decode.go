@@ -71,8 +71,12 @@ func DecodeGetRecords(data []byte, src Source) (Page, error) {
 // DecodeRecord decodes one record: a line of NDJSON, or a dead letter's.
 // The returned record is never nil; its Err says whether it could be decoded.
 // It aliases data. A record of a backfill, with the event name SNAPSHOT, needs
-// no sequence number.
+// no sequence number. A message of a queue is decoded as [Message.Record] made
+// it, or as Lambda hands it to a function.
 func DecodeRecord(data []byte) *Record {
+	if j, ok := queued(data); ok {
+		return j.record(data)
+	}
 	d := decoder{b: data, single: true}
 	rec := new(Record)
 	i := jsonscan.Space(data, 0)

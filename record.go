@@ -12,6 +12,8 @@ const (
 	// Snapshot marks a record made by a backfill; only routes that name it
 	// receive it.
 	Snapshot EventName = "SNAPSHOT"
+	// Delivery marks a message of a queue; only routes that name it receive it.
+	Delivery EventName = "MESSAGE"
 )
 
 // Origin says how a record came to be handled.

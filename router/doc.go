@@ -10,14 +10,17 @@
 //
 // A pattern is a type, '#' and an event. The type is an exact name or `*`,
 // which stands for every type and for records without one. The event is
-// INSERT, MODIFY, REMOVE, SNAPSHOT, or `*`, which stands for the first three:
-// the records of a backfill reach only routes that write SNAPSHOT out. A type
+// INSERT, MODIFY, REMOVE, SNAPSHOT, MESSAGE, or `*`, which stands for the first
+// three: the records of a backfill and the messages of a queue reach only
+// routes that write SNAPSHOT or MESSAGE out. The type of a message is the
+// string "kind" of its body, whatever the resolver is. A type
 // may itself hold '#'; the last '#' separates the event. It may not hold
 // white space, which separates several patterns of one route, nor `*`.
 //
 // Every route that a record matches runs, in order of registration, and once
 // even if several of its patterns match. A record that matches none is
-// unrouted, which is no error. [Hooks] tell why.
+// unrouted, which is no error. [Hooks] tell why. A message that no route is for
+// fails permanently: a queue forgets what was taken from it.
 //
 // # Names
 //

@@ -51,7 +51,7 @@ func ExampleRouter_Add() {
 	// Output:
 	// <nil>
 	// app.yaml:9: route "search#INSERT" is already registered at app.yaml:3; give one of them another Name
-	// app.yaml:12: pattern "search#CREATE": at byte 7: unknown event "CREATE"; want INSERT, MODIFY, REMOVE, SNAPSHOT or *
+	// app.yaml:12: pattern "search#CREATE": at byte 7: unknown event "CREATE"; want INSERT, MODIFY, REMOVE, SNAPSHOT, MESSAGE or *
 }
 
 // Three tables tell the type of their items in three ways.

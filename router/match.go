@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Match appends the routes that rec takes to dst, in order of registration.
@@ -13,6 +14,7 @@ import (
 // Its errors are permanent: rec could not be decoded, its type attribute is no
 // string, an image is missing that a route needs or that tells the type, or rec is redriven and a
 // route refuses that, which is a [*RedriveError] beside the routes that do not.
+// A message that no route is for is one, too: nobody would see it again.
 func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
 	t := r.fixed()
 	if err := rec.Err(); err != nil {
@@ -26,11 +28,11 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		event = snapshot
 	}
 	var buf [128]byte
-	typ, err := r.resolver.appendType(buf[:0], rec)
+	typ, err := r.typeOf(buf[:0], rec)
 	if err != nil {
 		return dst, sluice.Permanent(fmt.Errorf("%s: type of the record: %w", where(rec), err))
 	}
-	if len(typ) == 0 && t.typed[event] && !hasImage(rec) && r.resolver.readsImage(rec.Table) {
+	if len(typ) == 0 && t.typed[event] && event != message && !hasImage(rec) && r.resolver.readsImage(rec.Table) {
 		return dst, sluice.Permanent(fmt.Errorf(
 			"%s: the type of the record is unknown: its attribute is to stand in an image, but the %s record came without one; "+
 				"set the table's StreamViewType to NEW_AND_OLD_IMAGES (the record says %q), or let a Chain in TypeFrom end with what tells the type without images",
@@ -48,7 +50,7 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		if !rt.takes(rec) {
 			continue
 		}
-		if rec.Origin == sluice.Redriven && !rt.Redrive {
+		if rec.Origin == sluice.Redriven && !rt.Redrive && event != message {
 			refused = append(refused, rt.Name)
 			continue
 		}
@@ -56,6 +58,9 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 	}
 	if refused != nil {
 		return dst, sluice.Permanent(&RedriveError{Routes: refused})
+	}
+	if event == message && len(routes) == 0 {
+		return dst, sluice.Permanent(fmt.Errorf("message %s of queue %s: no route takes messages of kind %q; a queue forgets what is taken from it", rec.EventID, rec.Table, string(typ)))
 	}
 	if len(dst) == n && r.hooks.Unrouted != nil {
 		why := NoRoute
@@ -68,6 +73,22 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		r.hooks.Unrouted(rec, why)
 	}
 	return dst, nil
+}
+
+// typeOf appends the type of rec: the kind of a message, and what the resolver
+// says of an item.
+func (r *Router) typeOf(dst []byte, rec *sluice.Record) ([]byte, error) {
+	if rec.EventName != sluice.Delivery {
+		return r.resolver.appendType(dst, rec)
+	}
+	v, ok := rec.New.Lookup("kind")
+	if !ok {
+		return dst, nil
+	}
+	if v.Kind() != item.S {
+		return dst, fmt.Errorf("the kind of a message is of type %v, want a string", v.Kind())
+	}
+	return append(dst, v.Text()...), nil
 }
 
 func (rt *route) takes(rec *sluice.Record) bool {
@@ -87,7 +108,7 @@ func checkImages(rt *route, rec *sluice.Record, event int) error {
 	if event == remove || rec.New.Exists() { // a removed item has no new image
 		have |= sluice.NewImage
 	}
-	if event == insert || event == snapshot || rec.Old.Exists() { // a new item has no old one
+	if event == insert || event == snapshot || event == message || rec.Old.Exists() { // a new item has no old one
 		have |= sluice.OldImage
 	}
 	if have.Has(rt.reads) {

@@ -14,10 +14,11 @@ const (
 	modify
 	remove
 	snapshot
+	message
 	events
 )
 
-var eventNames = [events]sluice.EventName{sluice.Insert, sluice.Modify, sluice.Remove, sluice.Snapshot}
+var eventNames = [events]sluice.EventName{sluice.Insert, sluice.Modify, sluice.Remove, sluice.Snapshot, sluice.Delivery}
 
 func eventIndex(name sluice.EventName) int {
 	return slices.Index(eventNames[:], name)
@@ -33,7 +34,7 @@ type pattern struct {
 func (p pattern) has(event int) bool { return p.events&(1<<event) != 0 }
 
 // imagesOf returns which images of a stream's records hold the attributes of
-// an item, for a pattern's set of events. A backfill brings its own.
+// an item, for a pattern's set of events. A backfill and a queue bring their own.
 func imagesOf(set uint8) (v sluice.View) {
 	for event, image := range [events]sluice.View{insert: sluice.NewImage, modify: sluice.AnyImage, remove: sluice.OldImage} {
 		if set&(1<<event) != 0 {
@@ -101,7 +102,7 @@ func parsePattern(word string) (p pattern, off int, err error) {
 	}
 	i := eventIndex(sluice.EventName(event))
 	if i < 0 {
-		return p, sep + 1, fmt.Errorf("unknown event %q; want INSERT, MODIFY, REMOVE, SNAPSHOT or *", event)
+		return p, sep + 1, fmt.Errorf("unknown event %q; want INSERT, MODIFY, REMOVE, SNAPSHOT, MESSAGE or *", event)
 	}
 	p.events = 1 << i
 	return p, 0, nil

@@ -46,7 +46,7 @@ func TestParsePatternsErrors(t *testing.T) {
 		{"search", "at byte 6: no '#'"},
 		{"#INSERT", "at byte 0: empty type"},
 		{"search#", `at byte 7: unknown event ""`},
-		{"search#insert", `at byte 7: unknown event "insert"; want INSERT, MODIFY, REMOVE, SNAPSHOT or *`},
+		{"search#insert", `at byte 7: unknown event "insert"; want INSERT, MODIFY, REMOVE, SNAPSHOT, MESSAGE or *`},
 		{"a#INSERT b#DELETE", `at byte 11: unknown event "DELETE"`},
 		{"sea*#INSERT", "at byte 3: * within a type"},
 		{"**#INSERT", "at byte 0: * within a type"},

@@ -63,6 +63,6 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 	}
 	return NewRouter(Deps{
 		Store: NewTable(c.DynamoDB, table),
-		Send:  SendTo(queue),
+		Send:  queue.Send,
 	}, router.Observe(c.RouterHooks))
 }

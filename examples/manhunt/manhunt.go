@@ -18,13 +18,14 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
 )
 
 // Deps is what the routes work on.
 type Deps struct {
 	Store Store
-	Send  func(ctx context.Context, m escalation.Message) error
+	Send  func(ctx context.Context, m sluice.Message) error
 	Now   func() time.Time // default time.Now
 }
 
@@ -93,7 +94,7 @@ func admit(e escalation.Escalation, partition []sluice.Item) string {
 }
 
 func attemptBody(t escalation.Try) []byte {
-	var b escalation.Body
+	var b message.Body
 	return head(&b, "manhunt.attempt", t.Escalation).
 		Str("methodId", t.Step.ID).
 		Int("order", t.Step.Order).
@@ -104,14 +105,14 @@ func attemptBody(t escalation.Try) []byte {
 }
 
 func expireBody(x escalation.Expiry) []byte {
-	var b escalation.Body
+	var b message.Body
 	return head(&b, "manhunt.expire", x.Escalation).
 		Time("notBefore", x.NotBefore).
 		Str("dedupeKey", x.DedupeKey).
 		Bytes()
 }
 
-func head(b *escalation.Body, kind string, e escalation.Escalation) *escalation.Body {
+func head(b *message.Body, kind string, e escalation.Escalation) *message.Body {
 	return b.Str("kind", kind).
 		Int("v", 1).
 		Str("searchId", e.ID).

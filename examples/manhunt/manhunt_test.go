@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -100,13 +99,13 @@ const attemptedAt = `,"attemptedDatetime":{"S":"2019-12-30T19:52:25Z"}`
 
 // handle routes rec over s as it is seen at the given time, and returns what
 // was sent and the outcome.
-func handle(t *testing.T, s *store, rec sluice.Record, now string) ([]escalation.Message, error) {
+func handle(t *testing.T, s *store, rec sluice.Record, now string) ([]sluice.Message, error) {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var queue streamtest.Sink[escalation.Message]
+	var queue streamtest.Sink[sluice.Message]
 	r, err := NewRouter(Deps{Store: s, Send: queue.Send, Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
@@ -147,10 +146,10 @@ func TestMessages(t *testing.T) {
 					t.Fatalf("sent %d messages, %v", len(sent), err)
 				}
 				m := sent[0]
-				if string(m.Body) != tt.body || m.Delay != tt.delay {
+				if m.Body != tt.body || m.Delay != tt.delay {
 					t.Errorf("sent %s, delay %v\nwant %s, delay %v", m.Body, m.Delay, tt.body, tt.delay)
 				}
-				if m.Attributes["dedupeKey"] != tt.key || !strings.Contains(tt.body, `"notBefore":"`+m.Attributes["notBefore"]+`"`) || len(m.Attributes) != 2 {
+				if m.Attributes["dedupeKey"].Value != tt.key || !strings.Contains(tt.body, `"notBefore":"`+m.Attributes["notBefore"].Value+`"`) || len(m.Attributes) != 2 {
 					t.Errorf("attributes %v", m.Attributes)
 				}
 			}
@@ -166,7 +165,7 @@ func TestMethodsEditedMeanwhile(t *testing.T) {
 	if err != nil || len(sent) != 1 {
 		t.Fatalf("sent %d messages, %v", len(sent), err)
 	}
-	if got, want := string(sent[0].Body), strings.Replace(secondBody, `"order":2`, `"order":7`, 1); got != want {
+	if got, want := sent[0].Body, strings.Replace(secondBody, `"order":2`, `"order":7`, 1); got != want {
 		t.Errorf("sent %s\nwant %s", got, want)
 	}
 }
@@ -220,7 +219,7 @@ func TestEndOfASearch(t *testing.T) {
 
 func TestUnroutedChanges(t *testing.T) {
 	fx := Fixtures()
-	r, err := NewRouter(Deps{Store: newStore(fx...), Send: func(context.Context, escalation.Message) error { return nil }})
+	r, err := NewRouter(Deps{Store: newStore(fx...), Send: func(context.Context, sluice.Message) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
-	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
@@ -26,8 +25,8 @@ func TestStream(t *testing.T) {
 	handled := make(chan string, 10)
 	r, err := NewRouter(Deps{
 		Store: table,
-		Send: func(_ context.Context, m escalation.Message) error {
-			sent <- fmt.Sprint(m.Delay, " ", string(m.Body))
+		Send: func(_ context.Context, m sluice.Message) error {
+			sent <- fmt.Sprint(m.Delay, " ", m.Body)
 			return nil
 		},
 		Now: func() time.Time { return time.Date(2019, 12, 30, 19, 32, 21, 0, time.UTC) },

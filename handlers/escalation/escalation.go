@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/message"
 )
 
 // Config describes one kind of escalation. Where no default is stated the
@@ -45,8 +46,8 @@ type Config struct {
 	// ExpireAfter is how long after the last attempt an escalation expires.
 	ExpireAfter time.Duration
 
-	// Send makes a message durable.
-	Send func(ctx context.Context, m Message) error
+	// Send makes a message durable. Its attributes are dedupeKey and notBefore.
+	Send func(ctx context.Context, m sluice.Message) error
 
 	MaxDelay time.Duration    // of a message (default 15 min, what SQS allows)
 	Now      func() time.Time // default time.Now; only for a message's delay
@@ -116,7 +117,7 @@ func (c Config) withDefaults() Config {
 		c.NoSteps = "no_steps"
 	}
 	if c.MaxDelay == 0 {
-		c.MaxDelay = 15 * time.Minute
+		c.MaxDelay = message.MaxDelay
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -254,12 +255,13 @@ func (s *Escalator) expire(ctx context.Context, e Escalation, since time.Time) e
 }
 
 func (s *Escalator) send(ctx context.Context, body []byte, notBefore time.Time, key string) error {
-	m := Message{
-		Body:       body,
-		Delay:      Delay(notBefore, s.c.Now(), s.c.MaxDelay),
-		NotBefore:  notBefore,
-		DedupeKey:  key,
-		Attributes: map[string]string{"dedupeKey": key, "notBefore": FormatTime(notBefore)},
+	m := sluice.Message{
+		Body:  string(body),
+		Delay: message.Delay(notBefore, s.c.Now(), s.c.MaxDelay),
+		Attributes: map[string]sluice.MessageAttribute{
+			"dedupeKey": sluice.StringAttribute(key),
+			"notBefore": sluice.StringAttribute(message.FormatTime(notBefore)),
+		},
 	}
 	if err := s.c.Send(ctx, m); err != nil {
 		return fmt.Errorf("sending %s: %w", key, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/message"
 )
 
 var start = time.Date(2024, 5, 1, 10, 0, 0, 0, time.UTC)
@@ -24,7 +25,7 @@ type world struct {
 
 	getErr, queryErr, failErr, sendErr error
 
-	sent   []Message
+	sent   []sluice.Message
 	failed []string
 }
 
@@ -71,15 +72,15 @@ func (w *world) config() Config {
 			return w.failErr
 		},
 		StepBody: func(t Try) []byte {
-			var b Body
+			var b message.Body
 			return b.Str("page", t.Escalation.ID).Str("call", t.Step.ID).Int("n", t.Number).Time("from", t.NotBefore).Bytes()
 		},
 		ExpiryBody: func(x Expiry) []byte {
-			var b Body
+			var b message.Body
 			return b.Str("giveUp", x.Escalation.ID).Time("from", x.NotBefore).Bytes()
 		},
 		ExpireAfter: 2 * time.Minute,
-		Send:        func(_ context.Context, m Message) error { w.sent = append(w.sent, m); return w.sendErr },
+		Send:        func(_ context.Context, m sluice.Message) error { w.sent = append(w.sent, m); return w.sendErr },
 		Now:         func() time.Time { return w.now },
 	}
 }
@@ -204,11 +205,11 @@ func TestEscalation(t *testing.T) {
 					t.Fatalf("sent %d messages", len(w.sent))
 				}
 				m := w.sent[0]
-				if string(m.Body) != tt.body || m.DedupeKey != tt.key || m.Delay != tt.delay {
-					t.Errorf("sent %s, %s, %v\nwant %s, %s, %v", m.Body, m.DedupeKey, m.Delay, tt.body, tt.key, tt.delay)
+				if m.Body != tt.body || m.Attributes["dedupeKey"].Value != tt.key || m.Delay != tt.delay {
+					t.Errorf("sent %s, %s, %v\nwant %s, %s, %v", m.Body, m.Attributes["dedupeKey"].Value, m.Delay, tt.body, tt.key, tt.delay)
 				}
-				if m.Attributes["dedupeKey"] != tt.key || !strings.Contains(tt.body, `"from":"`+m.Attributes["notBefore"]+`"`) || FormatTime(m.NotBefore) != m.Attributes["notBefore"] {
-					t.Errorf("attributes %v, not before %v", m.Attributes, m.NotBefore)
+				if !strings.Contains(tt.body, `"from":"`+m.Attributes["notBefore"].Value+`"`) || len(m.Attributes) != 2 {
+					t.Errorf("attributes %v", m.Attributes)
 				}
 			}
 		})
@@ -242,7 +243,7 @@ func TestBodiesDoNotDependOnTheClock(t *testing.T) {
 		w.now = w.now.Add(50 * time.Minute)
 	}
 	for i, delay := range []time.Duration{15 * time.Minute, 10 * time.Minute, 0} {
-		if m := w.sent[i]; string(m.Body) != string(w.sent[0].Body) || m.Delay != delay {
+		if m := w.sent[i]; m.Body != w.sent[0].Body || m.Delay != delay {
 			t.Errorf("message %d: %s, delay %v, want %v", i, m.Body, m.Delay, delay)
 		}
 	}

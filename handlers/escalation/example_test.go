@@ -8,6 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/message"
 )
 
 func attributes(s string) sluice.Item {
@@ -37,15 +38,15 @@ func Example() {
 			return nil
 		},
 		StepBody: func(t escalation.Try) []byte {
-			var b escalation.Body
+			var b message.Body
 			return b.Str("ring", t.Step.ID).Time("notBefore", t.NotBefore).Str("dedupeKey", t.DedupeKey).Bytes()
 		},
 		ExpiryBody: func(x escalation.Expiry) []byte {
-			var b escalation.Body
+			var b message.Body
 			return b.Str("exhausted", x.Escalation.ID).Time("notBefore", x.NotBefore).Str("dedupeKey", x.DedupeKey).Bytes()
 		},
 		ExpireAfter: 5 * time.Minute,
-		Send: func(ctx context.Context, m escalation.Message) error { // sqs.Queue.Send
+		Send: func(ctx context.Context, m sluice.Message) error { // sqs.Queue.Send
 			fmt.Printf("in %v: %s\n", m.Delay, m.Body)
 			return nil
 		},

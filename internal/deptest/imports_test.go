@@ -46,9 +46,13 @@ var rules = []rule{
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
 	{pkgs: "internal/streamsapi"},
 	{pkgs: "state/...", ours: nil},
+	// What handlers ask for, and sinks do.
+	{pkgs: "dynamo", ours: []string{"."}, stdOnly: true},
+	{pkgs: "message", ours: []string{"."}, stdOnly: true},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	{pkgs: "deadletter/...", ours: []string{".", "state"}},
-	{pkgs: "handlers/...", ours: []string{"."}},
+	{pkgs: "handlers/...", ours: []string{".", "dynamo", "message"}},
 	{pkgs: "metrics/...", ours: []string{".", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
@@ -59,7 +63,7 @@ var rules = []rule{
 
 	// Examples are a user's code: all that is public, nothing internal.
 	{pkgs: "examples/...", ours: []string{
-		".", "item", "sdkitem", "router", "flow", "batch", "sources/...", "state/...", "sinks/...",
+		".", "item", "sdkitem", "dynamo", "message", "router", "flow", "batch", "sources/...", "state/...", "sinks/...",
 		"deadletter/...", "handlers/...", "metrics/...", "run", "config", "streamtest",
 	}},
 

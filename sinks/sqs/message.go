@@ -10,28 +10,20 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sluicehq/sluice"
 )
 
-// Message is what is sent.
-type Message struct {
-	Body       string        // at least one character, valid UTF-8
-	Delay      time.Duration // from 0, the queue's default, to MaxDelay; rounded up to whole seconds
-	Attributes map[string]Attribute
-
-	// GroupID is required for a FIFO queue, and optional for others (fair
-	// queues). DeduplicationID is for FIFO queues only; one without
-	// content-based deduplication requires it.
-	GroupID         string
-	DeduplicationID string
-}
+// Message is what is sent: its body has at least one character of valid UTF-8,
+// its delay is from 0, the queue's default, to MaxDelay, rounded up to whole
+// seconds. GroupID is required for a FIFO queue, and optional for others (fair
+// queues); DeduplicationID is for FIFO queues only, and one without
+// content-based deduplication requires it.
+type Message = sluice.Message
 
 // Attribute is one typed value beside the body. [String], [Number] and
 // [Binary] make them.
-type Attribute struct {
-	Type  string // String, Number or Binary, and after a dot a label of your own
-	Value string // of a String or Number; not empty
-	Bytes []byte // of a Binary; not empty
-}
+type Attribute = sluice.MessageAttribute
 
 // String returns a text attribute.
 func String(value string) Attribute { return Attribute{Type: "String", Value: value} }
@@ -51,8 +43,8 @@ func Strings(m map[string]string) map[string]Attribute {
 	return attrs
 }
 
-// size is what SQS counts against its limits.
-func (m *Message) size() int {
+// sizeOf is what SQS counts against its limits.
+func sizeOf(m *Message) int {
 	n := len(m.Body)
 	for name, a := range m.Attributes {
 		n += len(name) + len(a.Type) + len(a.Value) + len(a.Bytes)
@@ -61,14 +53,14 @@ func (m *Message) size() int {
 }
 
 // validate says why SQS would never take m.
-func (m *Message) validate(fifo bool, maxBytes int) error {
+func validate(m *Message, fifo bool, maxBytes int) error {
 	if m.Body == "" {
 		return errors.New("the body is empty; SQS wants at least one character")
 	}
 	if at := badChar(m.Body); at >= 0 {
 		return fmt.Errorf("the body has a character at byte %d that SQS does not allow (control characters other than tab, line feed and carriage return, U+FFFE, U+FFFF, invalid UTF-8)", at)
 	}
-	if size := m.size(); size > maxBytes {
+	if size := sizeOf(m); size > maxBytes {
 		return fmt.Errorf("body and attributes are %d bytes, more than the limit of %d", size, maxBytes)
 	}
 	if m.Delay < 0 || m.Delay > MaxDelay {
@@ -88,10 +80,10 @@ func (m *Message) validate(fifo bool, maxBytes int) error {
 	if err := validID("DeduplicationID", m.DeduplicationID); err != nil {
 		return err
 	}
-	return m.validateAttributes()
+	return validateAttributes(m)
 }
 
-func (m *Message) validateAttributes() error {
+func validateAttributes(m *Message) error {
 	if n := len(m.Attributes); n > maxAttributes {
 		return fmt.Errorf("%d attributes; SQS allows %d", n, maxAttributes)
 	}
@@ -158,8 +150,8 @@ type entry struct {
 	behind map[string]error
 }
 
-func (m *Message) entry(fifo bool) *entry {
-	e := &entry{size: m.size()}
+func newEntry(m *Message, fifo bool) *entry {
+	e := &entry{size: sizeOf(m)}
 	e.MessageBody = &m.Body
 	e.DelaySeconds = int32((m.Delay + time.Second - 1) / time.Second)
 	if m.GroupID != "" {

@@ -110,7 +110,7 @@ func (q *Queue) Send(ctx context.Context, m Message) error {
 	if err := q.validate(&m); err != nil {
 		return err
 	}
-	return q.wrap(q.batch.Do(ctx, m.entry(q.fifo)))
+	return q.wrap(q.batch.Do(ctx, newEntry(&m, q.fifo)))
 }
 
 // SendAll is Send for several messages, in order; one error per message, or
@@ -137,7 +137,7 @@ func (q *Queue) SendAll(ctx context.Context, ms []Message) []error {
 			set(i, err)
 			continue
 		}
-		e := m.entry(q.fifo)
+		e := newEntry(&m, q.fifo)
 		e.behind = behind
 		entries = append(entries, e)
 		at = append(at, i)
@@ -152,7 +152,7 @@ func (q *Queue) SendAll(ctx context.Context, ms []Message) []error {
 }
 
 func (q *Queue) validate(m *Message) error {
-	if err := m.validate(q.fifo, int(q.maxMessage.Load())); err != nil {
+	if err := validate(m, q.fifo, int(q.maxMessage.Load())); err != nil {
 		return sluice.Permanent(q.wrap(err))
 	}
 	return nil

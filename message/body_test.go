@@ -1,4 +1,4 @@
-package escalation
+package message
 
 import (
 	"encoding/json"

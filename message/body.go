@@ -1,31 +1,9 @@
-package escalation
+package message
 
 import (
 	"strconv"
 	"time"
 )
-
-// Message is what is sent for a step or an expiry.
-type Message struct {
-	Body       []byte
-	Delay      time.Duration // whole seconds, at most Config.MaxDelay
-	NotBefore  time.Time     // for a Send that can wait longer than a queue
-	DedupeKey  string
-	Attributes map[string]string // dedupeKey and notBefore
-}
-
-// Delay returns how long a message that is due at notBefore is to be delayed:
-// whole seconds, rounded up, from 0 to most.
-func Delay(notBefore, now time.Time, most time.Duration) time.Duration {
-	d := notBefore.Sub(now)
-	if d >= most { // also where rounding up would overflow
-		return most.Truncate(time.Second)
-	}
-	if rest := d % time.Second; rest > 0 {
-		d += time.Second - rest
-	}
-	return min(max(d, 0), most.Truncate(time.Second))
-}
 
 // FormatTime writes t as all messages do: RFC 3339 in UTC, with a fraction only
 // where there is one.

@@ -1,0 +1,112 @@
+package item
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// FromJSON makes an Item of one plain JSON object: strings become S, numbers N
+// with all their digits, booleans BOOL, null NULL, arrays L and objects M. It
+// shares no memory with data. What an attribute map cannot hold is refused: a
+// number of more than 38 digits or out of DynamoDB's range, a key that occurs
+// twice, depth over 32.
+func FromJSON(data []byte) (Item, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	tok, err := d.Token()
+	if err == nil && tok != json.Delim('{') {
+		return Item{}, fmt.Errorf("it is no JSON object: it begins with %.32v", tok)
+	}
+	if err != nil {
+		return Item{}, notJSON(err)
+	}
+	dst, err := appendMap(nil, d, 0)
+	if err != nil {
+		return Item{}, notJSON(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Item{}, fmt.Errorf("there is data after the JSON object, at byte %d", d.InputOffset())
+	}
+	return Parse(dst)
+}
+
+func notJSON(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("it is no JSON object: %w", err)
+}
+
+// maxJSONDepth is deeper than Parse allows, and keeps recursion bounded.
+const maxJSONDepth = 64
+
+// appendMap appends the object that d is in as an attribute map.
+func appendMap(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
+	if depth > maxJSONDepth {
+		return nil, errors.New("it is nested too deep")
+	}
+	dst = append(dst, '{')
+	for first := true; d.More(); first = false {
+		if !first {
+			dst = append(dst, ',')
+		}
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		text, _ := name.(string) // a member's name always is
+		dst = append(appendString(dst, text), ':')
+		if dst, err = appendValue(dst, d, depth); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token() // the closing brace
+	return append(dst, '}'), err
+}
+
+// appendValue appends the next value of d with its tag.
+func appendValue(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
+	tok, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch v := tok.(type) {
+	case string:
+		return append(appendString(append(dst, `{"S":`...), v), '}'), nil
+	case json.Number:
+		return append(appendString(append(dst, `{"N":`...), v.String()), '}'), nil
+	case bool:
+		return append(strconv.AppendBool(append(dst, `{"BOOL":`...), v), '}'), nil
+	case json.Delim:
+		if v == '{' {
+			if dst, err = appendMap(append(dst, `{"M":`...), d, depth+1); err != nil {
+				return nil, err
+			}
+			return append(dst, '}'), nil
+		}
+		return appendList(append(dst, `{"L":[`...), d, depth+1)
+	}
+	return append(dst, `{"NULL":true}`...), nil
+}
+
+// appendList appends the array that d is in.
+func appendList(dst []byte, d *json.Decoder, depth int) ([]byte, error) {
+	if depth > maxJSONDepth {
+		return nil, errors.New("it is nested too deep")
+	}
+	for first := true; d.More(); first = false {
+		if !first {
+			dst = append(dst, ',')
+		}
+		var err error
+		if dst, err = appendValue(dst, d, depth); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token() // the closing bracket
+	return append(dst, `]}`...), err
+}

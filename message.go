@@ -1,0 +1,215 @@
+package sluice
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/item"
+)
+
+// Message is one message of a queue: one to be sent, or one that was received.
+type Message struct {
+	// Body is what the queue carries. Messages that Sluice routes are JSON
+	// objects with a string "kind".
+	Body       string
+	Attributes map[string]MessageAttribute
+
+	// Delay is how long the queue holds the message back before anyone may
+	// receive it. What a queue cannot delay for so long hops: see package
+	// handlers/delayed.
+	Delay time.Duration
+
+	// GroupID and DeduplicationID are for FIFO queues.
+	GroupID, DeduplicationID string
+
+	// ID, Received and Sent are of a message that was received: its id, how
+	// often it was, this time included, and when it was sent.
+	ID       string
+	Received int
+	Sent     time.Time
+}
+
+// MessageAttribute is one typed value beside a message's body.
+type MessageAttribute struct {
+	Type  string // String, Number or Binary, and after a dot a label of your own
+	Value string // of a String or Number; not empty
+	Bytes []byte // of a Binary; not empty
+}
+
+// StringAttribute is a text attribute.
+func StringAttribute(value string) MessageAttribute {
+	return MessageAttribute{Type: "String", Value: value}
+}
+
+// Kind returns what the body says it is: its member "kind"; "" when the body
+// is no JSON object with such a string.
+func (m *Message) Kind() string {
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal([]byte(m.Body), &head) != nil {
+		return ""
+	}
+	return head.Kind
+}
+
+// queueSource is the eventSource of a message's record.
+const queueSource = "aws:sqs"
+
+// messageJSON is a message as Lambda hands it to a function. It is also what
+// the Raw of a message's record holds, whoever received it.
+type messageJSON struct {
+	MessageID         string                   `json:"messageId"`
+	ReceiptHandle     string                   `json:"receiptHandle,omitempty"`
+	Body              string                   `json:"body"`
+	Attributes        map[string]string        `json:"attributes,omitempty"`
+	MessageAttributes map[string]attributeJSON `json:"messageAttributes,omitempty"`
+	EventSource       string                   `json:"eventSource"`
+	EventSourceARN    string                   `json:"eventSourceARN"`
+	Region            string                   `json:"awsRegion,omitempty"`
+}
+
+type attributeJSON struct {
+	StringValue *string `json:"stringValue,omitempty"`
+	BinaryValue []byte  `json:"binaryValue,omitempty"`
+	DataType    string  `json:"dataType"`
+}
+
+// Names of a message's system attributes.
+const (
+	attrReceived        = "ApproximateReceiveCount"
+	attrSent            = "SentTimestamp"
+	attrGroup           = "MessageGroupId"
+	attrDeduplicationID = "MessageDeduplicationId"
+)
+
+// Record returns the message that queue, an ARN, delivered as a record for a
+// router: its event is MESSAGE, and New is the body as an item, so that
+// "searchId" is looked up in it as in any image. A body that is no JSON object
+// makes a record whose Err says so. The record's Keys are the message's id, or
+// its group in a FIFO queue: what has to run in order.
+func (m *Message) Record(queue string) *Record {
+	j := messageJSON{
+		MessageID: m.ID, Body: m.Body, EventSource: queueSource, EventSourceARN: queue,
+		Attributes: map[string]string{attrReceived: strconv.Itoa(m.Received)},
+	}
+	if !m.Sent.IsZero() {
+		j.Attributes[attrSent] = strconv.FormatInt(m.Sent.UnixMilli(), 10)
+	}
+	if m.GroupID != "" {
+		j.Attributes[attrGroup] = m.GroupID
+	}
+	if m.DeduplicationID != "" {
+		j.Attributes[attrDeduplicationID] = m.DeduplicationID
+	}
+	for name, a := range m.Attributes {
+		if j.MessageAttributes == nil {
+			j.MessageAttributes = make(map[string]attributeJSON, len(m.Attributes))
+		}
+		v := attributeJSON{DataType: a.Type, BinaryValue: a.Bytes}
+		if a.Bytes == nil {
+			v.StringValue = &a.Value
+		}
+		j.MessageAttributes[name] = v
+	}
+	raw, err := json.Marshal(j)
+	if err != nil {
+		raw = []byte("{}") // a struct of strings and bytes never fails
+	}
+	return j.record(raw)
+}
+
+// record is the message as a record; raw is its text.
+func (j *messageJSON) record(raw []byte) *Record {
+	rec := &Record{
+		EventID: j.MessageID, EventName: Delivery, Table: queueName(j.EventSourceARN), StreamARN: j.EventSourceARN,
+		Region: j.Region, SizeBytes: len(j.Body), raw: raw,
+	}
+	if ms, err := strconv.ParseInt(j.Attributes[attrSent], 10, 64); err == nil {
+		rec.Created = time.UnixMilli(ms).UTC()
+	}
+	name, key := "messageId", j.MessageID
+	if group := j.Attributes[attrGroup]; group != "" {
+		name, key = "messageGroupId", group
+	}
+	if j.MessageID == "" {
+		rec.fail(fmt.Errorf("message of queue %s has no messageId", rec.Table))
+		return rec
+	}
+	rec.Keys = item.Of(item.String(name, key))
+	it, err := item.FromJSON([]byte(j.Body))
+	if err != nil {
+		rec.fail(fmt.Errorf("body of message %s of queue %s: %w", j.MessageID, rec.Table, err))
+		return rec
+	}
+	rec.New = it
+	return rec
+}
+
+// Message returns the message that the record is; false for one of a table.
+func (r *Record) Message() (Message, bool) {
+	if r.EventName != Delivery {
+		return Message{}, false
+	}
+	var j messageJSON
+	if json.Unmarshal(r.raw, &j) != nil {
+		return Message{}, false
+	}
+	m := Message{
+		Body: j.Body, ID: j.MessageID, Sent: r.Created,
+		GroupID: j.Attributes[attrGroup], DeduplicationID: j.Attributes[attrDeduplicationID],
+	}
+	m.Received, _ = strconv.Atoi(j.Attributes[attrReceived]) // 0 when it is not known
+	for name, a := range j.MessageAttributes {
+		if m.Attributes == nil {
+			m.Attributes = make(map[string]MessageAttribute, len(j.MessageAttributes))
+		}
+		v := MessageAttribute{Type: a.DataType, Bytes: a.BinaryValue}
+		if a.StringValue != nil {
+			v.Value = *a.StringValue
+		}
+		m.Attributes[name] = v
+	}
+	return m, true
+}
+
+// DecodeMessages decodes the event of a queue that Lambda hands to a function:
+// {"Records":[…]}, each with the eventSource aws:sqs. Anything else is an
+// [*EnvelopeError]. Nothing aliases data.
+func DecodeMessages(data []byte) ([]Record, error) {
+	var event struct{ Records []json.RawMessage }
+	if err := json.Unmarshal(data, &event); err != nil {
+		return nil, &EnvelopeError{Msg: "no event of a queue: " + err.Error()}
+	}
+	if event.Records == nil {
+		return nil, &EnvelopeError{Msg: `no event of a queue: wanted is {"Records":[…]} from an event source mapping of an SQS queue`}
+	}
+	recs := make([]Record, len(event.Records))
+	for i, raw := range event.Records {
+		j, ok := queued(raw)
+		if !ok {
+			return nil, &EnvelopeError{Msg: fmt.Sprintf("record %d is no message of a queue (eventSource %s)", i, queueSource)}
+		}
+		recs[i] = *j.record(raw)
+	}
+	return recs, nil
+}
+
+// queued reads a message's text; false when it is none.
+func queued(data []byte) (*messageJSON, bool) {
+	if !bytes.Contains(data, []byte(`"`+queueSource+`"`)) {
+		return nil, false
+	}
+	j := new(messageJSON)
+	if err := json.Unmarshal(data, j); err != nil || j.EventSource != queueSource {
+		return nil, false
+	}
+	return j, true
+}
+
+// queueName is the last part of a queue's ARN.
+func queueName(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
