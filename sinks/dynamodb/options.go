@@ -1,0 +1,78 @@
+package dynamodb
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sluicehq/sluice/batch"
+)
+
+// Options configure a Store; the zero value is ready to use.
+type Options struct {
+	// Budget is the most write capacity that the Store takes of a table, in
+	// units a second, averaged over seconds and measured by what the service
+	// says that writes have consumed. A table that is not named has no limit.
+	Budget map[string]float64
+
+	InFlight int           // requests at a time, of each kind of write (default 16)
+	Linger   time.Duration // see [batch.Options] (default 2 ms)
+	Timeout  time.Duration // of one commit with its retries (default 30 s)
+	Attempts int           // for what the service has refused for the moment, in one commit (default 8)
+	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 50 ms)
+	Hooks    Hooks
+	Logger   *slog.Logger // default slog.Default()
+}
+
+// Hooks are called as things happen; nil ones are passed over. They must be
+// fast and must not block.
+type Hooks struct {
+	// Committed is called after each group commit.
+	Committed func(batch.Commit)
+	// Consumed is called after each request with the capacity units that it
+	// took of a table.
+	Consumed func(table string, units float64)
+}
+
+func (o Options) withDefaults() Options {
+	if o.InFlight == 0 {
+		o.InFlight = 16
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.Attempts == 0 {
+		o.Attempts = 8
+	}
+	if o.Backoff == 0 {
+		o.Backoff = 50 * time.Millisecond
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"InFlight", int64(o.InFlight)},
+		{"Timeout", int64(o.Timeout)},
+		{"Attempts", int64(o.Attempts)},
+		{"Backoff", int64(o.Backoff)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("dynamodb: Options.%s is negative; allowed are 0 (the default) and above", f.name))
+		}
+	}
+	for table, units := range o.Budget {
+		if !(units > 0) {
+			errs = append(errs, fmt.Errorf("dynamodb: Options.Budget of table %q is %v; want more than 0 write units a second", table, units))
+		}
+	}
+	return errors.Join(errs...)
+}
