@@ -63,3 +63,19 @@ func TestOf(t *testing.T) {
 	}()
 	Of(Number("n", "seven"))
 }
+
+func TestWith(t *testing.T) {
+	it := Of(String("PK", "a"), Map("m", Of(Bool("yes", true))), Bool("no", false), Map("none", Item{}))
+	if got := string(it.Raw()); got != `{"PK":{"S":"a"},"m":{"M":{"yes":{"BOOL":true}}},"no":{"BOOL":false},"none":{"M":{}}}` {
+		t.Error(got)
+	}
+	if got := string(it.With(Number("n", "1"), String("no", "x")).Raw()); got != `{"PK":{"S":"a"},"m":{"M":{"yes":{"BOOL":true}}},"none":{"M":{}},"n":{"N":"1"},"no":{"S":"x"}}` {
+		t.Error(got)
+	}
+	if got := string(Item{}.With(String("a", "b")).Raw()); got != `{"a":{"S":"b"}}` {
+		t.Error(got)
+	}
+	if it.Len() != 4 {
+		t.Error("the item itself has changed")
+	}
+}

@@ -4,14 +4,16 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 )
 
-// Attribute is a name with a value, for [Of]; [String], [Number] and [Binary]
+// Attribute is a name with a value, for [Of]. [String], [Number] and [Binary]
 // make the kinds that keys are made of.
 type Attribute struct {
 	name string
 	kind Kind
-	text string
+	text string // JSON of a BOOL or M; of the others what is to be quoted
 }
 
 // String is a string attribute.
@@ -23,6 +25,30 @@ func Number(name, value string) Attribute { return Attribute{name, N, value} }
 // Binary is a binary attribute.
 func Binary(name string, value []byte) Attribute {
 	return Attribute{name, B, base64.StdEncoding.EncodeToString(value)}
+}
+
+// Bool is an attribute that is true or false.
+func Bool(name string, value bool) Attribute {
+	return Attribute{name, BOOL, strconv.FormatBool(value)}
+}
+
+// Map is an attribute that holds attributes. The absent Item makes an empty one.
+func Map(name string, value Item) Attribute {
+	if !value.Exists() {
+		return Attribute{name, M, "{}"}
+	}
+	return Attribute{name, M, string(value.raw)}
+}
+
+func (a Attribute) append(dst []byte) []byte {
+	dst = append(appendString(dst, a.name), `:{"`...)
+	dst = append(append(dst, a.kind.String()...), `":`...)
+	if a.kind == BOOL || a.kind == M {
+		dst = append(dst, a.text...)
+	} else {
+		dst = appendString(dst, a.text)
+	}
+	return append(dst, '}')
 }
 
 // Of makes an Item, such as a key:
@@ -37,15 +63,45 @@ func Of(attrs ...Attribute) Item {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, a.name), `:{"`...)
-		dst = append(append(dst, a.kind.String()...), `":`...)
-		dst = append(appendString(dst, a.text), '}')
+		dst = a.append(dst)
 	}
 	it, err := Parse(append(dst, '}'))
 	if err != nil {
 		panic(fmt.Sprintf("item: Of: %v", err))
 	}
 	return it
+}
+
+// With returns an item that has the given attributes, in place of those of the
+// same name or after all others; it shares no memory with it. It panics as Of
+// does.
+func (it Item) With(attrs ...Attribute) Item {
+	dst := []byte{'{'}
+	for name, v := range it.All() {
+		if slices.ContainsFunc(attrs, func(a Attribute) bool { return a.name == name }) {
+			continue
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = appendPair(appendString(dst, name), v)
+	}
+	for _, a := range attrs {
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = a.append(dst)
+	}
+	with, err := Parse(append(dst, '}'))
+	if err != nil {
+		panic(fmt.Sprintf("item: With: %v", err))
+	}
+	return with
+}
+
+func appendPair(dst []byte, v Value) []byte {
+	dst = append(append(append(dst, `:{"`...), v.Kind().String()...), `":`...)
+	return append(append(dst, v.Raw()...), '}')
 }
 
 // Only returns the attributes of it that are named, in that order, sharing no
@@ -61,9 +117,7 @@ func (it Item) Only(names ...string) Item {
 		if len(dst) > 1 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, name), `:{"`...)
-		dst = append(append(dst, v.Kind().String()...), `":`...)
-		dst = append(append(dst, v.Raw()...), '}')
+		dst = appendPair(appendString(dst, name), v)
 	}
 	only, err := Parse(append(dst, '}'))
 	if err != nil {
