@@ -213,7 +213,7 @@ func TestF045EmptyPollsLeaveThePosition(t *testing.T) {
 
 func TestF046TheEndIsStored(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
-		w.put("a", "b")
+		w.put("a", "a")
 		w.table.Roll(w.shard(0))
 		w.table.Roll(w.shard(1)) // without records
 		w.put("a")
@@ -227,7 +227,7 @@ func TestF046TheEndIsStored(t *testing.T) {
 		}}
 		d := w.start()
 		w.pass(time.Minute)
-		w.wantHandled("while the end cannot be stored", "a1 b1")
+		w.wantHandled("while the end cannot be stored", "a1 a2")
 		down.Store(false)
 		w.pass(30 * time.Second)
 		w.once(0)
