@@ -28,6 +28,13 @@ func (b *Body) Int(name string, value int64) *Body {
 	return b
 }
 
+// JSON adds a value that is JSON already, as it is.
+func (b *Body) JSON(name string, value []byte) *Body {
+	b.name(name)
+	b.buf = append(b.buf, value...)
+	return b
+}
+
 // Time adds a time as FormatTime writes it.
 func (b *Body) Time(name string, value time.Time) *Body { return b.Str(name, FormatTime(value)) }
 

@@ -45,6 +45,9 @@ func TestBody(t *testing.T) {
 	if got, want := string(b.Bytes()), `{"kind":"a","v":-1,"at":"2019-12-30T19:32:14Z"}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	if got, want := string(b.JSON("x", []byte(`[1]`)).Bytes()), `{"kind":"a","v":-1,"at":"2019-12-30T19:32:14Z","x":[1]}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 	before := string(b.Bytes())
 	first := b.Bytes()
 	b.Str("more", "x")
