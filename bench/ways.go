@@ -22,6 +22,7 @@ import (
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/internal/benchdata"
 	"github.com/sluicehq/sluice/internal/streamsapi"
 	"github.com/sluicehq/sluice/router"
@@ -199,7 +200,7 @@ func NewStream(body []byte) *Stream {
 		Credentials:  credentials.NewStaticCredentialsProvider("id", "secret", ""),
 		// Else calls that the SDK repeats would count against the usual way: so
 		// near a server is not usual.
-		HTTPClient: streamsapi.WholeRequests(awshttp.NewBuildableClient()),
+		HTTPClient: awsclient.WholeRequests(awshttp.NewBuildableClient()),
 	}
 	return &Stream{server: server, sdk: dynamodbstreams.NewFromConfig(cfg), ours: streamsapi.New(cfg)}
 }

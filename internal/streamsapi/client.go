@@ -4,11 +4,10 @@
 package streamsapi
 
 import (
-	"net/http"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
 // idleConns is how many connections to the service wait for their next call:
@@ -28,21 +27,6 @@ func New(cfg aws.Config) *Client {
 	return &Client{dynamodbstreams.NewFromConfig(Tuned(cfg))}
 }
 
-// Tuned returns cfg with connections kept for many shards, unless it has an
-// HTTP client of its own, with requests sent whole, and without the SDK's
-// retries.
-func Tuned(cfg aws.Config) aws.Config {
-	cfg = cfg.Copy()
-	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
-	if b, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok || cfg.HTTPClient == nil {
-		if b == nil {
-			b = awshttp.NewBuildableClient()
-		}
-		cfg.HTTPClient = b.WithTransportOptions(func(t *http.Transport) {
-			t.MaxIdleConns = max(t.MaxIdleConns, idleConns)
-			t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, idleConns)
-		})
-	}
-	cfg.HTTPClient = WholeRequests(cfg.HTTPClient)
-	return cfg
-}
+// Tuned returns cfg with connections kept for many shards; see
+// [awsclient.Tuned].
+func Tuned(cfg aws.Config) aws.Config { return awsclient.Tuned(cfg, idleConns) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/batch"
@@ -15,6 +16,11 @@ type Options struct {
 	// units a second, averaged over seconds and measured by what the service
 	// says that writes have consumed. A table that is not named has no limit.
 	Budget map[string]float64
+
+	// Keys are the names of the key attributes of tables: the partition key
+	// and, where there is one, the sort key. A table that is not named is asked
+	// once, by DescribeTable, before the first Put to it.
+	Keys map[string][]string
 
 	InFlight int           // requests at a time, of each kind of write (default 16)
 	Linger   time.Duration // see [batch.Options] (default 2 ms)
@@ -72,6 +78,11 @@ func (o Options) validate() error {
 	for table, units := range o.Budget {
 		if !(units > 0) {
 			errs = append(errs, fmt.Errorf("dynamodb: Options.Budget of table %q is %v; want more than 0 write units a second", table, units))
+		}
+	}
+	for table, keys := range o.Keys {
+		if len(keys) < 1 || len(keys) > 2 || slices.Contains(keys, "") || len(keys) == 2 && keys[0] == keys[1] {
+			errs = append(errs, fmt.Errorf("dynamodb: Options.Keys of table %q are %q; want the names of the partition key and, where there is one, the sort key", table, keys))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,22 +1,45 @@
 package dynamodb
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
 // Store reads and writes the tables of one account and Region. It is safe for
 // concurrent use. It has no goroutine and nothing to close.
 type Store struct {
-	db  *dynamodb.Client
-	opt Options
+	db     *dynamodb.Client
+	opt    Options
+	where  string // for messages to people: endpoint and Region
+	budget budget
 }
 
 // New returns a Store, or an error that names every option that is wrong. It
-// makes no call.
+// makes no call: [Store.Check] tells at the start whether tables can be
+// reached.
 func New(cfg aws.Config, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	return &Store{db: dynamodb.NewFromConfig(cfg), opt: o.withDefaults()}, nil
+	if cfg.Region == "" {
+		return nil, errors.New("dynamodb: no region is configured; set AWS_REGION, or Region of the aws.Config")
+	}
+	s := &Store{opt: o.withDefaults()}
+	// The SDK repeats nothing, the Store does. Two loops would multiply their
+	// attempts; the SDK's does not see what comes back unprocessed, does not
+	// ask the budget before it repeats, and shares one quota of retries among
+	// all tables, so that one that is throttled would cost the others theirs.
+	s.db = dynamodb.NewFromConfig(awsclient.Tuned(cfg, 2*s.opt.InFlight), func(c *dynamodb.Options) {
+		s.where = "at AWS in region " + c.Region
+		if c.BaseEndpoint != nil {
+			s.where = fmt.Sprintf("at %s in region %s", *c.BaseEndpoint, c.Region)
+		}
+	})
+	s.budget = newBudget(s.opt.Budget)
+	return s, nil
 }

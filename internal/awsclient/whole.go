@@ -1,4 +1,4 @@
-package streamsapi
+package awsclient
 
 import (
 	"bytes"

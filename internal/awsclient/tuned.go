@@ -1,0 +1,29 @@
+// Package awsclient sets up the SDK's clients for callers that make many small
+// requests and decide themselves what is repeated.
+package awsclient
+
+import (
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+// Tuned returns cfg with conns connections kept for the next call, unless it
+// has an HTTP client of its own, with requests sent whole, and without the
+// SDK's retries.
+func Tuned(cfg aws.Config, conns int) aws.Config {
+	cfg = cfg.Copy()
+	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
+	if b, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok || cfg.HTTPClient == nil {
+		if b == nil {
+			b = awshttp.NewBuildableClient()
+		}
+		cfg.HTTPClient = b.WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConns = max(t.MaxIdleConns, conns)
+			t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, conns)
+		})
+	}
+	cfg.HTTPClient = WholeRequests(cfg.HTTPClient)
+	return cfg
+}
