@@ -93,6 +93,12 @@ var mutants = []mutant{
 		props: []string{propLost},
 	},
 	{
+		name: "parent that no listing shows taken for trimmed", file: "sources/poller/lineage.go",
+		old:   `return !n.stored && !n.parentOver`,
+		new:   `return false`,
+		props: []string{propChild, propOrder},
+	},
+	{
 		name: "first page of a listing only", file: "sources/poller/discover.go",
 		old:   `if asked[from] { // empty, or the service goes round in circles`,
 		new:   `if true {`,
