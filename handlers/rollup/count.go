@@ -1,0 +1,168 @@
+package rollup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// Count is a number of each parent: how many children it has, or their sum.
+type Count struct {
+	Table     string // of the parents
+	Attribute string // of the parent, top-level; absent is 0
+
+	// Key is the key of a child's parent, taken from the child; the absent Item
+	// for a child that has none. [By] and [From] make such functions.
+	Key func(child sluice.Item) sluice.Item
+
+	// Of is the attribute of the child, or dotted path, that is summed: a whole
+	// number of 64 bits; a child without it counts 0 (default: each child
+	// counts 1).
+	Of string
+
+	// When says which children count (default: all). It must depend on nothing
+	// but the child.
+	When func(child sluice.Item) bool
+
+	// Create makes a parent that is not there. Without it, what is added to one
+	// is dropped.
+	Create bool
+}
+
+func (n Count) validate() error {
+	var errs []error
+	if n.Table == "" {
+		errs = append(errs, errors.New("Table is missing"))
+	}
+	if n.Attribute == "" {
+		errs = append(errs, errors.New("Attribute is missing"))
+	}
+	if n.Key == nil {
+		errs = append(errs, errors.New("Key is missing"))
+	}
+	return errors.Join(errs...)
+}
+
+// By is the Key of parents whose key attributes have the same names in the
+// child. A child that lacks one has no parent.
+func By(attributes ...string) func(child sluice.Item) sluice.Item {
+	attributes = slices.Clone(attributes)
+	return func(child sluice.Item) sluice.Item {
+		if key := child.Only(attributes...); key.Len() == len(attributes) {
+			return key
+		}
+		return sluice.Item{}
+	}
+}
+
+// From is the Key of parents whose key attributes have other names in the
+// child: attributes maps the parent's names to the child's. A child that lacks
+// one, or has something there that is no key, has no parent.
+func From(attributes map[string]string) func(child sluice.Item) sluice.Item {
+	names := slices.Sorted(maps.Keys(attributes))
+	attributes = maps.Clone(attributes)
+	return func(child sluice.Item) sluice.Item {
+		var key []item.Attribute
+		for _, name := range names {
+			v, _ := child.Lookup(attributes[name])
+			switch v.Kind() {
+			case item.S:
+				key = append(key, item.String(name, v.Str()))
+			case item.N:
+				key = append(key, item.Number(name, v.Str()))
+			case item.B:
+				key = append(key, item.Binary(name, v.Bytes()))
+			default:
+				return sluice.Item{}
+			}
+		}
+		return item.Of(key...)
+	}
+}
+
+// value is what a child counts.
+func value(child sluice.Item, of string, when func(sluice.Item) bool) (int64, error) {
+	if when != nil && !when(child) {
+		return 0, nil
+	}
+	if of == "" {
+		return 1, nil
+	}
+	v, ok := child.Lookup(of)
+	if !ok {
+		return 0, nil
+	}
+	n, whole := v.Int64()
+	if !whole || n == math.MinInt64 { // which has no opposite
+		return 0, fmt.Errorf("attribute %q is no whole number of 64 bits (type %v), and cannot be summed", of, v.Kind())
+	}
+	return n, nil
+}
+
+// counted is what a record adds to the parents of its item.
+func counted(counts []Count, rec *sluice.Record) ([]dynamo.Add, error) {
+	if len(counts) == 0 {
+		return nil, nil
+	}
+	switch {
+	case rec.EventName != sluice.Insert && !rec.Old.Exists():
+		return nil, errors.New("the record has no old image, which says what no longer counts: the view type of the stream must be NEW_AND_OLD_IMAGES")
+	case rec.EventName != sluice.Remove && !rec.New.Exists():
+		return nil, errors.New("the record has no new image, which says what counts: the view type of the stream must be NEW_AND_OLD_IMAGES")
+	}
+	var adds []dynamo.Add
+	for _, n := range counts {
+		for _, side := range []struct {
+			image sluice.Item
+			sign  int64
+		}{{rec.Old, -1}, {rec.New, +1}} {
+			if !side.image.Exists() {
+				continue
+			}
+			v, err := value(side.image, n.Of, n.When)
+			if err != nil {
+				return nil, err
+			}
+			key := n.Key(side.image)
+			if v == 0 || !key.Exists() {
+				continue
+			}
+			if adds, err = merge(adds, dynamo.Add{Table: n.Table, Key: key, By: map[string]int64{n.Attribute: side.sign * v}, Create: n.Create}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return adds, nil
+}
+
+// merge adds b to those of adds: what goes to one item is one Add, and what
+// cancels out is none.
+func merge(adds []dynamo.Add, b dynamo.Add) ([]dynamo.Add, error) {
+	i := slices.IndexFunc(adds, func(a dynamo.Add) bool {
+		return a.Table == b.Table && a.Create == b.Create && a.Key.Equal(b.Key)
+	})
+	if i < 0 {
+		return append(adds, b), nil
+	}
+	by := maps.Clone(adds[i].By)
+	for name, n := range b.By {
+		sum := by[name] + n
+		if (sum > n) != (by[name] > 0) && by[name] != 0 {
+			return nil, fmt.Errorf("what is added to attribute %q of table %s does not fit into 64 bits", name, b.Table)
+		}
+		if by[name] = sum; sum == 0 {
+			delete(by, name)
+		}
+	}
+	if len(by) == 0 {
+		return slices.Delete(adds, i, i+1), nil
+	}
+	adds[i].By = by
+	return adds, nil
+}

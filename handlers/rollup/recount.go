@@ -1,0 +1,311 @@
+package rollup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// Recount repairs one counter of parents: it counts the children that are there
+// and sets the counter to that.
+//
+// Counting is not enough: a child whose record is still under way is there and
+// not in the counter yet, and will be added to it later. So Recount looks twice
+// at a parent whose counter is wrong, Settle apart, and corrects it only when
+// neither its children nor its counter have changed in between, and on
+// condition that the counter is still what it was. Whatever was under way at
+// the first look has arrived by the second one, and what is written during or
+// after the second look is not among what was counted, or moves the counter. A
+// parent that does change is looked at again, Attempts times, and then told as
+// busy.
+//
+// This is right as long as Settle is longer than a record takes from its write
+// to its effect. It is not while a route fails, while records wait among the
+// dead letters or are replayed later, or when a child is deleted and written
+// again, the same as it was, within Settle and while another is under way.
+// So run it while the routes are ready and without lag; redrive or delete the
+// dead letters first; and when in doubt run it once more, which tells what it
+// should not find.
+//
+// A parent whose counter is right at the first look is left alone.
+type Recount struct {
+	Table     string   // of the parents
+	Keys      []string // names of their key attributes
+	Attribute string   // as in Count
+	Of        string
+	When      func(child sluice.Item) bool
+
+	// Children reads the children of a parent, consistently: usually
+	// dynamo.All of a Query. They are compared as they come, so that a query
+	// for few attributes is enough as long as the keys, Of and what When reads
+	// are among them; a version attribute makes the comparison sharper.
+	Children func(ctx context.Context, parent sluice.Item) iter.Seq2[sluice.Item, error]
+
+	// Get reads an item, consistently; the absent Item if there is none.
+	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+
+	// Write writes with a condition; one that does not hold is a
+	// [*dynamo.ConditionError].
+	Write func(ctx context.Context, op dynamo.Op) error
+
+	Settle   time.Duration // between two looks at a parent (default 1 min)
+	Attempts int           // looks at a parent after the first (default 5)
+	DryRun   bool          // tell, write nothing
+
+	// Found is called for each counter that is wrong, once its parent's turn is
+	// over (default: nothing).
+	Found func(Correction)
+}
+
+// Correction is a counter that is wrong.
+type Correction struct {
+	Table     string
+	Key       sluice.Item
+	Attribute string
+	Old, New  int64
+
+	// Busy says that the parent kept changing: Old and New are what was seen
+	// last, and nothing was written.
+	Busy bool
+}
+
+// Recounted says how many parents were found how.
+type Recounted struct {
+	Parents   int
+	Right     int // at the first look
+	Settled   int // right at a later look: records had been under way
+	Corrected int // or, by a dry run, to be corrected
+	Busy      int
+	Gone      int // not there (any more)
+}
+
+// batchSize is how many wrong counters wait for their second look together.
+const batchSize = 1000
+
+// Run recounts parents, each an item of Table or the key of one. It ends at the
+// first error, and can then be run again from the start.
+func (r Recount) Run(ctx context.Context, parents iter.Seq2[sluice.Item, error]) (Recounted, error) {
+	r = r.withDefaults()
+	var done Recounted
+	if err := r.validate(); err != nil {
+		return done, fmt.Errorf("rollup: Recount: %w", err)
+	}
+	var wrong []look
+	for parent, err := range parents {
+		if err != nil {
+			return done, fmt.Errorf("reading the parents of table %s: %w", r.Table, err)
+		}
+		key := parent.Only(r.Keys...)
+		if key.Len() != len(r.Keys) {
+			return done, fmt.Errorf("a parent has not all of the key attributes %q of table %s", r.Keys, r.Table)
+		}
+		done.Parents++
+		l, err := r.look(ctx, key)
+		switch {
+		case err != nil:
+			return done, err
+		case l.gone:
+			done.Gone++
+			continue
+		case l.right():
+			done.Right++
+			continue
+		}
+		if wrong = append(wrong, l); len(wrong) == batchSize {
+			if err := r.repair(ctx, wrong, &done); err != nil {
+				return done, err
+			}
+			wrong = nil
+		}
+	}
+	return done, r.repair(ctx, wrong, &done)
+}
+
+func (r Recount) withDefaults() Recount {
+	if r.Settle == 0 {
+		r.Settle = time.Minute
+	}
+	if r.Attempts == 0 {
+		r.Attempts = 5
+	}
+	if r.Found == nil {
+		r.Found = func(Correction) {}
+	}
+	return r
+}
+
+func (r Recount) validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Table", r.Table != ""},
+		{"Keys", len(r.Keys) > 0},
+		{"Attribute", r.Attribute != ""},
+		{"Children", r.Children != nil},
+		{"Get", r.Get != nil},
+		{"Write", r.Write != nil || r.DryRun},
+	} {
+		if !f.ok {
+			errs = append(errs, fmt.Errorf("%s is missing", f.name))
+		}
+	}
+	if r.Settle < 0 {
+		errs = append(errs, fmt.Errorf("Settle is %v, want more than 0", r.Settle))
+	}
+	if r.Attempts < 0 {
+		errs = append(errs, fmt.Errorf("Attempts is %d, want at least 1", r.Attempts))
+	}
+	return errors.Join(errs...)
+}
+
+// look is a look at a parent and its children.
+type look struct {
+	key  sluice.Item
+	gone bool
+	seen
+}
+
+// seen is what a look found. Looks that found the same are equal.
+type seen struct {
+	has     bool // the parent has the attribute
+	counter int64
+
+	children int
+	sum      int64
+	print    uint64 // of the children, whatever their order
+}
+
+func (s seen) right() bool { return s.counter == s.sum }
+
+// look reads the counter first: what moves it from then on fails the write that
+// follows, or shows at the next look.
+func (r Recount) look(ctx context.Context, key sluice.Item) (look, error) {
+	l := look{key: key}
+	parent, err := r.Get(ctx, r.Table, key)
+	if err != nil {
+		return l, fmt.Errorf("reading %s of table %s: %w", key.Raw(), r.Table, err)
+	}
+	if !parent.Exists() {
+		l.gone = true
+		return l, nil
+	}
+	if l.counter, l.has, err = r.counter(parent); err != nil {
+		return l, fmt.Errorf("%s of table %s: %w", key.Raw(), r.Table, err)
+	}
+	for child, err := range r.Children(ctx, parent) {
+		if err != nil {
+			return l, fmt.Errorf("reading the children of %s of table %s: %w", key.Raw(), r.Table, err)
+		}
+		n, err := value(child, r.Of, r.When)
+		if err != nil {
+			return l, fmt.Errorf("a child of %s of table %s: %w", key.Raw(), r.Table, err)
+		}
+		sum := l.sum + n
+		if (sum > l.sum) != (n > 0) && n != 0 {
+			return l, fmt.Errorf("the sum over the children of %s of table %s does not fit into 64 bits", key.Raw(), r.Table)
+		}
+		l.children, l.sum = l.children+1, sum
+		l.print += child.Hash()
+	}
+	return l, nil
+}
+
+func (r Recount) counter(parent sluice.Item) (n int64, has bool, err error) {
+	attr := parent.Only(r.Attribute)
+	for _, v := range attr.All() {
+		if v.Kind() != item.N {
+			return 0, false, fmt.Errorf("attribute %q is of type %v, want N", r.Attribute, v.Kind())
+		}
+		n, ok := v.Int64()
+		if !ok {
+			return 0, false, fmt.Errorf("attribute %q is %s, want a whole number of 64 bits", r.Attribute, v.Str())
+		}
+		return n, true, nil
+	}
+	return 0, false, nil
+}
+
+// repair looks again at parents whose counters are wrong, until each is right,
+// corrected, gone or busy.
+func (r Recount) repair(ctx context.Context, wrong []look, done *Recounted) error {
+	for attempt := 1; len(wrong) > 0; attempt++ {
+		if err := sleep(ctx, r.Settle); err != nil {
+			return err
+		}
+		var again []look
+		for _, before := range wrong {
+			now, err := r.look(ctx, before.key)
+			if err != nil {
+				return err
+			}
+			ended, err := r.settle(ctx, before, now, attempt == r.Attempts, done)
+			if err != nil {
+				return err
+			}
+			if !ended {
+				again = append(again, now)
+			}
+		}
+		wrong = again
+	}
+	return nil
+}
+
+// settle ends a parent's turn, if it can be ended.
+func (r Recount) settle(ctx context.Context, before, now look, last bool, done *Recounted) (ended bool, err error) {
+	c := Correction{Table: r.Table, Key: now.key, Attribute: r.Attribute, Old: now.counter, New: now.sum}
+	switch {
+	case now.gone:
+		done.Gone++
+		return true, nil
+	case now.right():
+		done.Settled++
+		return true, nil
+	case now.seen == before.seen:
+		if !r.DryRun {
+			err = r.Write(ctx, r.correction(now))
+		}
+		if err == nil {
+			done.Corrected++
+			r.Found(c)
+			return true, nil
+		}
+		if !dynamo.IsCondition(err) {
+			return false, fmt.Errorf("setting %q of %s of table %s from %d to %d: %w", r.Attribute, now.key.Raw(), r.Table, now.counter, now.sum, err)
+		}
+	}
+	if !last {
+		return false, nil
+	}
+	c.Busy = true
+	done.Busy++
+	r.Found(c)
+	return true, nil
+}
+
+func (r Recount) correction(l look) dynamo.Op {
+	op := dynamo.Update(r.Table, l.key, "SET #n = :new").Name("#n", r.Attribute).Value(":new", l.sum)
+	if l.has {
+		return op.If("#n = :old").Value(":old", l.counter)
+	}
+	return op.If("attribute_not_exists(#n) AND attribute_exists(#k)").Name("#k", r.Keys[0])
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,227 @@
+package rollup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+// Config describes what the records of one kind of child keep. Where no default
+// is stated the field is required. The functions must be safe for concurrent
+// use.
+type Config struct {
+	// Name stands in the id of each marker: it is unique among those that share
+	// a table of markers, and stays, since a record that is delivered again
+	// under another name counts again.
+	Name string
+
+	// Counts are kept on parents. One of Counts and Also is required.
+	Counts []Count
+
+	// Also says what else a record adds and writes, in the same transaction
+	// (default: nothing). It must depend on nothing but the record. A record
+	// whose Ops have a condition that does not hold fails for good; its error
+	// wraps the [*dynamo.ConditionError].
+	Also func(rec *sluice.Record) ([]dynamo.Add, []dynamo.Op, error)
+
+	// Once applies a unit; Once of a sinks/dynamodb.Store does.
+	Once func(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
+
+	// Markers is a table with the key "pk" (S) and time to live on "ttl".
+	Markers string
+
+	// Life is how old a record can be and still count (default 72 h, at least
+	// 25 h): a marker outlives it by an hour. Make it longer than records stay
+	// among the dead letters before somebody redrives them.
+	Life time.Duration
+
+	Now   func() time.Time // default time.Now
+	Hooks Hooks
+}
+
+// Hooks are called as things happen; nil ones are passed over. They must be
+// fast, must not block and must be safe for concurrent use.
+type Hooks struct {
+	// Dropped is called when what a record adds is lost because the item that
+	// it is added to is not there.
+	Dropped func(rec *sluice.Record, add dynamo.Add)
+}
+
+const (
+	defaultLife = 72 * time.Hour
+	leastLife   = 25 * time.Hour // a stream's 24 h, and some for clocks
+	margin      = time.Hour      // by which a marker outlives the records that it stands for
+)
+
+// Rollup counts. It is safe for concurrent use.
+type Rollup struct{ c Config }
+
+// New returns a Rollup, or an error that names every field that is missing or
+// wrong.
+func New(c Config) (*Rollup, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("rollup: %w", err)
+	}
+	return &Rollup{c}, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Life == 0 {
+		c.Life = defaultLife
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if c.Name == "" || strings.Contains(c.Name, "#") {
+		errs = append(errs, fmt.Errorf("Name is %q, want a text without '#', which ends it in the ids of markers", c.Name))
+	}
+	if len(c.Counts) == 0 && c.Also == nil {
+		errs = append(errs, errors.New("Counts and Also are missing, want at least one of them"))
+	}
+	for i, n := range c.Counts {
+		if err := n.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("Counts[%d]: %w", i, err))
+		}
+	}
+	if c.Once == nil {
+		errs = append(errs, errors.New("Once is missing"))
+	}
+	if c.Markers == "" {
+		errs = append(errs, errors.New("Markers is missing"))
+	}
+	if c.Life < leastLife {
+		errs = append(errs, fmt.Errorf("Life is %v, want at least %v: a stream delivers records for 24h", c.Life, leastLife))
+	}
+	return errors.Join(errs...)
+}
+
+// Applied says what became of a record.
+type Applied struct {
+	Nothing bool         // the record adds nothing
+	Before  bool         // it was applied before; Dropped is not known
+	Dropped []dynamo.Add // whose item is not there
+}
+
+// Handle applies what a record adds. A record that adds nothing, and one that
+// was applied before, are skipped. It is a [sluice.Handler].
+func (r *Rollup) Handle(ctx context.Context, rec *sluice.Record) error {
+	a, err := r.Apply(ctx, rec)
+	switch {
+	case err != nil:
+		return err
+	case a.Nothing:
+		return sluice.Skip("nothing to count")
+	case a.Before:
+		return sluice.Skip("counted before")
+	}
+	return nil
+}
+
+// Apply is Handle for handlers that have more to do.
+func (r *Rollup) Apply(ctx context.Context, rec *sluice.Record) (Applied, error) {
+	switch rec.EventName {
+	case sluice.Insert, sluice.Modify, sluice.Remove:
+	case sluice.Snapshot:
+		return Applied{}, sluice.Permanent(errors.New("rollup: an item of a backfill is no change and cannot be counted: a Recount counts what is there"))
+	default:
+		return Applied{}, sluice.Permanent(fmt.Errorf("rollup: a %s is no change of an item and cannot be counted", rec.EventName))
+	}
+	u, err := r.unit(rec)
+	if err != nil {
+		return Applied{}, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+	}
+	if len(u.Adds) == 0 && len(u.Ops) == 0 {
+		return Applied{Nothing: true}, nil
+	}
+	if rec.EventID == "" {
+		return Applied{}, sluice.Permanent(fmt.Errorf("rollup %s: the record has no eventID, by which it would be counted once", r.c.Name))
+	}
+	now := r.c.Now()
+	if err := r.expired(rec, now); err != nil {
+		return Applied{}, sluice.Permanent(err)
+	}
+	id := r.c.Name + "#" + rec.Table + "#" + rec.EventID
+	since := now
+	if rec.Created.After(now) {
+		since = rec.Created // the clock here is slow
+	}
+	u.Marker = dynamo.NewMarker(r.c.Markers, id, since.Add(r.c.Life+margin))
+
+	done, err := r.c.Once(ctx, u)
+	if err != nil {
+		err = fmt.Errorf("rollup %s: applying %s: %w", r.c.Name, id, err)
+		if dynamo.IsCondition(err) {
+			err = sluice.Permanent(err) // what is written does not depend on another try
+		}
+		return Applied{}, err
+	}
+	a := Applied{Before: done.Before}
+	for _, i := range done.Dropped {
+		a.Dropped = append(a.Dropped, u.Adds[i])
+		if r.c.Hooks.Dropped != nil {
+			r.c.Hooks.Dropped(rec, u.Adds[i])
+		}
+	}
+	return a, nil
+}
+
+// unit is what a record adds and writes; it has no marker yet.
+func (r *Rollup) unit(rec *sluice.Record) (dynamo.Unit, error) {
+	adds, err := counted(r.c.Counts, rec)
+	if err != nil {
+		return dynamo.Unit{}, sluice.Permanent(err)
+	}
+	u := dynamo.Unit{Adds: adds}
+	if r.c.Also != nil {
+		adds, ops, err := r.c.Also(rec)
+		if err != nil {
+			return u, err
+		}
+		for _, a := range adds {
+			if u.Adds, err = merge(u.Adds, a); err != nil {
+				return u, sluice.Permanent(err)
+			}
+		}
+		u.Ops = ops
+	}
+	return u, nil
+}
+
+// ExpiredError says that a record is so old that its marker may be gone: it may
+// have been counted, and would then be counted again. It is a permanent failure.
+type ExpiredError struct {
+	Name    string // of the Rollup
+	Table   string
+	EventID string
+	Created time.Time     // zero: not known
+	Life    time.Duration // of a marker
+}
+
+func (e *ExpiredError) Error() string {
+	age := "made at an unknown time"
+	if !e.Created.IsZero() {
+		age = "made at " + e.Created.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("rollup %s: record %s of table %s was %s, and markers are kept for %v: it may have been counted already, and is not counted again; recount its parents (rollup.Recount), then delete it from the dead letters", e.Name, e.EventID, e.Table, age, e.Life)
+}
+
+func (r *Rollup) expired(rec *sluice.Record, now time.Time) error {
+	switch {
+	case rec.Created.IsZero() && rec.Origin == sluice.Live: // some emulators say no time; a stream has no old records
+		return nil
+	case !rec.Created.IsZero() && now.Sub(rec.Created) <= r.c.Life:
+		return nil
+	}
+	return &ExpiredError{Name: r.c.Name, Table: rec.Table, EventID: rec.EventID, Created: rec.Created, Life: r.c.Life}
+}
