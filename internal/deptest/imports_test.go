@@ -76,6 +76,7 @@ var rules = []rule{
 	{pkgs: "internal/runtimeapi"},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/benchdata", stdOnly: true},
+	{pkgs: "internal/tabletest", ours: []string{".", "dynamo", "streamtest"}},
 	{pkgs: "internal/deptest/..."},
 	{pkgs: "internal/sim"}, // tests only
 	{pkgs: "internal/cmd/...", ours: []string{"..."}},

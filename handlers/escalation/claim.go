@@ -1,0 +1,184 @@
+package escalation
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/message"
+)
+
+// The life of an attempt, and what a crash leaves behind:
+//
+//	absent                 nobody has begun: whoever gets the message claims it
+//	lease, no At           it is being tried, or its process died: the message
+//	                       is left in the queue until the lease is over, and
+//	                       then taken over on condition of the same owner
+//	At and outcome, no lease
+//	                       it was attempted: the stream has the change, and the
+//	                       message is dropped
+//
+// All is written on condition of the state before, so that of two that come at
+// once one wins and the other finds what it did. At is set by a change of its
+// own, also for a step that is skipped: the next step comes from that MODIFY.
+
+// lease is the right to try a step.
+type lease struct {
+	owner string // drawn anew for each claim
+	until time.Time
+	key   sluice.Item // of the attempt
+}
+
+// Places in the transaction of a claim.
+const (
+	checkActive = iota
+	claimAttempt
+)
+
+// claim returns the lease of a step; any error of it is the message's outcome.
+func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
+	attempt := s.c.NewAttempt(t)
+	l := lease{owner: rand.Text(), until: s.c.Config.Now().Add(s.c.Lease), key: attempt.Only(s.c.AttemptKey...)}
+	if l.key.Len() != len(s.c.AttemptKey) {
+		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made no attempt with the key attributes %q", t.DedupeKey, s.c.AttemptKey))
+	}
+	put := dynamo.Put(s.c.AttemptTable, attempt.With(
+		item.String(s.c.Claim.Owner, l.owner),
+		item.String(s.c.Claim.Until, message.FormatTime(l.until)),
+	)).If("attribute_not_exists(#key)").Name("#key", s.c.AttemptKey[0])
+	found, err := s.claimWith(ctx, t, put)
+	if err != nil || !found.Exists() {
+		return l, err
+	}
+
+	// Somebody was here before.
+	owner, err := s.free(found)
+	if err != nil {
+		return l, s.claimError(t, err)
+	}
+	takeOver := dynamo.Update(s.c.AttemptTable, l.key, "SET #owner = :owner, #until = :until").
+		Name("#owner", s.c.Claim.Owner).Name("#until", s.c.Claim.Until).Name("#at", s.c.Config.Attempt.At).
+		Value(":owner", l.owner).Value(":until", message.FormatTime(l.until))
+	if owner == "" {
+		takeOver = takeOver.If("attribute_not_exists(#owner) AND attribute_not_exists(#at)")
+	} else {
+		takeOver = takeOver.If("#owner = :dead AND attribute_not_exists(#at)").Value(":dead", owner)
+	}
+	found, err = s.claimWith(ctx, t, takeOver)
+	if err != nil || !found.Exists() {
+		return l, err
+	}
+	// Somebody else has taken it over meanwhile.
+	if _, err = s.free(found); err == nil {
+		err = errors.New("it was taken over and given back meanwhile")
+	}
+	return l, s.claimError(t, err)
+}
+
+func (s *Consumer) claimError(t Try, err error) error {
+	if sluice.IsSkip(err) {
+		return err
+	}
+	return fmt.Errorf("step %s: %w", t.DedupeKey, err)
+}
+
+// claimWith makes the write on condition that the escalation is active, and
+// returns the attempt that was in its way.
+func (s *Consumer) claimWith(ctx context.Context, t Try, op dynamo.Op) (found sluice.Item, err error) {
+	c := s.c.Config.Escalation
+	err = s.c.Transact(ctx,
+		dynamo.Check(s.c.EscalationTable, s.c.EscalationKey(t.Escalation.ID), "#status = :active").
+			Name("#status", c.Status).Value(":active", c.Active),
+		op)
+	if err == nil {
+		return found, nil
+	}
+	refused, ok := errors.AsType[*dynamo.ConditionError](err)
+	switch {
+	case !ok:
+		return found, fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
+	case slices.Contains(refused.Failed, checkActive):
+		return found, sluice.Skip("escalation not active")
+	}
+	if i := slices.Index(refused.Failed, claimAttempt); i >= 0 && i < len(refused.Items) {
+		found = refused.Items[i]
+	}
+	if !found.Exists() { // deleted meanwhile, with its escalation
+		return found, fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
+	}
+	return found, nil
+}
+
+// free returns the owner of a lease that is over, or "" where there is none
+// because someone else wrote the attempt. An attempt that was made is a Skip;
+// one that is being tried is left in the queue until its lease ends.
+func (s *Consumer) free(attempt sluice.Item) (owner string, err error) {
+	if _, made := attempt.Lookup(s.c.Config.Attempt.At); made {
+		return "", sluice.Skip("attempted before")
+	}
+	if _, leased := attempt.Lookup(s.c.Claim.Owner); !leased {
+		return "", nil
+	}
+	if owner, err = text(attempt, s.c.Claim.Owner); err != nil {
+		return "", sluice.Permanent(fmt.Errorf("its attempt: %w", err))
+	}
+	until, err := moment(attempt, s.c.Claim.Until)
+	if err != nil {
+		return "", sluice.Permanent(fmt.Errorf("its attempt: %w", err))
+	}
+	if left := until.Sub(s.c.Config.Now()); left > 0 {
+		return "", sluice.RetryAfter(left, errors.New("it is being tried, or its process died"))
+	}
+	return owner, nil
+}
+
+// finish writes down that the step was attempted. When that fails, only it is
+// repeated, so that nobody is contacted twice.
+func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) error {
+	return s.finishAt(ctx, t, l, outcome, s.c.Config.Now().Truncate(time.Second))
+}
+
+func (s *Consumer) finishAt(ctx context.Context, t Try, l lease, outcome string, at time.Time) error {
+	err := s.c.Write(ctx, s.owned(l, "SET #at = :at, #outcome = :outcome REMOVE #owner, #until").
+		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Claim.Outcome).
+		Value(":at", message.FormatTime(at)).Value(":outcome", outcome))
+	switch {
+	case err == nil:
+		return nil
+	case dynamo.IsCondition(err):
+		// The lease was over, and another has taken the step over. What it
+		// writes is what counts. Or the attempt was deleted.
+		return sluice.Skip("lease lost")
+	case sluice.IsPermanent(err):
+		return fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err)
+	}
+	return &sluice.Remaining{
+		Rest: func(ctx context.Context, _ *sluice.Record) error { return s.finishAt(ctx, t, l, outcome, at) },
+		Err:  fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err),
+	}
+}
+
+// releaseTimeout bounds the release of a lease when the process is ending.
+const releaseTimeout = 5 * time.Second
+
+// release ends a lease at once, so that the next delivery need not wait for it.
+// Without success the step waits until the lease is over.
+func (s *Consumer) release(ctx context.Context, t Try, l lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	_ = s.c.Write(ctx, s.owned(l, "SET #until = :now").
+		Name("#until", s.c.Claim.Until).Value(":now", message.FormatTime(s.c.Config.Now())))
+}
+
+// owned is a change of an attempt that is still ours and not made.
+func (s *Consumer) owned(l lease, update string) dynamo.Op {
+	return dynamo.Update(s.c.AttemptTable, l.key, update).
+		If("#owner = :me AND attribute_not_exists(#at)").
+		Name("#owner", s.c.Claim.Owner).Name("#at", s.c.Config.Attempt.At).Value(":me", l.owner)
+}

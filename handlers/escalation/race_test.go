@@ -1,0 +1,131 @@
+package escalation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+// Two find a lease that is over: one takes the step over, the other leaves it
+// to that one, or finds it done.
+func TestTwoTakeOver(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		took time.Duration
+		want string
+	}{
+		{"while the first still calls", 20 * time.Second, "retry: step P1#0: retry after 2m0s: it is being tried, or its process died"},
+		{"when the first is done", 0, "skipped: attempted before"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRota(t)
+				w.put(t, "rings", `{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"ann"},"rank":{"N":"1"}}},"leaseOwner":{"S":"x"},"leaseUntil":{"S":"2024-05-01T10:00:00Z"}}`)
+				var calls atomic.Int32
+				w.contact = func(context.Context, Try) error {
+					calls.Add(1)
+					time.Sleep(tt.took)
+					return nil
+				}
+				first := make(chan error, 1)
+				c := w.config()
+				c.Transact = func(ctx context.Context, ops ...dynamo.Op) error {
+					if ops[1].Kind == dynamo.UpdateOp {
+						go func() { first <- w.consumer(t).Try(ctx, ring()) }()
+						synctest.Wait()
+					}
+					return w.Transact(ctx, ops...)
+				}
+				second, err := NewConsumer(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := second.Try(t.Context(), ring()); outcome(err) != tt.want {
+					t.Errorf("second: %v", err)
+				}
+				if err := <-first; err != nil || calls.Load() != 1 {
+					t.Errorf("first: %v, %d calls", err, calls.Load())
+				}
+			})
+		})
+	}
+}
+
+// Who comes back when the lease is over, and another has the step, changes
+// nothing of what that one does.
+func TestComesBackTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRota(t)
+		var calls atomic.Int32
+		w.contact = func(context.Context, Try) error {
+			if calls.Add(1) == 1 {
+				time.Sleep(2*time.Minute + time.Second)
+				return nil
+			}
+			time.Sleep(20 * time.Second)
+			return sluice.Permanent(errors.New("no such number"))
+		}
+		first := make(chan error, 1)
+		go func() { first <- w.consumer(t).Try(t.Context(), ring()) }()
+		time.Sleep(2 * time.Minute)
+		if err := w.consumer(t).Try(t.Context(), ring()); err != nil {
+			t.Error(err)
+		}
+		if err := <-first; outcome(err) != "skipped: lease lost" {
+			t.Error(err)
+		}
+		if it := w.Items("rings"); len(it) != 1 || !it[0].Equal(parse(`{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"ann"},"rank":{"N":"1"}}},"at":{"S":"2024-05-01T10:02:20Z"},"outcome":{"S":"failed"}}`)) {
+			t.Errorf("attempt %s", w.rings())
+		}
+	})
+}
+
+// A process that is told to end gives the step back.
+func TestReleasedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRota(t)
+		ctx, stop := context.WithCancel(t.Context())
+		w.contact = func(ctx context.Context, _ Try) error {
+			stop()
+			return ctx.Err()
+		}
+		c := w.config()
+		c.Transact = func(ctx context.Context, ops ...dynamo.Op) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return w.Transact(ctx, ops...)
+		}
+		var told []string
+		c.Called = func(try Try, outcome string, err error) {
+			told = append(told, fmt.Sprint(try.DedupeKey, " ", outcome, " ", err))
+		}
+		c.Write = func(ctx context.Context, op dynamo.Op) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return w.Write(ctx, op)
+		}
+		s, err := NewConsumer(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Try(ctx, ring()); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		w.contact = nil
+		if err := s.Try(t.Context(), ring()); err != nil { // it does not wait for the lease
+			t.Error(err)
+		}
+		if want := "[P1#0  context canceled P1#0 contacted <nil>]"; fmt.Sprint(told) != want {
+			t.Errorf("told %q, want %s", told, want)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package tabletest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// expression reads the expressions of one Op. It knows comparisons by = and
+// <>, attribute_exists, attribute_not_exists, AND and OR without parentheses,
+// and of updates SET to values and REMOVE; it refuses what it does not know,
+// and names and values that are not used, as the service does.
+type expression struct {
+	op   dynamo.Op
+	used map[string]bool
+}
+
+var (
+	call    = regexp.MustCompile(`^(attribute_exists|attribute_not_exists)\s*\(\s*([#\w]+)\s*\)$`)
+	compare = regexp.MustCompile(`^([#\w]+)\s*(=|<>)\s*(:\w+)$`)
+	assign  = regexp.MustCompile(`^([#\w]+)\s*=\s*(:\w+)$`)
+	clause  = regexp.MustCompile(`\b(SET|REMOVE)\b`)
+)
+
+func (e *expression) holds(it sluice.Item) (bool, error) {
+	if e.op.Condition == "" {
+		return true, nil
+	}
+	any := false
+	for or := range strings.SplitSeq(e.op.Condition, " OR ") {
+		all := true
+		for and := range strings.SplitSeq(or, " AND ") {
+			ok, err := e.term(strings.TrimSpace(and), it)
+			if err != nil {
+				return false, err
+			}
+			all = all && ok
+		}
+		any = any || all
+	}
+	return any, nil
+}
+
+func (e *expression) term(s string, it sluice.Item) (bool, error) {
+	if m := call.FindStringSubmatch(s); m != nil {
+		name, err := e.name(m[2])
+		_, exists := it.Lookup(name)
+		return exists == (m[1] == "attribute_exists"), err
+	}
+	m := compare.FindStringSubmatch(s)
+	if m == nil {
+		return false, fmt.Errorf("tabletest does not know the condition %q", s)
+	}
+	name, err := e.name(m[1])
+	if err != nil {
+		return false, err
+	}
+	raw, err := e.value(m[3])
+	if err != nil {
+		return false, err
+	}
+	v, exists := it.Lookup(name)
+	equal := exists && v.Equal(parse(raw))
+	return equal == (m[2] == "="), nil
+}
+
+func (e *expression) update(it sluice.Item) (sluice.Item, error) {
+	attrs := make(map[string]string) // raw by name
+	var order []string
+	for name, v := range it.All() {
+		attrs[name] = fmt.Sprintf(`{"%s":%s}`, v.Kind(), v.Raw())
+		order = append(order, name)
+	}
+	at := clause.FindAllStringIndex(e.op.Update, -1)
+	if len(at) == 0 || strings.TrimSpace(e.op.Update[:at[0][0]]) != "" {
+		return it, fmt.Errorf("tabletest does not know the update %q", e.op.Update)
+	}
+	for i, span := range at {
+		end := len(e.op.Update)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		verb := e.op.Update[span[0]:span[1]]
+		for part := range strings.SplitSeq(e.op.Update[span[1]:end], ",") {
+			part = strings.TrimSpace(part)
+			if verb == "REMOVE" {
+				name, err := e.name(part)
+				if err != nil {
+					return it, err
+				}
+				delete(attrs, name)
+				continue
+			}
+			m := assign.FindStringSubmatch(part)
+			if m == nil {
+				return it, fmt.Errorf("tabletest does not know the update %q", part)
+			}
+			name, err := e.name(m[1])
+			if err != nil {
+				return it, err
+			}
+			if attrs[name], err = e.value(m[2]); err != nil {
+				return it, err
+			}
+			if !slices.Contains(order, name) {
+				order = append(order, name)
+			}
+		}
+	}
+	var b []string
+	for _, name := range order {
+		if raw, ok := attrs[name]; ok {
+			b = append(b, fmt.Sprintf("%q:%s", name, raw))
+		}
+	}
+	return item.Parse([]byte("{" + strings.Join(b, ",") + "}"))
+}
+
+func (e *expression) name(s string) (string, error) {
+	if !strings.HasPrefix(s, "#") {
+		return s, nil
+	}
+	e.used[s] = true
+	if e.op.Names[s] == "" {
+		return "", fmt.Errorf("no name for %s", s)
+	}
+	return e.op.Names[s], nil
+}
+
+// value returns a value as DynamoDB writes it.
+func (e *expression) value(s string) (string, error) {
+	e.used[s] = true
+	v, ok := e.op.Values[s]
+	if !ok {
+		return "", fmt.Errorf("no value for %s", s)
+	}
+	switch v := v.(type) {
+	case string:
+		quoted, err := json.Marshal(v)
+		return `{"S":` + string(quoted) + `}`, err
+	case bool:
+		return fmt.Sprintf(`{"BOOL":%t}`, v), nil
+	case int, int64, int32, dynamo.Number:
+		return fmt.Sprintf(`{"N":"%v"}`, v), nil
+	case []byte:
+		return `{"B":"` + base64.StdEncoding.EncodeToString(v) + `"}`, nil
+	case nil:
+		return `{"NULL":true}`, nil
+	case sluice.Value:
+		return fmt.Sprintf(`{"%s":%s}`, v.Kind(), v.Raw()), nil
+	case sluice.Item:
+		return `{"M":` + string(v.Raw()) + `}`, nil
+	}
+	return "", fmt.Errorf("value %s is a %T", s, v)
+}
+
+// unused refuses what no expression uses, as the service does.
+func (e *expression) unused() error {
+	for s := range e.op.Names {
+		if !e.used[s] {
+			return fmt.Errorf("name %s is not used", s)
+		}
+	}
+	for s := range e.op.Values {
+		if !e.used[s] {
+			return fmt.Errorf("value %s is not used", s)
+		}
+	}
+	return nil
+}
+
+func parse(raw string) sluice.Value {
+	it, err := item.Parse([]byte(`{"v":` + raw + `}`))
+	if err != nil {
+		panic(err)
+	}
+	v, _ := it.Lookup("v")
+	return v
+}
