@@ -84,9 +84,13 @@ func isOfCredentials(err error) bool {
 // retry repeats try, with backoff, while its error may pass, up to Attempts
 // times. The error is that of the last try, as it came.
 func (s *Store) retry(ctx context.Context, try func(context.Context) error) error {
+	return s.retryUpTo(ctx, s.opt.Attempts, try)
+}
+
+func (s *Store) retryUpTo(ctx context.Context, attempts int, try func(context.Context) error) error {
 	for n := 1; ; n++ {
 		err := try(ctx)
-		if err == nil || classify(err) > throttled || n >= s.opt.Attempts || !s.pause(ctx, n) {
+		if err == nil || classify(err) > throttled || n >= attempts || !s.pause(ctx, n) {
 			return err
 		}
 	}
@@ -121,14 +125,16 @@ func (s *Store) explain(call, table string, err error) error {
 	if err == nil {
 		return nil
 	}
-	at := fmt.Sprintf("dynamodb: %s %s", call, s.where)
-	if table != "" {
-		at = fmt.Sprintf("dynamodb: table %q: %s %s", table, call, s.where)
-	}
+	at := call + " " + s.where
 	if hint := hintFor(call, err); hint != "" {
 		at += ": " + hint
 	}
 	err = fmt.Errorf("%s: %w", at, err)
+	if table != "" {
+		err = &tableError{table, err}
+	} else {
+		err = fmt.Errorf("dynamodb: %w", err)
+	}
 	if classify(err) == permanent {
 		return sluice.Permanent(err)
 	}
@@ -154,3 +160,12 @@ func hintFor(call string, err error) string {
 	}
 	return ""
 }
+
+// tableError says which table an error is about.
+type tableError struct {
+	table string
+	err   error
+}
+
+func (e *tableError) Error() string { return fmt.Sprintf("dynamodb: table %q: %v", e.table, e.err) }
+func (e *tableError) Unwrap() error { return e.err }

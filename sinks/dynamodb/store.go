@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
@@ -17,6 +18,12 @@ type Store struct {
 	opt    Options
 	where  string // for messages to people: endpoint and Region
 	budget budget
+
+	// Of Put and Delete.
+	keys   keySchemas
+	order  lanes
+	shared *batch.Batcher[*batchWrite]
+	own    map[string]*batch.Batcher[*batchWrite] // of tables with a budget
 }
 
 // New returns a Store, or an error that names every option that is wrong. It
@@ -41,5 +48,10 @@ func New(cfg aws.Config, o Options) (*Store, error) {
 		}
 	})
 	s.budget = newBudget(s.opt.Budget)
+	s.keys.ask = s.keyNames
+	for table, names := range s.opt.Keys {
+		s.keys.set(table, names)
+	}
+	s.newBatchers()
 	return s, nil
 }

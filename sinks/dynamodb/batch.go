@@ -1,0 +1,273 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/sdkitem"
+)
+
+const (
+	maxWrites       = 25       // of one BatchWriteItem
+	maxRequestBytes = 16 << 20 // likewise
+	maxItemBytes    = 400 << 10
+
+	// patience is how long a commit waits for a budget, unless its callers'
+	// contexts end it before. Timeout begins after that.
+	patience = time.Hour
+)
+
+// Put writes an item in the place of the one with its key, if there is one. It
+// returns nil once the item is durable. It shares requests with what others
+// write meanwhile; writes of one key follow one another in the order of the
+// calls. When ctx ends before the item is sent, it is not written; after that
+// Put waits for the true result.
+func (s *Store) Put(ctx context.Context, table string, it sluice.Item) error {
+	w, err := s.newPut(ctx, table, it)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, w)
+}
+
+// Delete deletes the item with the key, if there is one, as Put writes one.
+func (s *Store) Delete(ctx context.Context, table string, key sluice.Item) error {
+	w, err := s.newDelete(ctx, table, key)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, w)
+}
+
+// PutAll is Put for several items; one error per item, or nil when all are
+// durable. Requests go several at a time, so that only items of one key are
+// written in their order. After one of a key has failed for the moment, later
+// ones of that key fail unsent: written before it, they would be overwritten
+// by it when it is tried again.
+func (s *Store) PutAll(ctx context.Context, table string, items []sluice.Item) []error {
+	return s.writeAll(ctx, table, items, s.newPut)
+}
+
+// DeleteAll is Delete for several keys, as PutAll is for items.
+func (s *Store) DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error {
+	return s.writeAll(ctx, table, keys, s.newDelete)
+}
+
+// batchWrite is a Put or a Delete on its way.
+type batchWrite struct {
+	table   string
+	id      keyID
+	key     []string // names of the key attributes
+	request types.WriteRequest
+	bytes   int     // on the wire, about
+	units   float64 // that it will consume, about
+}
+
+// keyID names an item. Different keys may have the same: then they are written
+// one after another without need.
+type keyID struct {
+	table string
+	hash  uint64 // of the key attributes with their names; 1 and 1.0 have the same
+}
+
+func (s *Store) newPut(ctx context.Context, table string, it sluice.Item) (*batchWrite, error) {
+	if !it.Exists() {
+		return nil, refuse(table, errors.New("Put has no item"))
+	}
+	if err := tooLarge(it); err != nil {
+		return nil, refuse(table, err)
+	}
+	names, err := s.keys.of(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	key := it.Only(names...)
+	if key.Len() < len(names) {
+		return nil, refuse(table, fmt.Errorf("the item has not all of the key attributes %q", names))
+	}
+	return s.newWrite(table, names, it, key, types.WriteRequest{PutRequest: &types.PutRequest{Item: sdkitem.Map(it)}}), nil
+}
+
+func (s *Store) newDelete(_ context.Context, table string, key sluice.Item) (*batchWrite, error) {
+	if !key.Exists() {
+		return nil, refuse(table, errors.New("Delete has no key"))
+	}
+	var names []string
+	for name := range key.All() {
+		names = append(names, name)
+	}
+	return s.newWrite(table, names, key, key, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: sdkitem.Map(key)}}), nil
+}
+
+func (s *Store) newWrite(table string, names []string, it, key sluice.Item, r types.WriteRequest) *batchWrite {
+	w := &batchWrite{table: table, id: keyID{tableName(table), key.Hash()}, key: names, request: r, bytes: len(it.Raw()) + len(table)}
+	if s.budget.of(table) != nil {
+		w.units = max(1, float64((sizeOf(it)+1023)/1024))
+	}
+	return w
+}
+
+func refuse(table string, err error) error {
+	return sluice.Permanent(fmt.Errorf("dynamodb: table %q: %w", table, err))
+}
+
+func (s *Store) write(ctx context.Context, w *batchWrite) error {
+	ids := []keyID{w.id}
+	if err := s.order.enter(ctx, ids); err != nil {
+		return notSent(w.table, err)
+	}
+	defer s.order.leave(ids)
+	return fromBatch(w.table, s.batcher(w.table).Do(ctx, w))
+}
+
+// fromBatch says of which table what package batch itself says.
+func fromBatch(table string, err error) error {
+	var told *tableError
+	if err == nil || errors.As(err, &told) {
+		return err
+	}
+	return &tableError{table, err}
+}
+
+func notSent(table string, err error) error {
+	return &tableError{table, fmt.Errorf("not sent: %w", err)}
+}
+
+// newBatchers makes one Batcher for all tables, and one for each that has a
+// budget: what waits for a budget holds up no other table.
+func (s *Store) newBatchers() {
+	o := batch.Options{
+		MaxItems: maxWrites,
+		MaxBytes: maxRequestBytes,
+		InFlight: s.opt.InFlight,
+		Linger:   s.opt.Linger,
+		Timeout:  s.opt.Timeout,
+		Hooks:    batch.Hooks{Committed: s.opt.Hooks.Committed},
+	}
+	size := func(w *batchWrite) int { return w.bytes }
+	s.shared = batch.New(s.commit, size, o)
+	o.Timeout = patience
+	s.own = map[string]*batch.Batcher[*batchWrite]{}
+	for table := range s.budget.buckets {
+		s.own[table] = batch.New(s.commit, size, o)
+	}
+}
+
+func (s *Store) batcher(table string) *batch.Batcher[*batchWrite] {
+	if b := s.own[tableName(table)]; b != nil {
+		return b
+	}
+	return s.shared
+}
+
+type makeWrite func(ctx context.Context, table string, it sluice.Item) (*batchWrite, error)
+
+func (s *Store) writeAll(ctx context.Context, table string, items []sluice.Item, newWrite makeWrite) []error {
+	if len(items) == 0 {
+		return nil
+	}
+	m := many{store: s, table: table, errs: make([]error, len(items)), writes: make([]*batchWrite, len(items))}
+	for i, it := range items {
+		m.writes[i], m.errs[i] = newWrite(ctx, table, it)
+	}
+	waves, ids := m.waves()
+	if err := s.order.enter(ctx, ids); err != nil {
+		m.fail(notSent(table, err))
+		return m.errs
+	}
+	defer s.order.leave(ids)
+	behind := map[keyID]error{}
+	for _, wave := range waves {
+		m.write(ctx, m.without(wave, behind))
+		for _, i := range wave {
+			if err := m.errs[i]; err != nil && !sluice.IsPermanent(err) {
+				behind[m.writes[i].id] = err
+			}
+		}
+	}
+	if !slices.ContainsFunc(m.errs, func(err error) bool { return err != nil }) {
+		return nil
+	}
+	return m.errs
+}
+
+// many is one call of PutAll or DeleteAll.
+type many struct {
+	store  *Store
+	table  string
+	writes []*batchWrite // nil where there is an error already
+	errs   []error
+}
+
+// waves divides the writes so that no wave has a key twice, and the n-th write
+// of a key is in the n-th wave; and lists the keys.
+func (m *many) waves() (waves [][]int, ids []keyID) {
+	count := make(map[keyID]int, len(m.writes))
+	for i, w := range m.writes {
+		if w == nil {
+			continue
+		}
+		n := count[w.id]
+		count[w.id]++
+		if n == 0 {
+			ids = append(ids, w.id)
+		}
+		if n == len(waves) {
+			waves = append(waves, nil)
+		}
+		waves[n] = append(waves[n], i)
+	}
+	return waves, ids
+}
+
+// without leaves out the writes whose key has failed before.
+func (m *many) without(wave []int, behind map[keyID]error) []int {
+	return slices.DeleteFunc(slices.Clone(wave), func(i int) bool {
+		err := behind[m.writes[i].id]
+		if err != nil {
+			m.errs[i] = notSent(m.table, fmt.Errorf("an earlier write of the same key failed: %w", err))
+		}
+		return err != nil
+	})
+}
+
+// write writes a wave, several requests at a time.
+func (m *many) write(ctx context.Context, wave []int) {
+	chunks := slices.Collect(slices.Chunk(wave, maxWrites))
+	b := m.store.batcher(m.table)
+	var next atomic.Int64
+	work := func() {
+		for n := int(next.Add(1)) - 1; n < len(chunks); n = int(next.Add(1)) - 1 {
+			ws := make([]*batchWrite, len(chunks[n]))
+			for k, i := range chunks[n] {
+				ws[k] = m.writes[i]
+			}
+			for k, err := range b.DoAll(ctx, ws) {
+				m.errs[chunks[n][k]] = fromBatch(m.table, err)
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(len(chunks), m.store.opt.InFlight) - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+}
+
+func (m *many) fail(err error) {
+	for i, w := range m.writes {
+		if w != nil {
+			m.errs[i] = err
+		}
+	}
+}

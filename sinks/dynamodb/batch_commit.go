@@ -1,0 +1,209 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/sdkitem"
+)
+
+// errUnprocessed is of a write that DynamoDB gave back (F119).
+var errUnprocessed = errors.New("DynamoDB gave the write back unprocessed: the table, or one of its partitions, has not the throughput")
+
+// commit writes ws, of which no two have the same key, until each has its
+// result. Only what may pass is written again: a write that DynamoDB may have
+// done although its answer was lost is the same when it is done twice.
+func (s *Store) commit(ctx context.Context, ws []*batchWrite) []error {
+	c := committing{store: s, writes: ws, errs: make([]error, len(ws))}
+	open := make([]int, len(ws))
+	for i := range ws {
+		open[i] = i
+	}
+	// A budget is waited for before the time of the commit begins.
+	estimate := c.estimate(open)
+	if err := s.take(ctx, estimate); err != nil {
+		c.fail(open, func(table string) error { return &tableError{table, err} })
+		return c.errs
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
+	defer cancel()
+	for n := 1; ; n++ {
+		again := c.request(ctx, open, estimate)
+		if len(again) == 0 {
+			return c.errs
+		}
+		if n >= s.opt.Attempts || !s.pause(ctx, n) {
+			c.giveUp(again, n)
+			return c.errs
+		}
+		open = again
+		estimate = c.estimate(open)
+		if err := s.take(ctx, estimate); err != nil {
+			c.giveUp(open, n)
+			return c.errs
+		}
+	}
+}
+
+// committing is the state of one commit. Lists of int are indexes into writes.
+type committing struct {
+	store  *Store
+	writes []*batchWrite
+	errs   []error // of those to be written again, the last refusal
+}
+
+func (c *committing) estimate(open []int) units {
+	if len(c.store.budget.buckets) == 0 {
+		return nil
+	}
+	u := units{}
+	for _, i := range open {
+		u[c.writes[i].table] += c.writes[i].units
+	}
+	return u
+}
+
+func (c *committing) fail(open []int, err func(table string) error) {
+	for _, i := range open {
+		c.errs[i] = err(c.writes[i].table)
+	}
+}
+
+func (c *committing) giveUp(open []int, attempts int) {
+	for _, i := range open {
+		c.errs[i] = fmt.Errorf("%w (after %d attempts in one commit)", c.errs[i], attempts)
+	}
+}
+
+// request writes those that are open once, and returns those that are worth
+// writing again. The estimate was taken from the budgets.
+func (c *committing) request(ctx context.Context, open []int, estimate units) (again []int) {
+	s := c.store
+	in := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{}, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
+	for _, i := range open {
+		w := c.writes[i]
+		in.RequestItems[w.table] = append(in.RequestItems[w.table], w.request)
+	}
+	out, err := s.db.BatchWriteItem(ctx, in)
+	if err != nil {
+		s.settle(estimate, nil)
+		return c.refused(ctx, open, err)
+	}
+	s.settle(estimate, out.ConsumedCapacity)
+	return c.unprocessed(open, out.UnprocessedItems)
+}
+
+// refused says what a request's error means for its writes. When it can be the
+// fault of some of them, the others are written without those.
+func (c *committing) refused(ctx context.Context, open []int, err error) (again []int) {
+	s := c.store
+	kind := classify(err)
+	c.fail(open, func(table string) error { return s.explain("BatchWriteItem", table, err) })
+	if kind < refused {
+		return open
+	}
+	for _, part := range c.divide(open, kind == permanent || codeOf(err) == "ItemCollectionSizeLimitExceededException") {
+		estimate := c.estimate(part)
+		if err := s.take(ctx, estimate); err != nil {
+			c.fail(part, func(table string) error { return &tableError{table, err} })
+			continue
+		}
+		again = append(again, c.request(ctx, part, estimate)...)
+	}
+	return again
+}
+
+// divide returns the parts in which to look for what spoils a request: halves
+// when it is in a write; else it is a table, if there are several. Nil means
+// that there is nothing to look for.
+func (c *committing) divide(open []int, ofWrite bool) [][]int {
+	if ofWrite {
+		if len(open) < 2 {
+			return nil
+		}
+		half := len(open) / 2
+		return [][]int{open[:half], open[half:]}
+	}
+	var parts [][]int
+	at := map[string]int{}
+	for _, i := range open {
+		table := c.writes[i].table
+		n, ok := at[table]
+		if !ok {
+			n = len(parts)
+			at[table] = n
+			parts = append(parts, nil)
+		}
+		parts[n] = append(parts[n], i)
+	}
+	if len(parts) < 2 {
+		return nil
+	}
+	return parts
+}
+
+// unprocessed sets the results of a request that was answered; what came back
+// is to be written again. The map may be nil (F122). If something came back
+// that was not asked for, all writes of its table are taken as given back:
+// to write twice is better than not at all.
+func (c *committing) unprocessed(open []int, back map[string][]types.WriteRequest) (again []int) {
+	ids := map[keyID]bool{}
+	tables := map[string]bool{}
+	for table, requests := range back {
+		for _, r := range requests {
+			if id, ok := c.find(open, table, r); ok {
+				ids[id] = true
+			} else {
+				tables[tableName(table)] = true
+			}
+		}
+	}
+	for _, i := range open {
+		w := c.writes[i]
+		c.errs[i] = nil
+		if ids[w.id] || tables[w.id.table] {
+			c.errs[i] = &tableError{w.table, errUnprocessed}
+			again = append(again, i)
+		}
+	}
+	return again
+}
+
+// find returns the id of the write that a request given back stands for.
+func (c *committing) find(open []int, table string, r types.WriteRequest) (keyID, bool) {
+	attributes := map[string]types.AttributeValue(nil)
+	switch {
+	case r.PutRequest != nil:
+		attributes = r.PutRequest.Item
+	case r.DeleteRequest != nil:
+		attributes = r.DeleteRequest.Key
+	}
+	var names []string
+	for _, i := range open {
+		if c.writes[i].id.table == tableName(table) {
+			names = c.writes[i].key
+			break
+		}
+	}
+	key := make(map[string]types.AttributeValue, len(names))
+	for _, name := range names {
+		if v := attributes[name]; v != nil {
+			key[name] = v
+		}
+	}
+	it, err := sdkitem.FromMap(key)
+	if err != nil {
+		return keyID{}, false
+	}
+	id := keyID{tableName(table), it.Hash()}
+	for _, i := range open {
+		if c.writes[i].id == id {
+			return id, true
+		}
+	}
+	return keyID{}, false
+}

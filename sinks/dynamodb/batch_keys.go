@@ -1,0 +1,112 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// keySchemas knows the names of the key attributes of tables: those that
+// Options name, and those it asked for, once each.
+type keySchemas struct {
+	ask func(ctx context.Context, table string) ([]string, error)
+
+	mu     sync.Mutex
+	tables map[string]*keySchema // by name of the table
+}
+
+type keySchema struct {
+	done  chan struct{} // closed when the rest is there
+	names []string      // the partition key first
+	err   error
+
+	gaveUp bool // the context of the one that asked has ended
+}
+
+// set names the key attributes of a table.
+func (k *keySchemas) set(table string, names []string) {
+	done := make(chan struct{})
+	close(done)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tables == nil {
+		k.tables = map[string]*keySchema{}
+	}
+	k.tables[tableName(table)] = &keySchema{done: done, names: names}
+}
+
+// of returns the names of a table's key attributes. Callers that come while
+// another asks get its answer; an error is not kept.
+func (k *keySchemas) of(ctx context.Context, table string) ([]string, error) {
+	for {
+		k.mu.Lock()
+		schema := k.tables[tableName(table)]
+		if schema == nil {
+			schema = &keySchema{done: make(chan struct{})}
+			if k.tables == nil {
+				k.tables = map[string]*keySchema{}
+			}
+			k.tables[tableName(table)] = schema
+			k.mu.Unlock()
+			return k.askFor(ctx, table, schema)
+		}
+		k.mu.Unlock()
+		select {
+		case <-schema.done:
+		case <-ctx.Done():
+			return nil, notSent(table, context.Cause(ctx))
+		}
+		if !schema.gaveUp {
+			return schema.names, schema.err
+		}
+	}
+}
+
+func (k *keySchemas) askFor(ctx context.Context, table string, schema *keySchema) ([]string, error) {
+	schema.err = errors.New("dynamodb: DescribeTable ended its goroutine")
+	defer func() {
+		schema.gaveUp = ctx.Err() != nil && schema.err != nil
+		if schema.err != nil {
+			k.mu.Lock()
+			delete(k.tables, tableName(table))
+			k.mu.Unlock()
+		}
+		close(schema.done)
+	}()
+	schema.names, schema.err = k.ask(ctx, table)
+	return schema.names, schema.err
+}
+
+// keyNames asks for the key attributes of a table.
+func (s *Store) keyNames(ctx context.Context, table string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
+	defer cancel()
+	d, err := s.describe(ctx, table, s.opt.Attempts)
+	if err != nil {
+		if classify(err) == refused && codeOf(err) == "AccessDeniedException" {
+			return nil, fmt.Errorf("%w; or name the table's key attributes in Options.Keys", err)
+		}
+		return nil, err
+	}
+	return keyOf(table, d)
+}
+
+func keyOf(table string, d *types.TableDescription) ([]string, error) {
+	var names []string
+	for _, k := range d.KeySchema {
+		name := aws.ToString(k.AttributeName)
+		if k.KeyType == types.KeyTypeHash {
+			names = append([]string{name}, names...)
+		} else {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, &tableError{table, errors.New("DescribeTable answered without a key")}
+	}
+	return names, nil
+}

@@ -1,0 +1,54 @@
+package dynamodb
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+)
+
+// tooLarge says why DynamoDB would never take an item for its size. It lets
+// pass what is doubtful: DynamoDB counts numbers in a way of its own.
+func tooLarge(it sluice.Item) error {
+	if len(it.Raw()) <= maxItemBytes { // no smaller than what counts
+		return nil
+	}
+	if n := sizeOf(it); n > maxItemBytes {
+		return fmt.Errorf("the item has at least %d bytes of names and values; DynamoDB allows %d", n, maxItemBytes)
+	}
+	return nil
+}
+
+// sizeOf returns about what DynamoDB counts as the bytes of an item, and never
+// more.
+func sizeOf(it sluice.Item) int {
+	n := 0
+	for name, v := range it.All() {
+		n += len(name) + sizeOfValue(v)
+	}
+	return n
+}
+
+func sizeOfValue(v item.Value) int {
+	n := 0
+	switch v.Kind() {
+	case item.S, item.B:
+		return v.Len()
+	case item.SS, item.NS, item.BS:
+		for e := range v.Set() {
+			n += sizeOfValue(e)
+		}
+		return n
+	case item.L:
+		for e := range v.List() {
+			n += 1 + sizeOfValue(e)
+		}
+		return n + 3
+	case item.M:
+		for name, e := range v.Map().All() {
+			n += 1 + len(name) + sizeOfValue(e)
+		}
+		return n + 3
+	}
+	return 1
+}

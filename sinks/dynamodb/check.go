@@ -1,0 +1,81 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// checkAttempts are few: at the start somebody is watching.
+const checkAttempts = 3
+
+// Check tells at the start whether tables exist and can be reached with the
+// credentials there are; the error says of each that cannot what to do. It
+// needs the permission dynamodb:DescribeTable, without which a table that
+// Options.Keys name passes: the service was reached and knew who asked.
+func (s *Store) Check(ctx context.Context, tables ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
+	defer cancel()
+	var errs []error
+	for _, table := range tables {
+		errs = append(errs, s.check(ctx, table))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) check(ctx context.Context, table string) error {
+	named := s.named(table)
+	d, err := s.describe(ctx, table, checkAttempts)
+	if err != nil {
+		if named != nil && codeOf(err) == "AccessDeniedException" {
+			return nil
+		}
+		return err
+	}
+	if d.TableStatus == types.TableStatusCreating || d.TableStatus == types.TableStatusDeleting || d.TableStatus == types.TableStatusInaccessibleEncryptionCredentials {
+		return &tableError{table, fmt.Errorf("it is %s %s: wait until it is ACTIVE, or correct its name", d.TableStatus, s.where)}
+	}
+	key, err := keyOf(table, d)
+	if err != nil {
+		return err
+	}
+	if named == nil {
+		s.keys.set(table, key)
+	} else if !sameNames(named, key) {
+		return &tableError{table, fmt.Errorf("its key is %q %s, but Options.Keys say %q", key, s.where, named)}
+	}
+	return nil
+}
+
+// named returns what Options.Keys say of a table.
+func (s *Store) named(table string) []string {
+	for t, names := range s.opt.Keys {
+		if tableName(t) == tableName(table) {
+			return names
+		}
+	}
+	return nil
+}
+
+func sameNames(a, b []string) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(n string) bool { return !slices.Contains(b, n) })
+}
+
+func (s *Store) describe(ctx context.Context, table string, attempts int) (*types.TableDescription, error) {
+	var out *dynamodb.DescribeTableOutput
+	err := s.retryUpTo(ctx, attempts, func(ctx context.Context) (err error) {
+		out, err = s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, s.explain("DescribeTable", table, err)
+	case out.Table == nil:
+		return nil, &tableError{table, fmt.Errorf("DescribeTable was answered without a table %s", s.where)}
+	}
+	return out.Table, nil
+}
