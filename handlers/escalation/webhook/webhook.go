@@ -1,0 +1,219 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Options configure a Client; the zero value is ready to use.
+type Options struct {
+	Timeout      time.Duration // of one call with its redirects (default 10 s)
+	MaxBody      int           // bytes of a Call's Body (default 256 KiB)
+	AllowHTTP    bool          // URLs may be http, too
+	AllowPrivate bool          // addresses may be loopback, private or link-local, too
+	UserAgent    string        // default "sluice-webhook/1"
+	Now          func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = 256 << 10
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "sluice-webhook/1"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("webhook: Options.Timeout is %v; allowed are 0 (the default) and above", o.Timeout))
+	}
+	if o.MaxBody < 0 {
+		errs = append(errs, fmt.Errorf("webhook: Options.MaxBody is %d; allowed are 0 (the default) and above", o.MaxBody))
+	}
+	return errors.Join(errs...)
+}
+
+// Limits of what is read and waited for, whatever the other side says.
+const (
+	maxRedirects  = 5
+	maxAnswer     = 64 << 10  // read so that the connection can be used again
+	maxRetryAfter = time.Hour // later than that it is asked again all the same
+)
+
+// Client posts to URLs. It is safe for concurrent use.
+type Client struct {
+	o    Options
+	http *http.Client
+}
+
+// New returns a Client, or an error that names every option that is wrong.
+func New(o Options) (*Client, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	c := &Client{o: o}
+	dialer := &net.Dialer{Timeout: o.Timeout, ControlContext: c.control}
+	c.http = &http.Client{
+		Timeout:       o.Timeout,
+		CheckRedirect: c.redirect,
+		Transport: &http.Transport{ // without a proxy: it would dial for us
+			DialContext:            dialer.DialContext,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    o.Timeout,
+			MaxIdleConns:           100,
+			MaxIdleConnsPerHost:    2,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+	}
+	return c, nil
+}
+
+// Call is one POST.
+type Call struct {
+	URL  string
+	Key  string // idempotency key: the same in every call for the same thing
+	Body []byte // JSON
+}
+
+// Post makes the call. nil is an answer 2xx. [sluice.Permanent] is one that
+// will stay the same: 4xx but 408, 425 and 429, a redirect that is not
+// followed, a URL that is none or leads where it must not. Any other error is
+// of the moment; a Retry-After of the other side makes it a
+// [sluice.RetryAfter]. Errors name the host, never the rest of the URL, which
+// may hold secrets.
+func (c *Client) Post(ctx context.Context, call Call) error {
+	u, err := c.check(call)
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("webhook: %w", err))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(call.Body))
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("webhook to %s: no request can be made", u.Host))
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", call.Key)
+	req.Header.Set("User-Agent", c.o.UserAgent)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.failed(u.Host, err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // its status is the answer
+	return c.answered(u.Host, resp)
+}
+
+func (c *Client) check(call Call) (*url.URL, error) {
+	u, err := url.Parse(call.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return nil, errors.New("the destination is no URL such as https://example.com/hook")
+	case !c.speaks(u):
+		return nil, fmt.Errorf("the destination on %s is %s, want https", u.Host, u.Scheme)
+	case call.Key == "":
+		return nil, errors.New("the idempotency key is missing")
+	case len(call.Body) > c.o.MaxBody:
+		return nil, fmt.Errorf("the body has %d bytes; allowed are %d (Options.MaxBody)", len(call.Body), c.o.MaxBody)
+	}
+	return u, nil
+}
+
+func (c *Client) speaks(u *url.URL) bool {
+	return u.Scheme == "https" || u.Scheme == "http" && c.o.AllowHTTP
+}
+
+// forbiddenError says where a connection must not lead.
+type forbiddenError struct{ address string }
+
+func (e *forbiddenError) Error() string {
+	return fmt.Sprintf("address %s is not public; Options.AllowPrivate allows it", e.address)
+}
+
+// control looks at the address that is really dialled, after names were looked
+// up, so that no name leads to a private one.
+func (c *Client) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	if c.o.AllowPrivate {
+		return nil
+	}
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &forbiddenError{address}
+	}
+	if a := ap.Addr().Unmap(); !a.IsGlobalUnicast() || a.IsPrivate() || shared.Contains(a) {
+		return &forbiddenError{a.String()}
+	}
+	return nil
+}
+
+// shared is the space of providers' own networks, RFC 6598.
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// redirect follows those that keep the method and the host. Any other answers
+// with its own status, which is then taken for a failure.
+func (c *Client) redirect(req *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects || req.Method != http.MethodPost || req.URL.Host != via[0].URL.Host || !c.speaks(req.URL) {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+func (c *Client) failed(host string, err error) error {
+	if forbidden, ok := errors.AsType[*forbiddenError](err); ok {
+		return sluice.Permanent(fmt.Errorf("webhook to %s: %w", host, forbidden))
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // without the URL
+	}
+	return fmt.Errorf("webhook to %s: %w", host, err)
+}
+
+func (c *Client) answered(host string, resp *http.Response) error {
+	code := resp.StatusCode
+	if code >= 200 && code < 300 {
+		return nil
+	}
+	err := fmt.Errorf("webhook to %s: answered %d", host, code)
+	switch {
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
+		if after := c.retryAfter(resp.Header.Get("Retry-After")); after > 0 {
+			return sluice.RetryAfter(after, err)
+		}
+		return err
+	case code >= 300 && code < 400:
+		return sluice.Permanent(fmt.Errorf("%w, a redirect that is not followed", err))
+	}
+	return sluice.Permanent(err)
+}
+
+// retryAfter reads seconds or a date; 0 is none.
+func (c *Client) retryAfter(header string) time.Duration {
+	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
+		return time.Duration(min(max(seconds, 0), int64(maxRetryAfter/time.Second))) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return min(max(at.Sub(c.o.Now()), 0), maxRetryAfter)
+	}
+	return 0
+}

@@ -1,0 +1,187 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+func client(t *testing.T, o Options) *Client {
+	t.Helper()
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.http.CloseIdleConnections)
+	return c
+}
+
+var local = Options{AllowHTTP: true, AllowPrivate: true, Now: func() time.Time { return time.Date(2024, 5, 1, 10, 0, 0, 0, time.UTC) }}
+
+func outcome(err error) string {
+	retry, after := errors.AsType[*sluice.RetryError](err)
+	switch {
+	case err == nil:
+		return "done"
+	case sluice.IsPermanent(err):
+		return "permanent"
+	case after:
+		return "after " + retry.After.String()
+	}
+	return "again"
+}
+
+func TestAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		code  int
+		after string
+		want  string
+	}{
+		{200, "", "done"}, {202, "9", "done"}, {204, "", "done"},
+		{400, "", "permanent"}, {401, "", "permanent"}, {404, "5", "permanent"}, {410, "", "permanent"},
+		{408, "", "again"}, {425, "", "again"}, {429, "", "again"}, {429, "7", "after 7s"},
+		{500, "", "again"}, {503, "120", "after 2m0s"}, {503, "Wed, 01 May 2024 10:00:30 GMT", "after 30s"},
+		{503, "Wed, 01 May 2024 09:00:00 GMT", "again"}, {503, "soon", "again"}, {503, "-5", "again"},
+		{503, "99999999999999", "after 1h0m0s"}, {503, "Wed, 01 May 2030 09:00:00 GMT", "after 1h0m0s"},
+		{301, "", "permanent"}, {304, "", "permanent"},
+	} {
+		t.Run(fmt.Sprint(tt.code, tt.after), func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if tt.after != "" {
+					w.Header().Set("Retry-After", tt.after)
+				}
+				w.WriteHeader(tt.code)
+			}))
+			defer srv.Close()
+			err := client(t, local).Post(t.Context(), Call{URL: srv.URL + "/secret", Key: "k", Body: []byte(`{}`)})
+			if outcome(err) != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error shows the URL: %v", err)
+			}
+		})
+	}
+}
+
+func TestRequest(t *testing.T) {
+	var got []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		h := r.Header
+		got = append(got, fmt.Sprint(r.Method, r.URL.Path, h["Content-Type"], h["Idempotency-Key"], h["User-Agent"], string(body), err))
+		if r.URL.Path == "/old" {
+			http.Redirect(w, r, "/new", http.StatusPermanentRedirect)
+		}
+	}))
+	defer srv.Close()
+	if err := client(t, local).Post(t.Context(), Call{URL: srv.URL + "/old", Key: "a#0", Body: []byte(`{"a":1}`)}); err != nil {
+		t.Fatal(err)
+	}
+	want := `POST/%s[application/json] [a#0] [sluice-webhook/1] {"a":1} <nil>`
+	if len(got) != 2 || strings.ReplaceAll(got[0], " ", "") != strings.ReplaceAll(fmt.Sprintf(want, "old"), " ", "") ||
+		strings.ReplaceAll(got[1], " ", "") != strings.ReplaceAll(fmt.Sprintf(want, "new"), " ", "") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A redirect leads to no other host, to no other method, and to an end.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other host was called") }))
+	defer other.Close()
+	calls := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls++
+		switch r.URL.Path {
+		case "/host":
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		case "/get":
+			http.Redirect(w, r, "/ok", http.StatusFound)
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusTemporaryRedirect)
+		}
+	}))
+	defer srv.Close()
+	for path, want := range map[string]int{"/host": 1, "/get": 1, "/loop": maxRedirects + 1} {
+		calls = 0
+		err := client(t, local).Post(t.Context(), Call{URL: srv.URL + path, Key: "k"})
+		if outcome(err) != "permanent" || !strings.Contains(err.Error(), "a redirect that is not followed") || calls != want {
+			t.Errorf("%s: %v after %d calls, want %d", path, err, calls, want)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was called") }))
+	defer srv.Close()
+	for _, tt := range []struct {
+		name string
+		o    Options
+		call Call
+		want string
+	}{
+		{"http", Options{AllowPrivate: true}, Call{URL: srv.URL, Key: "k"}, "is http, want https"},
+		{"private", Options{AllowHTTP: true}, Call{URL: srv.URL, Key: "k"}, "address 127.0.0.1 is not public"},
+		{"a name", Options{AllowHTTP: true}, Call{URL: strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), Key: "k"}, "is not public"},
+		{"metadata", Options{AllowHTTP: true}, Call{URL: "http://169.254.169.254/latest", Key: "k"}, "address 169.254.169.254 is not public"},
+		{"shared", Options{AllowHTTP: true}, Call{URL: "http://100.64.0.1/", Key: "k"}, "is not public"},
+		{"mapped", Options{AllowHTTP: true}, Call{URL: "http://[::ffff:10.0.0.1]/", Key: "k"}, "address 10.0.0.1 is not public"},
+		{"file", local, Call{URL: "file:///etc/passwd", Key: "k"}, "is no URL"},
+		{"no URL", local, Call{URL: "z@example.com", Key: "k"}, "is no URL"},
+		{"no key", local, Call{URL: srv.URL}, "the idempotency key is missing"},
+		{"large", Options{AllowHTTP: true, AllowPrivate: true, MaxBody: 3}, Call{URL: srv.URL, Key: "k", Body: []byte("1234")}, "the body has 4 bytes; allowed are 3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := client(t, tt.o).Post(t.Context(), tt.call)
+			if outcome(err) != "permanent" || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// What has no answer is tried again.
+func TestNoAnswer(t *testing.T) {
+	hold := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	}))
+	defer srv.Close()
+	defer close(hold)
+	o := local
+	o.Timeout = time.Millisecond
+	if err := client(t, o).Post(t.Context(), Call{URL: srv.URL, Key: "k"}); outcome(err) != "again" {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := client(t, local).Post(ctx, Call{URL: srv.URL, Key: "k"}); outcome(err) != "again" || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	if err := client(t, local).Post(t.Context(), Call{URL: gone.URL, Key: "k"}); outcome(err) != "again" {
+		t.Error(err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	_, err := New(Options{Timeout: -1, MaxBody: -1})
+	for _, want := range []string{"Options.Timeout is -1ns", "Options.MaxBody is -1"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
