@@ -1,0 +1,250 @@
+package idempotency
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+// Options configure Once. Where no default is stated the field is required. The
+// functions must be safe for concurrent use.
+type Options struct {
+	Table string
+
+	// Write makes a write with a condition; Write of a sinks/dynamodb.Store
+	// does. A condition that does not hold is a [*dynamo.ConditionError] with
+	// the item that was found.
+	Write func(ctx context.Context, op dynamo.Op) error
+
+	// TTL is how long a record that is done is not handled again (default 72 h).
+	TTL time.Duration
+
+	// InProgress is how long a handler may take whose context has no deadline:
+	// it gets this one (default 1 min). A claim ends with the deadline.
+	InProgress time.Duration
+
+	// Key is what two deliveries of the same thing have in common (default: the
+	// record's table and eventID). An error is the record's own; it is not
+	// retried.
+	Key func(rec *sluice.Record) (string, error)
+
+	// Payload is what must be the same when the key is, such as the amount that
+	// an order is for: a record that differs fails for good (default: nothing
+	// is compared). Its hash is kept, not the payload itself.
+	Payload func(rec *sluice.Record) []byte
+
+	Now func() time.Time // default time.Now
+}
+
+// InProgressError says that a record is being handled elsewhere, or was when
+// its process died.
+type InProgressError struct {
+	ID    string
+	Until time.Time // when the claim ends
+}
+
+func (e *InProgressError) Error() string {
+	return fmt.Sprintf("idempotency: %s is claimed until %s by another that handles it", e.ID, e.Until.UTC().Format(time.RFC3339Nano))
+}
+
+// PayloadError says that a record has the key of another, but not its payload.
+type PayloadError struct{ ID string }
+
+func (e *PayloadError) Error() string {
+	return fmt.Sprintf("idempotency: %s stands for another payload: two different things have the same key", e.ID)
+}
+
+// Once makes a Middleware that calls its handler once for each record, as far
+// as the package comment says. name stands in the rows: it is unique among the
+// routes that share a table, and stays, since a record that comes again under
+// another name is handled again. Once panics when name or Options are wrong.
+func Once(name string, o Options) sluice.Middleware {
+	o = o.withDefaults()
+	if err := o.validate(name); err != nil {
+		panic(fmt.Sprintf("idempotency: Once(%q): %v", name, err))
+	}
+	return func(next sluice.Handler) sluice.Handler {
+		return (&once{name: name, o: o, next: next}).handle
+	}
+}
+
+func (o Options) withDefaults() Options {
+	if o.TTL == 0 {
+		o.TTL = 72 * time.Hour
+	}
+	if o.InProgress == 0 {
+		o.InProgress = time.Minute
+	}
+	if o.Key == nil {
+		o.Key = eventKey
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func (o Options) validate(name string) error {
+	var errs []error
+	if name == "" {
+		errs = append(errs, errors.New("the name is empty"))
+	}
+	if o.Table == "" {
+		errs = append(errs, errors.New("Options.Table is missing"))
+	}
+	if o.Write == nil {
+		errs = append(errs, errors.New("Options.Write is missing"))
+	}
+	if o.InProgress < time.Millisecond {
+		errs = append(errs, fmt.Errorf("Options.InProgress is %v, want at least 1ms", o.InProgress))
+	}
+	if o.TTL < time.Second {
+		errs = append(errs, fmt.Errorf("Options.TTL is %v, want at least 1s", o.TTL))
+	}
+	return errors.Join(errs...)
+}
+
+func eventKey(rec *sluice.Record) (string, error) {
+	if rec.EventID == "" {
+		return "", errors.New("the record has no eventID that would tell it when it comes again; Options.Key can say what does")
+	}
+	return rec.Table + "#" + rec.EventID, nil
+}
+
+// once is the middleware of one handler.
+type once struct {
+	name string
+	o    Options
+	next sluice.Handler
+}
+
+func (m *once) handle(ctx context.Context, rec *sluice.Record) error {
+	key, err := m.o.Key(rec)
+	if err == nil && key == "" {
+		err = errors.New("Options.Key returned an empty key")
+	}
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("idempotency %s: %w", m.name, err))
+	}
+	ctx, cancel := m.bounded(ctx)
+	defer cancel()
+	c := claim{id: m.name + "#" + key, token: rand.Text(), until: m.until(ctx)}
+	if m.o.Payload != nil {
+		c.validation = hash(m.o.Payload(rec))
+	}
+	if err := m.take(ctx, c); err != nil {
+		return err
+	}
+	return m.run(ctx, rec, c)
+}
+
+// bounded gives a handler without a deadline one: nobody else takes over before.
+func (m *once) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, m.o.InProgress, fmt.Errorf("idempotency %s: the handler took longer than Options.InProgress, %v", m.name, m.o.InProgress))
+}
+
+// until is the end of ctx by the clock of Options.
+func (m *once) until(ctx context.Context) time.Time {
+	deadline, _ := ctx.Deadline()
+	return m.o.Now().Add(time.Until(deadline))
+}
+
+// take claims a record, or says why it cannot be handled now.
+func (m *once) take(ctx context.Context, c claim) error {
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("idempotency %s: %w", m.name, err)
+	}
+	now := m.o.Now()
+	err := m.o.Write(ctx, m.put(c, now))
+	var there *dynamo.ConditionError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &there):
+		return m.found(c, there, now)
+	}
+	_ = m.release(ctx, c) // it may have been written all the same
+	return fmt.Errorf("idempotency %s: claiming %s in table %s: %w", m.name, c.id, m.o.Table, err)
+}
+
+// found says what follows from the row that is there.
+func (m *once) found(c claim, there *dynamo.ConditionError, now time.Time) error {
+	if len(there.Items) == 0 || !there.Items[0].Exists() {
+		return fmt.Errorf("idempotency %s: %s is in table %s, but Options.Write does not say how: %w", m.name, c.id, m.o.Table, there)
+	}
+	r, err := read(there.Items[0])
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("idempotency %s: %s of table %s: %w", m.name, c.id, m.o.Table, err))
+	}
+	switch {
+	case r.status == inProgress && r.token == c.token:
+		return nil // its own: the answer to the first try was lost
+	case c.validation != "" && r.validation != "" && c.validation != r.validation:
+		return sluice.Permanent(&PayloadError{ID: c.id})
+	case r.status == completed:
+		return sluice.Skip("already done")
+	}
+	wait := max(r.until.Sub(now)+time.Millisecond, 100*time.Millisecond) // what is claimed until now is not free before a moment later
+	return sluice.RetryAfter(wait, &InProgressError{ID: c.id, Until: r.until})
+}
+
+// run calls the handler and says in the row what came of it.
+func (m *once) run(ctx context.Context, rec *sluice.Record, c claim) error {
+	returned := false
+	defer func() {
+		if !returned { // it panicked, or ended its goroutine
+			_ = m.release(ctx, c)
+		}
+	}()
+	err := m.next(ctx, rec)
+	returned = true
+	if err == nil || sluice.IsSkip(err) {
+		return m.complete(ctx, c, err)
+	}
+	if failed := m.release(ctx, c); failed != nil {
+		err = fmt.Errorf("%w (and the claim of %s stays until %s: %w)", err, c.id, c.until.UTC().Format(time.RFC3339), failed)
+	}
+	if part, ok := errors.AsType[*sluice.Remaining](err); ok && part.Rest != nil {
+		rest := &once{name: m.name, o: m.o, next: part.Rest}
+		return &sluice.Remaining{Rest: rest.handle, After: part.After, Err: err}
+	}
+	return err
+}
+
+// complete says that a record is done; outcome is nil or a Skip. When that
+// fails, only that remains to be done.
+func (m *once) complete(ctx context.Context, c claim, outcome error) error {
+	if err := m.write(ctx, m.done(c, m.o.Now())); err != nil {
+		return &sluice.Remaining{
+			Rest: func(ctx context.Context, _ *sluice.Record) error { return m.complete(ctx, c, outcome) },
+			Err:  fmt.Errorf("idempotency %s: %s is done, and to be marked as such in table %s: %w", m.name, c.id, m.o.Table, err),
+		}
+	}
+	return outcome
+}
+
+// release gives a claim up. One that has ended, and is another's now, stays.
+func (m *once) release(ctx context.Context, c claim) error {
+	err := m.write(ctx, m.drop(c))
+	if dynamo.IsCondition(err) {
+		return nil
+	}
+	return err
+}
+
+// write writes what has to be said about a handler that has ended, also when
+// its context has.
+func (m *once) write(ctx context.Context, op dynamo.Op) error {
+	const timeout = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	return m.o.Write(ctx, op)
+}
