@@ -1,0 +1,245 @@
+package cascade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/message"
+)
+
+const (
+	// DefaultThreshold is a Threshold that suits most: the rows are gone within
+	// a fraction of a second.
+	DefaultThreshold = 500
+	// Unlimited is the Threshold of who has no queue: Remove deletes all rows,
+	// however many, and its record's item waits for it.
+	Unlimited = -1
+)
+
+// Config describes the parents of one table and their children. Where no
+// default is stated the field is required. The functions must be safe for
+// concurrent use; a sinks/dynamodb.Store has them all.
+type Config struct {
+	Table    string   // of the parents
+	Key      []string // names of its key attributes: the partition key, then the sort key if there is one
+	Children []Child  // the kinds of children of one parent
+
+	// Get reads one item, consistently; the absent Item stands for one that
+	// does not exist.
+	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+	// Query reads a page of items, consistently where it names no index.
+	Query func(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
+	// DeleteAll deletes items; one error per key, or nil when all are deleted.
+	// One that is not there is deleted.
+	DeleteAll func(ctx context.Context, table string, keys []sluice.Item) []error
+	// Send makes a message durable. It is not needed with Unlimited, unless
+	// children are found by an index.
+	Send message.Send
+
+	// Threshold is how many rows of one child kind Remove deletes before it
+	// hands over to the queue. 0 hands over every cascade; see also
+	// DefaultThreshold and Unlimited.
+	Threshold  int
+	InlineTime time.Duration // after which Remove hands over what is left, whatever the Threshold; at most half of what its context leaves it (default 5 s)
+
+	Budget     time.Duration // for one message (default 5 min)
+	Margin     time.Duration // of Budget, or before the deadline of a message's context, in which nothing more is begun (default 30 s, at most half of the time)
+	SweepAfter time.Duration // delay of the sweep (default 60 s, at most 15 min)
+
+	PageSize    int           // keys in one page of a query (default 1000); four of them are in memory, at most
+	Concurrency int           // calls of DeleteAll at a time, of up to 25 keys each, for one parent (default 32)
+	Every       time.Duration // how often progress is told (default 5 s)
+	Hooks       Hooks
+	Logger      *slog.Logger // default slog.Default()
+}
+
+// Child is one kind of children: how they are found, and how they are named.
+type Child struct {
+	Name  string   // tells several kinds of one parent apart, in messages; one of them may have none
+	Table string   // where they are
+	Key   []string // names of its key attributes, as in Config
+	Index string   // global secondary index by which they are found; "" is the table itself
+
+	// Partition is the partition key, of index or table, that all children of
+	// one parent share.
+	Partition Attr
+	// Sort is a prefix of their sort key, of index or table; without a Name the
+	// whole partition is meant.
+	Sort Attr
+
+	// Exclude says which rows stay. The parent's own row always does. It is
+	// called with the key attributes and Attributes, or with the whole item
+	// when it was found by an index.
+	Exclude    func(row sluice.Item) bool
+	Attributes []string // what Exclude looks at, besides the key
+}
+
+// Attr says what a key attribute of the children holds: the text Before, the
+// value of the parent's attribute From, and the text After.
+type Attr struct {
+	Name   string // of the children's attribute
+	From   string // the parent's attribute, or dotted path: of its key or of its old image
+	Before string
+	After  string
+}
+
+// Cascade holds the handlers for the parents of one table. It is safe for
+// concurrent use.
+type Cascade struct{ c Config }
+
+// New returns a Cascade, or an error that names every field that is missing or
+// wrong. It makes no call.
+func New(c Config) (*Cascade, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("cascade: %w", err)
+	}
+	return &Cascade{c}, nil
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.InlineTime, 5 * time.Second},
+		{&c.Budget, 5 * time.Minute},
+		{&c.Margin, 30 * time.Second},
+		{&c.SweepAfter, time.Minute},
+		{&c.Every, 5 * time.Second},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if c.PageSize == 0 {
+		c.PageSize = 1000
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 32
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	missing := func(name string, is bool) {
+		if is {
+			bad("%s is missing", name)
+		}
+	}
+	missing("Table", c.Table == "")
+	missing("Get", c.Get == nil)
+	missing("Query", c.Query == nil)
+	missing("DeleteAll", c.DeleteAll == nil)
+	if fault := keyFault(c.Key); fault != "" {
+		bad("Key %s", fault)
+	}
+	missing("Children", len(c.Children) == 0)
+	names := make(map[string]int)
+	for i, child := range c.Children {
+		for _, fault := range child.faults() {
+			bad("Children[%d]%s", i, fault)
+		}
+		if other, twice := names[child.Name]; twice {
+			bad("Children[%d].Name is %q, as that of Children[%d]: messages could not tell them apart", i, child.Name, other)
+		}
+		names[child.Name] = i
+	}
+	switch byIndex := slices.ContainsFunc(c.Children, func(ch Child) bool { return ch.Index != "" }); {
+	case c.Threshold < Unlimited:
+		bad("Threshold is %d; want a number of rows, 0 to hand over every cascade, or Unlimited", c.Threshold)
+	case c.Send == nil && c.Threshold != Unlimited:
+		bad("Send is missing; without a queue Threshold is Unlimited")
+	case c.Send == nil && byIndex:
+		bad("Send is missing: children that are found by an index need a sweep later on, since an index lags")
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"InlineTime", c.InlineTime}, {"Budget", c.Budget}, {"Margin", c.Margin}, {"SweepAfter", c.SweepAfter}, {"Every", c.Every}} {
+		if f.value < 0 {
+			bad("%s is %v; want more than 0, or 0 for the default", f.name, f.value)
+		}
+	}
+	if c.SweepAfter > message.MaxDelay {
+		bad("SweepAfter is %v; a queue delays by %v at most", c.SweepAfter, message.MaxDelay)
+	}
+	if c.PageSize < 0 {
+		bad("PageSize is %d; want 1 at least, or 0 for the default", c.PageSize)
+	}
+	if c.Concurrency < 0 {
+		bad("Concurrency is %d; want 1 at least, or 0 for the default", c.Concurrency)
+	}
+	return errors.Join(errs...)
+}
+
+func (ch Child) faults() (faults []string) {
+	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if ch.Name == sweepName {
+		bad(".Name is %q, which the sweeps of a child kind without a name are called", ch.Name)
+	}
+	if ch.Table == "" {
+		bad(".Table is missing")
+	}
+	keyIsGood := true
+	if fault := keyFault(ch.Key); fault != "" {
+		bad(".Key %s", fault)
+		keyIsGood = false
+	}
+	if ch.Partition.Name == "" {
+		bad(".Partition.Name is missing")
+	}
+	if ch.Partition.From == "" && ch.Sort.From == "" {
+		bad(".Partition.From is missing: the children of one parent would be those of all")
+	}
+	if ch.Partition.From == "" && ch.Partition.Before+ch.Partition.After == "" {
+		bad(".Partition has no value: set From or Before")
+	}
+	if ch.Index == "" && keyIsGood && ch.Partition.Name != "" {
+		if ch.Partition.Name != ch.Key[0] {
+			bad(".Partition.Name is %q; the partition key of table %s is %q (or set Index)", ch.Partition.Name, ch.Table, ch.Key[0])
+		}
+		if ch.Sort.Name != "" && (len(ch.Key) < 2 || ch.Sort.Name != ch.Key[1]) {
+			bad(".Sort.Name is %q, not the sort key of table %s (or set Index)", ch.Sort.Name, ch.Table)
+		}
+	}
+	switch s := ch.Sort; {
+	case s.Name == "" && s != Attr{}:
+		bad(".Sort.Name is missing")
+	case s.Name != "" && s.Before+s.From+s.After == "":
+		bad(".Sort has no value: set Before or From")
+	case s.From != "" && s.After == "":
+		bad(".Sort.After is empty: the prefix of parent 1 would take the children of parent 12; want what separates, such as \"#\"")
+	case s.Name != "" && s.Name == ch.Partition.Name:
+		bad(".Sort.Name is %q, as Partition.Name", s.Name)
+	}
+	if ch.Exclude == nil && len(ch.Attributes) > 0 {
+		bad(".Attributes are for Exclude, which is missing")
+	}
+	return faults
+}
+
+func keyFault(key []string) string {
+	switch {
+	case len(key) == 0:
+		return "is missing: want the name of the partition key, and that of the sort key if there is one"
+	case len(key) > 2:
+		return fmt.Sprintf("is %q; want one name or two", key)
+	case slices.Contains(key, ""):
+		return fmt.Sprintf("is %q; want no empty name", key)
+	case len(key) == 2 && key[0] == key[1]:
+		return fmt.Sprintf("is %q; want two names", key)
+	}
+	return ""
+}

@@ -1,0 +1,106 @@
+package cascade
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Row is one row that would be deleted.
+type Row struct {
+	Table string
+	Key   sluice.Item
+}
+
+// Plan goes through the rows that would be deleted if the parent were, without
+// deleting any. parent is the item, or its key if the children's keys are made
+// of nothing else. It does not look whether the parent exists. Grandchildren,
+// which go by their parents' own records, are not among the rows. An error ends
+// it. Rows are read page by page, as the caller takes them.
+func (c *Cascade) Plan(ctx context.Context, parent sluice.Item) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		key, err := c.parentKey(parent)
+		if err != nil {
+			yield(Row{}, fmt.Errorf("cascade: %w", err))
+			return
+		}
+		image := parent
+		if parent.Len() == len(c.c.Key) {
+			image = sluice.Item{} // what is not in it may be in the item
+		}
+		for i := range c.c.Children {
+			t, ok, err := c.target(&c.c.Children[i], key, image)
+			if err != nil {
+				yield(Row{}, fmt.Errorf("cascade: children in table %s: %w", c.c.Children[i].Table, err))
+				return
+			}
+			if ok && !t.plan(ctx, yield) {
+				return
+			}
+		}
+	}
+}
+
+// plan yields the rows of one kind; false ends it.
+func (t *target) plan(ctx context.Context, yield func(Row, error) bool) bool {
+	p := newPurge(t)
+	q := t.query()
+	for {
+		page, err := t.c.c.Query(ctx, q)
+		var keys []sluice.Item
+		if err == nil {
+			keys, err = p.candidates(page.Items)
+		}
+		if err == nil && t.child.Index != "" {
+			keys, err = p.children(ctx, keys)
+		}
+		if err != nil {
+			yield(Row{}, fmt.Errorf("cascade: planning table %s: %w", t.child.Table, err))
+			return false
+		}
+		for _, key := range keys {
+			if !yield(Row{t.child.Table, key}, nil) {
+				return false
+			}
+		}
+		if q.After = page.Next; !q.After.Exists() {
+			return true
+		}
+	}
+}
+
+// DryRun writes the rows of a Plan, one a line as "<table> <key>", and a last
+// line that counts them. It returns how many there are; the parent's existence
+// only changes the last line.
+func (c *Cascade) DryRun(ctx context.Context, w io.Writer, parent sluice.Item) (rows int, err error) {
+	out := bufio.NewWriter(w)
+	for row, err := range c.Plan(ctx, parent) {
+		if err != nil {
+			out.Flush() //nolint:errcheck // the plan's error is the one to tell
+			return rows, err
+		}
+		rows++
+		if _, err := fmt.Fprintf(out, "%s %s\n", row.Table, row.Key.Raw()); err != nil {
+			return rows, err
+		}
+	}
+	key, err := c.parentKey(parent)
+	if err != nil {
+		return rows, err
+	}
+	it, err := c.c.Get(ctx, c.c.Table, key)
+	if err != nil {
+		out.Flush() //nolint:errcheck // the read's error is the one to tell
+		return rows, fmt.Errorf("cascade: reading the parent: %w", err)
+	}
+	state := "which is gone"
+	if it.Exists() {
+		state = "which still exists: until it is deleted, none goes"
+	}
+	fmt.Fprintf(out, "%d rows are children of %s %s, %s\n", rows, c.c.Table, key.Raw(), state)
+	return rows, out.Flush()
+}

@@ -1,0 +1,72 @@
+package cascade
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Hooks are called as things happen, by several goroutines at once; nil ones
+// are passed over. They must be fast and must not block.
+type Hooks struct {
+	// Deleted is called after each DeleteAll with the rows that it deleted.
+	Deleted func(table string, rows int)
+	// Sent is called for each message that was sent; table is the children's.
+	Sent func(table string, why Reason)
+	// Stopped is called when a cascade ends because its parent exists again.
+	Stopped func(table string)
+	// Swept is called at the end of each sweep with the rows that it found.
+	Swept func(table string, rows int)
+	// Progress is called every Config.Every while rows are deleted, and at the
+	// end of each record or message.
+	Progress func(Progress)
+}
+
+// Reason says why a message was sent.
+type Reason string
+
+const (
+	HandOver Reason = "hand-over" // Remove has reached its limit
+	Continue Reason = "continue"  // the time for a message was over
+	Sweep    Reason = "sweep"     // nothing is left, for now
+)
+
+// Progress is how far one record or message has come.
+type Progress struct {
+	Table   string // of the children
+	Parent  string // the dedupeKey of the messages: table and key of the parent
+	Deleted int    // rows, so far
+	Took    time.Duration
+	Rate    float64 // rows a second
+	Done    bool    // this is the end of the record or message
+}
+
+// tell tells the progress, when it is time to or at the end. The caller holds
+// no lock.
+func (p *purge) tell(done bool) {
+	now := time.Now()
+	p.mu.Lock()
+	if !done && now.Sub(p.toldAt) < p.t.c.c.Every {
+		p.mu.Unlock()
+		return
+	}
+	p.toldAt = now
+	g := Progress{Table: p.t.child.Table, Parent: p.t.dedupeKey(), Deleted: p.deleted, Took: now.Sub(p.began), Done: done}
+	failed := p.failures.rows
+	p.mu.Unlock()
+	if g.Took > 0 {
+		g.Rate = float64(g.Deleted) / g.Took.Seconds()
+	}
+	if p.t.c.c.Hooks.Progress != nil {
+		p.t.c.c.Hooks.Progress(g)
+	}
+	level, text := slog.LevelInfo, "cascade goes on"
+	if done {
+		text = "cascade has ended for now"
+		if !p.told && g.Took < p.t.c.c.Every { // one of many small ones
+			level = slog.LevelDebug
+		}
+	}
+	p.t.c.c.Logger.Log(context.Background(), level, text, "table", g.Table, "parent", g.Parent,
+		"deleted", g.Deleted, "failed", failed, "took", g.Took, "rate", g.Rate)
+}

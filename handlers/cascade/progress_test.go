@@ -1,0 +1,82 @@
+package cascade
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := points(1000)
+		w.took = time.Second
+		c := w.config()
+		c.Concurrency, c.PageSize = 1, 500
+		var mu sync.Mutex
+		var told []Progress
+		var at []time.Duration
+		begun := time.Now()
+		c.Hooks.Progress = func(p Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, p)
+			at = append(at, time.Since(begun))
+		}
+		rows := 0
+		c.Hooks.Deleted = func(table string, n int) { mu.Lock(); rows += n; mu.Unlock() }
+		var sent []string
+		c.Hooks.Sent = func(table string, why Reason) { sent = append(sent, table+" "+string(why)) }
+		var log bytes.Buffer
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		x := must(t, c)
+		if err := x.Remove(t.Context(), mapRemoved()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.deliver(t.Context(), x.Work); err != nil {
+			t.Fatal(err)
+		}
+		if len(told) < 8 || rows != 1000 || fmt.Sprint(sent) != "[points hand-over points sweep]" {
+			t.Errorf("told %d times, %d rows, sent %q", len(told), rows, sent)
+		}
+		for i, p := range told {
+			if i > 0 && i < len(told)-1 && at[i]-at[i-1] < 5*time.Second {
+				t.Errorf("told at %v and %v", at[i-1], at[i])
+			}
+			if p.Table != "points" || p.Parent != "maps/u-1/m-1" || p.Done != (i == len(told)-1) {
+				t.Errorf("%+v", p)
+			}
+			if want := float64(p.Deleted) / p.Took.Seconds(); p.Rate != want {
+				t.Errorf("rate %v, want %v", p.Rate, want)
+			}
+		}
+		if last := told[len(told)-1]; last.Deleted != 1000 {
+			t.Errorf("%+v", last)
+		}
+		if n := strings.Count(log.String(), "\n"); n != len(told) || !strings.Contains(log.String(), `level=INFO msg="cascade goes on" table=points parent=maps/u-1/m-1 deleted=`) {
+			t.Errorf("%d lines:\n%s", n, log.String())
+		}
+	})
+}
+
+// The many small ones are not in the log.
+func TestSmallCascadesAreQuiet(t *testing.T) {
+	w := points(3)
+	c := w.config()
+	c.Threshold = DefaultThreshold
+	var log bytes.Buffer
+	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	x := must(t, c)
+	if err := x.Remove(t.Context(), mapRemoved()); err != nil || log.Len() > 0 {
+		t.Error(err, log.String())
+	}
+	if err := x.Work(t.Context(), record(sluice.Message{Body: body})); err != nil || strings.Count(log.String(), "\n") != 1 {
+		t.Error(err, log.String())
+	}
+}

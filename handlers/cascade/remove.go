@@ -1,0 +1,134 @@
+package cascade
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	parentExists = "parent exists again"
+	noChildren   = "no children by the parent's attributes"
+)
+
+// Remove handles the record of a parent that was deleted, by whomever, a time
+// to live included: it deletes the children, or sends the messages that make
+// Work do so. It is a [sluice.Handler].
+//
+// The stream needs old images if a child's keys are made of attributes that are
+// not of the parent's key. A parent without such an attribute has no children
+// of that kind. When some kinds fail, a retry looks at all of them again.
+func (c *Cascade) Remove(ctx context.Context, rec *sluice.Record) error {
+	if rec.Table != c.c.Table { // its parent would be looked for in the wrong table, and not found
+		return sluice.Permanent(fmt.Errorf("a record of table %s came to the cascade of table %s", rec.Table, c.c.Table))
+	}
+	parent, err := c.parentKey(rec.Keys)
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("keys: %w", err))
+	}
+	var fails []error
+	kinds := 0
+	for i := range c.c.Children {
+		t, ok, err := c.target(&c.c.Children[i], parent, rec.Old)
+		if err != nil {
+			fails = append(fails, sluice.Permanent(fmt.Errorf("children in table %s: %w", c.c.Children[i].Table, err)))
+			continue
+		}
+		if !ok {
+			continue
+		}
+		kinds++
+		p := newPurge(t)
+		if back, err := p.parentIsBack(ctx); err != nil || back {
+			if back {
+				return c.stopped(t)
+			}
+			return err // of a read of the same item that others would make as well
+		}
+		err = c.inline(ctx, t, p)
+		if sluice.IsSkip(err) {
+			return err
+		}
+		if err != nil {
+			fails = append(fails, err)
+		}
+	}
+	if len(fails) == 0 && kinds == 0 {
+		return sluice.Skip(noChildren)
+	}
+	return join(fails)
+}
+
+// inline deletes what the Threshold allows and hands over what is left.
+func (c *Cascade) inline(ctx context.Context, t *target, p *purge) error {
+	end := more
+	if c.c.Threshold != 0 {
+		p.rows = c.c.Threshold
+		if p.rows != Unlimited {
+			p.until = c.inlineUntil(ctx)
+		}
+		var err error
+		if end, err = p.run(ctx); err != nil {
+			return err
+		}
+	}
+	switch end {
+	case parentBack:
+		return c.stopped(t)
+	case more:
+		if c.c.Threshold == Unlimited {
+			return fmt.Errorf("children of %s come into table %s as fast as they are deleted", t.dedupeKey(), t.child.Table)
+		}
+		return c.send(ctx, t, HandOver, 0)
+	}
+	if t.child.Index != "" {
+		return c.sendSweep(ctx, t)
+	}
+	return nil
+}
+
+// inlineUntil returns until when Remove begins deletes: the message that hands
+// over needs time, too.
+func (c *Cascade) inlineUntil(ctx context.Context) time.Time {
+	now := time.Now()
+	spend := c.c.InlineTime
+	if deadline, ok := ctx.Deadline(); ok {
+		spend = min(spend, deadline.Sub(now)/2)
+	}
+	return now.Add(spend)
+}
+
+// stopped is the outcome for a parent that exists again.
+func (c *Cascade) stopped(t *target) error {
+	if c.c.Hooks.Stopped != nil {
+		c.c.Hooks.Stopped(t.child.Table)
+	}
+	return sluice.Skip(parentExists)
+}
+
+func (c *Cascade) sendSweep(ctx context.Context, t *target) error {
+	sweep := *t
+	sweep.sweep = true
+	return c.send(ctx, &sweep, Sweep, c.c.SweepAfter)
+}
+
+func (c *Cascade) send(ctx context.Context, t *target, why Reason, delay time.Duration) error {
+	m := t.message()
+	m.Delay = delay
+	return c.sendMessage(ctx, t, m, why)
+}
+
+func (c *Cascade) sendMessage(ctx context.Context, t *target, m sluice.Message, why Reason) error {
+	if c.c.Send == nil {
+		return sluice.Permanent(fmt.Errorf("%s of %s in table %s: there is no Config.Send", why, t.dedupeKey(), t.child.Table))
+	}
+	if err := c.c.Send(ctx, m); err != nil {
+		return fmt.Errorf("%s of %s in table %s: sending the message: %w", why, t.dedupeKey(), t.child.Table, err)
+	}
+	if c.c.Hooks.Sent != nil {
+		c.c.Hooks.Sent(t.child.Table, why)
+	}
+	return nil
+}

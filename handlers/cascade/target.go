@@ -1,0 +1,154 @@
+package cascade
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// target is the children of one kind of one parent.
+type target struct {
+	c         *Cascade
+	child     *Child
+	parent    sluice.Item // key of the parent
+	partition sluice.Item // one attribute
+	prefix    string      // of the sort key; "" is none
+	sweep     bool        // what a sweep is after
+}
+
+// parentKey returns the key that key attributes, or an item, hold.
+func (c *Cascade) parentKey(it sluice.Item) (sluice.Item, error) {
+	return keyOf(it, c.c.Table, c.c.Key)
+}
+
+// keyOf returns the key of an item of a table.
+func keyOf(it sluice.Item, table string, names []string) (sluice.Item, error) {
+	for _, name := range names {
+		v, ok := it.Lookup(name)
+		if !ok {
+			return sluice.Item{}, fmt.Errorf("an item of table %s has no attribute %q, which is said to be of its key", table, name)
+		}
+		if k := v.Kind(); k != item.S && k != item.N && k != item.B {
+			return sluice.Item{}, fmt.Errorf("attribute %q of an item of table %s is of type %v, which no key attribute is", name, table, k)
+		}
+	}
+	key := it.Only(names...)
+	if key.Len() != len(names) { // found, but not by their whole name
+		return sluice.Item{}, fmt.Errorf("an item of table %s has no attributes %q, which are said to be its key", table, names)
+	}
+	return key, nil
+}
+
+// target returns the children of a parent; false when it has none, because it
+// lacks an attribute that their keys are made of. image is the parent's item as
+// it was, if it is known.
+func (c *Cascade) target(child *Child, parent, image sluice.Item) (*target, bool, error) {
+	t := &target{c: c, child: child, parent: parent}
+	partition, ok, err := child.Partition.of(parent, image)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	t.partition = item.Of(partition)
+	if child.Sort.Name == "" {
+		return t, true, nil
+	}
+	prefix, ok, err := child.Sort.of(parent, image)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	v, _ := item.Of(prefix).Lookup(child.Sort.Name)
+	if v.Kind() != item.S {
+		return nil, false, fmt.Errorf("attribute %q of the parent is of type %v; the prefix of a sort key is text", child.Sort.From, v.Kind())
+	}
+	t.prefix = v.Str()
+	return t, true, nil
+}
+
+// of returns the attribute as the parent's key or image has it; false when the
+// parent does not.
+func (a Attr) of(key, image sluice.Item) (item.Attribute, bool, error) {
+	if a.From == "" {
+		return item.String(a.Name, a.Before+a.After), true, nil
+	}
+	v, found := key.Lookup(a.From)
+	if !found {
+		v, found = image.Lookup(a.From)
+	}
+	switch k := v.Kind(); {
+	case !found && !image.Exists():
+		return item.Attribute{}, false, fmt.Errorf("attribute %q of the parent is not in its key, and there is no image: the stream must have old images", a.From)
+	case !found, k == item.NULL, v.Len() == 0 && (k == item.S || k == item.B):
+		return item.Attribute{}, false, nil
+	case a.Before != "" || a.After != "":
+		if k != item.S && k != item.N {
+			return item.Attribute{}, false, fmt.Errorf("attribute %q of the parent is of type %v, no text to put between %q and %q", a.From, k, a.Before, a.After)
+		}
+		return item.String(a.Name, a.Before+v.Str()+a.After), true, nil
+	case k == item.S:
+		return item.String(a.Name, v.Str()), true, nil
+	case k == item.N:
+		return item.Number(a.Name, v.Str()), true, nil
+	case k == item.B:
+		return item.Binary(a.Name, v.Bytes()), true, nil
+	default:
+		return item.Attribute{}, false, fmt.Errorf("attribute %q of the parent is of type %v; a key is of type S, N or B", a.From, k)
+	}
+}
+
+// query asks for the keys of the children, from the start.
+func (t *target) query() dynamo.Query {
+	q := dynamo.Query{
+		Table: t.child.Table, Index: t.child.Index, Limit: t.c.c.PageSize,
+		Partition: attribute(t.partition, t.child.Partition.Name),
+	}
+	if t.prefix != "" {
+		q.Sort = dynamo.Prefix(t.child.Sort.Name, t.prefix)
+	}
+	q.Attributes = append(q.Attributes, t.child.Key...)
+	if t.child.Index == "" {
+		for _, name := range t.child.Attributes {
+			if !slices.Contains(q.Attributes, name) {
+				q.Attributes = append(q.Attributes, name)
+			}
+		}
+	}
+	return q
+}
+
+// attribute returns the attribute of that name, one of a key.
+func attribute(it sluice.Item, name string) item.Attribute {
+	v, _ := it.Lookup(name)
+	switch v.Kind() {
+	case item.N:
+		return item.Number(name, v.Str())
+	case item.B:
+		return item.Binary(name, v.Bytes())
+	}
+	return item.String(name, v.Str())
+}
+
+// stays reports whether a row of the partition is not to be deleted.
+func (t *target) stays(row, key sluice.Item) bool {
+	if t.child.Table == t.c.c.Table && key.Equal(t.parent) {
+		return true
+	}
+	return t.child.Exclude != nil && t.child.Exclude(row)
+}
+
+// belongs reports whether an item is a child of the parent by its own
+// attributes.
+func (t *target) belongs(it sluice.Item) bool {
+	want, _ := t.partition.Lookup(t.child.Partition.Name)
+	if v, ok := it.Lookup(t.child.Partition.Name); !ok || !v.Equal(want) {
+		return false
+	}
+	if t.prefix == "" {
+		return true
+	}
+	v, ok := it.Lookup(t.child.Sort.Name)
+	return ok && v.Kind() == item.S && strings.HasPrefix(v.Str(), t.prefix)
+}

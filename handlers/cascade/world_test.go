@@ -1,0 +1,391 @@
+package cascade
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+const childEnv = "SLUICE_CASCADE_TEST_CHILD"
+
+// workerProcess, when set, is what this test binary does when it was started by itself.
+var workerProcess func()
+
+func TestMain(m *testing.M) {
+	if workerProcess != nil && os.Getenv(childEnv) != "" {
+		workerProcess()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+var errDead = errors.New("the process is dead")
+
+// world is tables with indexes, and a queue. Each call can be the one at which
+// the process dies.
+type world struct {
+	mu     sync.Mutex
+	tables map[string]*table
+	queue  []queued
+	took   time.Duration // of a call, virtual
+
+	calls  int
+	killAt int  // the call at which the process dies; 0 is none
+	before bool // it dies before the call has its effect
+	dead   bool
+
+	gets, queries, deletes int // rows read, pages read, rows deleted
+	onDelete               func(table string, keys []sluice.Item) []error
+	onQuery                func(dynamo.Query)
+}
+
+type table struct {
+	key     []string
+	rows    map[string]sluice.Item
+	indexes map[string]*index
+
+	order []row // by key; of what was ever put since it was made
+	stale bool
+}
+
+type row struct {
+	key string
+	it  sluice.Item
+}
+
+// partition returns the rows of a partition in the order of their keys, those
+// after a key that is set. Tests have thousands of rows, and delete them one by
+// one: the order is made anew only when rows were put.
+func (t *table) partition(of, after sluice.Item, limit int, is func(sluice.Item) bool) (found []sluice.Item) {
+	if t.stale || t.order == nil {
+		t.order, t.stale = t.order[:0], false
+		for key, it := range t.rows {
+			t.order = append(t.order, row{key, it})
+		}
+		slices.SortFunc(t.order, func(a, b row) int { return compareBy(a.it, b.it, t.key) })
+	}
+	i, _ := slices.BinarySearchFunc(t.order, of, func(r row, of sluice.Item) int { return compareBy(r.it, of, t.key[:1]) })
+	if after.Exists() {
+		same := false
+		if i, same = slices.BinarySearchFunc(t.order, after, func(r row, after sluice.Item) int { return compareBy(r.it, after, t.key) }); same {
+			i++
+		}
+	}
+	for ; i < len(t.order) && has(t.order[i].it, of) && (limit == 0 || len(found) < limit); i++ {
+		if it, ok := t.rows[t.order[i].key]; ok && is(it) {
+			found = append(found, it)
+		}
+	}
+	return found
+}
+
+// index shows what its table had some time ago.
+type index struct {
+	key  []string
+	lag  time.Duration
+	seen map[string]sluice.Item
+	late []change
+}
+
+type change struct {
+	at  time.Time
+	key string
+	it  sluice.Item // absent: deleted
+}
+
+type queued struct {
+	m  sluice.Message
+	at time.Time
+}
+
+func parse(s string) sluice.Item {
+	it, err := item.Parse([]byte(s))
+	if err != nil {
+		panic(err)
+	}
+	return it
+}
+
+func newWorld() *world { return &world{tables: make(map[string]*table)} }
+
+func (w *world) table(name string, key ...string) *table {
+	t := &table{key: key, rows: make(map[string]sluice.Item), indexes: make(map[string]*index)}
+	w.tables[name] = t
+	return t
+}
+
+func (t *table) index(name string, lag time.Duration, key ...string) {
+	t.indexes[name] = &index{key: key, lag: lag, seen: make(map[string]sluice.Item)}
+}
+
+func (t *table) put(rows ...string) {
+	for _, s := range rows {
+		it := parse(s)
+		t.set(string(it.Only(t.key...).Raw()), it)
+	}
+}
+
+func (t *table) set(key string, it sluice.Item) {
+	if it.Exists() {
+		t.rows[key], t.stale = it, true
+	} else {
+		delete(t.rows, key)
+	}
+	for _, x := range t.indexes {
+		x.late = append(x.late, change{time.Now().Add(x.lag), key, it})
+	}
+}
+
+// keys returns the rows that are there, in an order of their own.
+func (t *table) keys() []string { return slices.Sorted(maps.Keys(t.rows)) }
+
+// begin is the start of a call, end its end.
+func (w *world) begin(ctx context.Context) (n int, err error) {
+	if w.took > 0 {
+		time.Sleep(w.took)
+	}
+	w.mu.Lock()
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	w.calls++
+	if w.calls == w.killAt && w.before {
+		w.dead = true
+	}
+	if w.dead {
+		return 0, errDead
+	}
+	return w.calls, nil
+}
+
+func (w *world) end(n int) error {
+	if n == w.killAt && n > 0 && !w.before {
+		w.dead = true
+		return errDead
+	}
+	return nil
+}
+
+func (w *world) get(ctx context.Context, name string, key sluice.Item) (sluice.Item, error) {
+	n, err := w.begin(ctx)
+	defer w.mu.Unlock()
+	if err != nil {
+		return sluice.Item{}, err
+	}
+	w.gets++
+	t := w.tables[name]
+	return t.rows[string(key.Only(t.key...).Raw())], w.end(n)
+}
+
+func (w *world) query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) {
+	if w.onQuery != nil {
+		w.onQuery(q)
+	}
+	n, err := w.begin(ctx)
+	defer w.mu.Unlock()
+	if err != nil {
+		return dynamo.Page{}, err
+	}
+	w.queries++
+	t := w.tables[q.Table]
+	order, partition := t.key, item.Of(q.Partition)
+	var found []sluice.Item
+	if q.Index == "" {
+		found = t.partition(partition, q.After, q.Limit, func(it sluice.Item) bool { return q.Sort.Op == "" || sorted(it, q.Sort) })
+	} else {
+		x := t.indexes[q.Index]
+		for len(x.late) > 0 && !x.late[0].at.After(time.Now()) {
+			if c := x.late[0]; c.it.Exists() {
+				x.seen[c.key] = c.it
+			} else {
+				delete(x.seen, c.key)
+			}
+			x.late = x.late[1:]
+		}
+		order = append(slices.Clone(x.key), t.key...)
+		for _, it := range x.seen {
+			if has(it, partition) && (q.Sort.Op == "" || sorted(it, q.Sort)) {
+				found = append(found, it)
+			}
+		}
+		compare := func(a, b sluice.Item) int { return compareBy(a, b, order) }
+		slices.SortFunc(found, compare)
+		if q.After.Exists() {
+			i, same := slices.BinarySearchFunc(found, q.After, compare)
+			if same {
+				i++
+			}
+			found = found[i:]
+		}
+	}
+	var page dynamo.Page
+	if q.Limit > 0 && len(found) >= q.Limit { // also when nothing comes after it
+		found = found[:q.Limit]
+		page.Next = found[len(found)-1].Only(order...)
+	}
+	for _, it := range found {
+		if len(q.Attributes) > 0 {
+			it = it.Only(q.Attributes...)
+		}
+		page.Items = append(page.Items, it)
+	}
+	return page, w.end(n)
+}
+
+func has(it, attribute sluice.Item) bool {
+	for name, want := range attribute.All() {
+		v, ok := it.Lookup(name)
+		return ok && v.Equal(want)
+	}
+	return false
+}
+
+func sorted(it sluice.Item, s dynamo.Sort) bool {
+	if s.Op != "begins_with" {
+		panic(s.Op)
+	}
+	for name, want := range item.Of(s.Key).All() {
+		v, ok := it.Lookup(name)
+		return ok && v.Kind() == item.S && bytes.HasPrefix(v.Text(), want.Text())
+	}
+	return false
+}
+
+func compareBy(a, b sluice.Item, names []string) int {
+	for _, name := range names {
+		v, _ := a.Lookup(name)
+		u, _ := b.Lookup(name)
+		n := 0
+		if v.Kind() == item.N {
+			f, _ := v.Float64()
+			g, _ := u.Float64()
+			n = cmp.Compare(f, g)
+		} else {
+			n = bytes.Compare(v.Raw(), u.Raw())
+		}
+		if n != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+func (w *world) deleteAll(ctx context.Context, name string, keys []sluice.Item) []error {
+	n, err := w.begin(ctx)
+	defer w.mu.Unlock()
+	all := func(err error) []error { return slices.Repeat([]error{err}, len(keys)) }
+	if err != nil {
+		return all(err)
+	}
+	var errs []error
+	if w.onDelete != nil {
+		errs = w.onDelete(name, keys)
+	}
+	t := w.tables[name]
+	for i, key := range keys {
+		if errs == nil || errs[i] == nil {
+			if key.Len() != len(t.key) {
+				panic("no key: " + string(key.Raw()))
+			}
+			w.deletes++
+			t.set(string(key.Only(t.key...).Raw()), sluice.Item{})
+		}
+	}
+	if err := w.end(n); err != nil {
+		return all(err)
+	}
+	return errs
+}
+
+func (w *world) send(ctx context.Context, m sluice.Message) error {
+	n, err := w.begin(ctx)
+	defer w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	w.queue = append(w.queue, queued{m, time.Now().Add(m.Delay)})
+	return w.end(n)
+}
+
+// config is the tables of maps and points.
+func (w *world) config() Config {
+	return Config{
+		Table: "maps", Key: []string{"user_id", "map_id"},
+		Children: []Child{{
+			Table: "points", Key: []string{"map_id", "point_id"},
+			Partition: Attr{Name: "map_id", From: "map_id"},
+		}},
+		Get: w.get, Query: w.query, DeleteAll: w.deleteAll, Send: w.send,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+}
+
+const queueARN = "arn:aws:sqs:eu-west-1:123456789012:cascades"
+
+func record(m sluice.Message) *sluice.Record {
+	m.ID, m.Received = "m1", 1
+	return m.Record(queueARN)
+}
+
+// deliver has h handle the oldest message that is due, or that will be first;
+// false when there is none. A message that fails stays.
+func (w *world) deliver(ctx context.Context, h sluice.Handler) (bool, error) {
+	w.mu.Lock()
+	if len(w.queue) == 0 {
+		w.mu.Unlock()
+		return false, nil
+	}
+	slices.SortStableFunc(w.queue, func(a, b queued) int { return a.at.Compare(b.at) })
+	next := w.queue[0]
+	w.mu.Unlock()
+	time.Sleep(time.Until(next.at))
+	err := h(ctx, record(next.m))
+	if err == nil || sluice.IsSkip(err) {
+		w.mu.Lock()
+		i := slices.IndexFunc(w.queue, func(q queued) bool { return q.m.Body == next.m.Body && q.at.Equal(next.at) })
+		w.queue = slices.Delete(w.queue, i, i+1)
+		w.mu.Unlock()
+	}
+	return true, err
+}
+
+// drain delivers until the queue is empty.
+func (w *world) drain(t *testing.T, h sluice.Handler) {
+	t.Helper()
+	for n := 0; ; n++ {
+		if n > 10_000 {
+			t.Fatal("the queue does not become empty")
+		}
+		some, err := w.deliver(t.Context(), h)
+		if err != nil && !sluice.IsSkip(err) {
+			t.Fatal(err)
+		}
+		if !some {
+			return
+		}
+	}
+}
+
+func must(t *testing.T, c Config) *Cascade {
+	t.Helper()
+	x, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
