@@ -42,6 +42,8 @@ type Setup struct {
 
 	RouterHooks router.Hooks                  // for router.Observe
 	BatchHooks  func(sink string) batch.Hooks // for the Options of a sink
+	// Consumed is for the hook of that name of sinks/dynamodb; nil under Lambda.
+	Consumed func(table string, units float64)
 }
 
 // routes makes the routes.

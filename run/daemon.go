@@ -36,7 +36,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	metrics := prom.New(registry)
 	m, err := a.routes(ctx, Setup{
 		Tables: o.tableNames(), Env: env, Logger: logger, AWS: aws,
-		RouterHooks: metrics.Router(), BatchHooks: metrics.Batch,
+		RouterHooks: metrics.Router(), BatchHooks: metrics.Batch, Consumed: metrics.Consumed,
 	})
 	if ctx.Err() != nil {
 		return nil // stopped before it began

@@ -147,7 +147,7 @@ func TestSetup(t *testing.T) {
 				t.Errorf("endpoint of %s is %q, want %q", service, got, want)
 			}
 		}
-		if s.Lambda || s.Logger == nil || s.RouterHooks.Unrouted == nil || s.BatchHooks("queue").Committed == nil || s.Env("ANY") != "thing" {
+		if s.Lambda || s.Logger == nil || s.RouterHooks.Unrouted == nil || s.BatchHooks("queue").Committed == nil || s.Consumed == nil || s.Env("ANY") != "thing" {
 			t.Errorf("setup: %+v", s)
 		}
 		return router.New(), nil

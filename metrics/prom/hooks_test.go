@@ -84,6 +84,20 @@ sluice_commit_items_total{sink="queue"} 11
 	}
 }
 
+func TestConsumed(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	m.Consumed("orders", 2.5)
+	m.Consumed("orders", 1)
+	m.Consumed("searches", 1)
+	expectSeries(t, reg, `
+# HELP sluice_write_units_total Write capacity units that writes of sinks took of a table, as DynamoDB says.
+# TYPE sluice_write_units_total counter
+sluice_write_units_total{table="orders"} 3.5
+sluice_write_units_total{table="searches"} 1
+`, "sluice_write_units_total")
+}
+
 func TestMemoryOfPollers(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)

@@ -13,6 +13,7 @@ type Metrics struct {
 	router routerMetrics
 	batch  batchMetrics
 	poller *pollerMetrics
+	units  *prometheus.CounterVec
 }
 
 // New registers the series with reg; it panics when they are registered there
@@ -23,6 +24,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		router: newRouterMetrics(reg),
 		batch:  newBatchMetrics(reg),
 		poller: newPollerMetrics(reg),
+		units:  newUnits(reg),
 	}
 }
 

@@ -239,6 +239,17 @@ func TestWaitingForABudget(t *testing.T) {
 	})
 }
 
+// A commit that had to wait for its budget ends in time, too.
+func TestACommitWithABudgetEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := tablesStub{delay: time.Minute}
+		st := s.store(t, Options{Budget: map[string]float64{"t": 1}, Timeout: time.Second})
+		if err := st.Delete(t.Context(), "t", thing("a", "")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
 // Put asks for the key of a table once, whoever comes meanwhile; an error is
 // not kept, nor is one caller's end another's.
 func TestTheKeyIsAskedForOnce(t *testing.T) {

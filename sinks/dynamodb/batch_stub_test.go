@@ -31,7 +31,8 @@ type tablesStub struct {
 	units func(table, write string) float64    // consumed; default none is told
 
 	mu       sync.Mutex
-	calls    []string
+	calls    []string          // other than BatchWriteItem
+	bodies   []string          // of calls
 	requests [][]string        // what each BatchWriteItem was to write: "t+k=value" or "t-k"
 	items    map[string]string // value by "t k"
 	running  int
@@ -103,7 +104,7 @@ func refusal(code string) string {
 func (s *tablesStub) answer(call string, body []byte) (status int, answer string, lost bool) {
 	if call != "BatchWriteItem" {
 		s.mu.Lock()
-		s.calls = append(s.calls, call)
+		s.calls, s.bodies = append(s.calls, call), append(s.bodies, string(body))
 		s.mu.Unlock()
 		time.Sleep(s.delay)
 		if s.other != nil {
