@@ -43,6 +43,7 @@ var rules = []rule{
 	// other; an application brings them together.
 	{pkgs: "sdkitem", ours: []string{"item", "internal/jsonscan"}},
 	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/streamsapi"}},
+	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
 	{pkgs: "internal/awsclient"},

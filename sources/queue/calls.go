@@ -1,0 +1,201 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sluicehq/sluice/batch"
+)
+
+// calls groups what lanes ask of SQS at the same time.
+type calls struct {
+	deletes *batch.Batcher[string] // by receipt handle
+	changes *batch.Batcher[change]
+}
+
+// change is a message's visibility from now on.
+type change struct {
+	handle string
+	after  time.Duration // until it can be received again
+}
+
+// newCalls makes calls that writes ends.
+func (s *source) newCalls(writes context.Context) calls {
+	o := batch.Options{MaxItems: maxBatch, InFlight: 8, Linger: 5 * time.Millisecond, Timeout: s.c.o.CallTimeout}
+	return calls{
+		deletes: batch.New(func(ctx context.Context, handles []string) []error {
+			ctx, cancel := endedBy(ctx, writes)
+			defer cancel()
+			return s.deleteBatch(ctx, handles)
+		}, nil, o),
+		changes: batch.New(func(ctx context.Context, cs []change) []error {
+			ctx, cancel := endedBy(ctx, writes)
+			defer cancel()
+			return s.changeBatch(ctx, cs)
+		}, nil, o),
+	}
+}
+
+// endedBy returns ctx, ended when other is.
+func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(other, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (s *source) deleteBatch(ctx context.Context, handles []string) []error {
+	in := &awssqs.DeleteMessageBatchInput{QueueUrl: &s.url, Entries: make([]types.DeleteMessageBatchRequestEntry, len(handles))}
+	for i := range handles {
+		in.Entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &handles[i]}
+	}
+	start := time.Now()
+	out, err := s.client.DeleteMessageBatch(ctx, in)
+	var done []*string
+	var failed []types.BatchResultErrorEntry
+	if err == nil {
+		for i := range out.Successful {
+			done = append(done, out.Successful[i].Id)
+		}
+		failed = out.Failed
+	}
+	return s.answered("DeleteMessageBatch", len(handles), start, done, failed, err, s.c.o.Hooks.Deleted)
+}
+
+func (s *source) changeBatch(ctx context.Context, cs []change) []error {
+	in := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: &s.url, Entries: make([]types.ChangeMessageVisibilityBatchRequestEntry, len(cs))}
+	for i := range cs {
+		in.Entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &cs[i].handle, VisibilityTimeout: seconds(cs[i].after),
+		}
+	}
+	start := time.Now()
+	out, err := s.client.ChangeMessageVisibilityBatch(ctx, in)
+	var done []*string
+	var failed []types.BatchResultErrorEntry
+	if err == nil {
+		for i := range out.Successful {
+			done = append(done, out.Successful[i].Id)
+		}
+		failed = out.Failed
+	}
+	return s.answered("ChangeMessageVisibilityBatch", len(cs), start, done, failed, err, s.c.o.Hooks.Changed)
+}
+
+// seconds rounds d up.
+func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
+
+// answered matches an answer to the n entries of a request. With status 200 it
+// may still refuse some, and may leave some out.
+func (s *source) answered(call string, n int, start time.Time, done []*string, refused []types.BatchResultErrorEntry, err error, hook func(string, Call)) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		if errs[i] = err; err == nil {
+			errs[i] = errors.New("SQS answered the request, but said nothing about this message")
+		}
+	}
+	index := func(id *string) (int, bool) {
+		i, err := strconv.Atoi(aws.ToString(id))
+		return i, err == nil && i >= 0 && i < n
+	}
+	for _, id := range done {
+		if i, ok := index(id); ok {
+			errs[i] = nil
+		}
+	}
+	for _, f := range refused {
+		if i, ok := index(f.Id); ok {
+			errs[i] = &entryError{aws.ToString(f.Code), aws.ToString(f.Message), f.SenderFault}
+		}
+	}
+	c := Call{Messages: n, Took: time.Since(start), Err: err}
+	worst := err
+	for _, e := range errs {
+		if e != nil {
+			c.Failed++
+			if classify(e) != gone {
+				worst = e
+			}
+		}
+	}
+	s.health.call(call, worst)
+	if hook != nil {
+		hook(s.name, c)
+	}
+	return errs
+}
+
+// delete deletes m, which is settled, and lets it go. It does not give up while
+// m may be kept from others: what cannot be deleted is not to be handled again
+// and again. An error says that m will come again.
+func (s *source) delete(t terms, m *message) error {
+	s.hand.set(m, settled)
+	for tries := 0; ; tries++ {
+		handle, _, limit := s.hand.lease(m)
+		err := s.calls.deletes.Do(t.writes, handle)
+		if err == nil || classify(err) == gone || t.writes.Err() != nil || !time.Now().Before(limit) {
+			if s.hand.end(m, handle) {
+				return err
+			}
+			tries = -1 // it has come again: the newest handle is the one that counts
+			continue
+		}
+		s.tell("a message was handled, and cannot be deleted: will be tried again", "DeleteMessageBatch", err)
+		_ = sleep(t.writes, doubled(retryDelay, maxDelay, tries)) // the next call says it
+	}
+}
+
+// giveBack has messages that were given up come again after the delay, and lets
+// them go. What SQS does not take until their time is over comes then.
+func (s *source) giveBack(t terms, ms []*message, after time.Duration) {
+	for open, tries := ms, 0; len(open) > 0; tries++ {
+		cs := make([]change, len(open))
+		untils := make([]time.Time, len(open))
+		for i, m := range open {
+			handle, until, limit := s.hand.lease(m)
+			cs[i] = change{handle, min(after, time.Until(limit).Truncate(time.Second))}
+			untils[i] = until
+		}
+		errs := s.calls.changes.DoAll(t.writes, cs)
+		var again []*message
+		for i, m := range open {
+			var err error
+			if errs != nil {
+				err = errs[i]
+			}
+			final := err == nil || classify(err) == gone || t.writes.Err() != nil || !time.Now().Before(untils[i])
+			if !final || !s.hand.end(m, cs[i].handle) {
+				again = append(again, m)
+			}
+			if !final {
+				s.tell("a message cannot be given back: will be tried again", "ChangeMessageVisibilityBatch", err)
+			}
+		}
+		if open = again; len(open) > 0 {
+			_ = sleep(t.writes, doubled(retryDelay, maxDelay, tries))
+		}
+	}
+}
+
+// drop lets messages that were given up go: they come again by themselves.
+func (s *source) drop(ms []*message) {
+	for _, m := range ms {
+		for {
+			if handle, _, _ := s.hand.lease(m); s.hand.end(m, handle) {
+				break
+			}
+		}
+	}
+}
+
+// tell logs what is wrong with calls, once a second.
+func (s *source) tell(msg, call string, err error) {
+	if untold, ok := s.health.tell(time.Now()); ok {
+		s.log().Warn(msg, "error", s.explain(call, err), "unlogged", untold)
+	}
+}

@@ -1,0 +1,124 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+// Consumer receives the messages of queues and hands them to the routes of a
+// Matcher. Its methods are safe for concurrent use.
+type Consumer struct {
+	matcher sluice.Matcher
+	o       Options
+	group   *flow.Group
+	sources []*source
+	ran     atomic.Bool
+}
+
+// New returns a Consumer that calls SQS by cfg. It makes no call; its error
+// says which option is wrong. The endpoint is that of cfg or of
+// AWS_ENDPOINT_URL_SQS; without one it is AWS's, or that of a URL which is not
+// at AWS.
+func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, errors.New("queue: the matcher is nil: give a router")
+	}
+	c := &Consumer{matcher: m, o: o, group: o.Group}
+	if c.group == nil {
+		c.group = flow.NewGroup(m)
+	}
+	names := map[string]bool{}
+	for _, q := range o.Queues {
+		s, err := newSource(c, cfg, q)
+		if err != nil {
+			return nil, err
+		}
+		if names[s.name] {
+			return nil, fmt.Errorf("queue: Options.Queues: two queues are named %q: give them to two consumers", s.name)
+		}
+		names[s.name] = true
+		c.sources = append(c.sources, s)
+	}
+	return c, nil
+}
+
+// Run consumes until ctx ends, and then returns within Options.Grace: nothing
+// is received any more, what was not started is given back at once, handlers
+// that run may finish, and what they settled is deleted. It returns nil after
+// an orderly end, also when messages were left: they come again. It returns an
+// error (*QueueError) when a queue cannot be opened; nothing ends Run in
+// between, see Health. Run must be called once.
+func (c *Consumer) Run(ctx context.Context) error {
+	if c.ran.Swap(true) {
+		return errors.New("queue: Run was called before: make a new Consumer")
+	}
+	errs := make([]error, len(c.sources))
+	each := func(do func(i int, s *source)) {
+		var all sync.WaitGroup
+		for i, s := range c.sources {
+			all.Go(func() { do(i, s) })
+		}
+		all.Wait()
+	}
+	each(func(i int, s *source) { errs[i] = s.open(ctx) })
+	if ctx.Err() != nil {
+		return nil // stopped before it began
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	var t terms
+	var ends [3]context.CancelFunc
+	reserve := min(c.o.Grace/4, 3*time.Second)
+	t.handlers, ends[0] = after(ctx, c.o.Grace-reserve)
+	t.giveUp, ends[1] = after(ctx, c.o.Grace-reserve/2)
+	t.writes, ends[2] = after(ctx, c.o.Grace)
+	for _, end := range ends {
+		defer end()
+	}
+	each(func(_ int, s *source) { s.run(ctx, t) })
+	return nil
+}
+
+// terms are contexts that end at different times after Run's has.
+type terms struct {
+	handlers context.Context // handlers are cancelled
+	giveUp   context.Context // those that do not obey are given up
+	writes   context.Context // SQS is not called any more
+}
+
+// after returns a context that ends d after ctx did.
+func after(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var mu sync.Mutex
+	var timer *time.Timer
+	stop := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if late.Err() == nil {
+			timer = time.AfterFunc(d, cancel)
+		}
+	})
+	return late, func() {
+		stop()
+		cancel()
+		mu.Lock()
+		defer mu.Unlock()
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package queue
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Health says whether the consumer does what it is there for.
+type Health struct {
+	Ready   bool
+	Reasons []string // why it is not; empty when it is
+}
+
+// Health returns the consumer's readiness: every queue is open, SQS answers,
+// messages that are in hand come to an end, and no route fails for all.
+func (c *Consumer) Health() Health {
+	var reasons []string
+	for _, s := range c.sources {
+		reasons = append(reasons, s.trouble()...)
+	}
+	return Health{Ready: len(reasons) == 0, Reasons: reasons}
+}
+
+// Hands tells what is in hand, by the queues' names.
+func (c *Consumer) Hands() map[string]Hand {
+	hands := make(map[string]Hand, len(c.sources))
+	for _, s := range c.sources {
+		hands[s.name], _, _ = s.hand.look()
+	}
+	return hands
+}
+
+func (s *source) trouble() (reasons []string) {
+	for _, r := range s.health.reasons() {
+		reasons = append(reasons, fmt.Sprintf("queue %s: %s", s.name, r))
+	}
+	if now, full, ended := s.hand.look(); full && time.Since(ended) > stallAfter {
+		reasons = append(reasons, fmt.Sprintf("queue %s: all %d messages in hand are unfinished since %s: no more are received", s.name, now.Messages, ended.Format(time.RFC3339)))
+	}
+	for _, o := range s.judge.outages() {
+		reasons = append(reasons, fmt.Sprintf("queue %s: route %q fails for every message since %s: %v", s.name, o.route, o.since.Format(time.RFC3339), o.err))
+	}
+	return reasons
+}
+
+func (s *source) log() *slog.Logger { return s.c.o.Logger.With("queue", s.name) }
+
+// health is what concerns one queue's calls.
+type health struct {
+	mu     sync.Mutex
+	open   bool
+	calls  map[string]trouble // that fail
+	told   time.Time
+	untold int
+}
+
+type trouble struct {
+	err         error
+	since, last time.Time
+}
+
+// current is how long a failure counts when no call follows it: every call that
+// is still needed is made again before.
+const current = 2 * time.Minute
+
+func (h *health) begin(open bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = open
+}
+
+// call notes how a call ended.
+func (h *health) call(name string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		delete(h.calls, name)
+		return
+	}
+	t, now := h.calls[name], time.Now()
+	if t.err == nil || now.Sub(t.last) > current {
+		t.since = now
+	}
+	t.err, t.last = err, now
+	if h.calls == nil {
+		h.calls = make(map[string]trouble)
+	}
+	h.calls[name] = t
+}
+
+func (h *health) tell(now time.Time) (untold int, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return tell(&h.told, &h.untold, now)
+}
+
+func (h *health) reasons() (reasons []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.open {
+		return []string{"not open"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.calls)) {
+		t := h.calls[name]
+		if time.Since(t.last) > current {
+			continue
+		}
+		reasons = append(reasons, fmt.Sprintf("%s fails since %s: %v", name, t.since.Format(time.RFC3339), t.err))
+	}
+	return reasons
+}

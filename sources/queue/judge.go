@@ -1,0 +1,230 @@
+package queue
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	breakAfter  = 5      // failures of a route in a row, of several messages, are an outage
+	remembered  = 10_000 // messages that failed, at most
+	tellEvery   = time.Second
+	firstPause  = time.Second
+	mostPausing = 30 * time.Second
+)
+
+// judge tells a message that fails from a route that fails. What it knows of
+// messages is of this process only.
+type judge struct {
+	mu      sync.Mutex
+	stale   time.Duration // an outage that nothing fails by for so long is over
+	routes  map[string]*routeState
+	failing map[string]*failing
+	order   []string // of failing, the oldest first
+
+	told   time.Time
+	untold int
+}
+
+type routeState struct {
+	times   uint64 // how often it has succeeded after a failure, or for the first time
+	ok      bool   // it has succeeded since it last failed
+	streak  int
+	first   string // message of the streak's first failure
+	several bool
+	open    bool
+	since   time.Time
+	last    time.Time // failure
+	err     error
+}
+
+// failing is a message that failed.
+type failing struct {
+	seen    uint64 // times of its route then
+	counted int    // failures while its route succeeded for others
+	first   error
+	firstAt time.Time
+}
+
+func newJudge(stale time.Duration) *judge {
+	return &judge{stale: stale, routes: map[string]*routeState{}, failing: map[string]*failing{}}
+}
+
+func (j *judge) route(name string) *routeState {
+	r := j.routes[name]
+	if r == nil {
+		r = new(routeState)
+		j.routes[name] = r
+	}
+	return r
+}
+
+// succeeded notes that a call of the route succeeded.
+func (j *judge) succeeded(route string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.route(route)
+	if !r.ok {
+		r.ok = true
+		r.times++
+	}
+	r.streak, r.several, r.open, r.err = 0, false, false, nil
+}
+
+// failed notes that the route failed for a message, and completes f with what
+// is known of its first failure. counted is how many of the message's failures
+// came while the route succeeded for others: since its previous one, or, for
+// its first, since the route's last failure. open says that the route fails for
+// all.
+func (j *judge) failed(route, id string, err error, f *sluice.Failure) (counted int, open bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.route(route)
+	m := j.failing[id]
+	if m == nil {
+		m = &failing{first: err, firstAt: f.FirstAt}
+		if r.ok {
+			m.counted++
+		}
+		j.remember(id, m)
+	} else if m.seen != r.times {
+		m.counted++
+	}
+	m.seen = r.times
+	f.First, f.FirstAt = m.first, m.firstAt
+	r.ok, r.err = false, err
+	if r.streak == 0 {
+		r.first = id
+	}
+	r.several = r.several || r.first != id
+	r.streak++
+	r.last = f.LastAt
+	if !r.open && r.streak >= breakAfter && r.several {
+		r.open, r.since = true, f.LastAt
+	}
+	return m.counted, r.open
+}
+
+func (j *judge) remember(id string, m *failing) {
+	j.failing[id] = m
+	j.order = append(j.order, id)
+	for len(j.failing) > remembered || len(j.order) > 2*remembered {
+		delete(j.failing, j.order[0])
+		j.order = j.order[1:]
+	}
+}
+
+// forget drops what is known of a message.
+func (j *judge) forget(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.failing, id)
+}
+
+// outage is a route that fails for every message.
+type outage struct {
+	route string
+	since time.Time
+	err   error
+}
+
+func (j *judge) outages() (all []outage) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for name, r := range j.routes {
+		if r.open && time.Since(r.last) < j.stale {
+			all = append(all, outage{name, r.since, r.err})
+		}
+	}
+	return all
+}
+
+// tell reports whether a failure at now is to be logged, and how many before it
+// were not.
+func (j *judge) tell(now time.Time) (untold int, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return tell(&j.told, &j.untold, now)
+}
+
+func tell(told *time.Time, untold *int, now time.Time) (int, bool) {
+	if now.Sub(*told) < tellEvery {
+		*untold++
+		return 0, false
+	}
+	n := *untold
+	*told, *untold = now, 0
+	return n, true
+}
+
+// pace slows the receiving while all that is received fails: receives are
+// counted by the queue, and a queue with a redrive policy would be emptied into
+// its dead letters.
+type pace struct {
+	mu       sync.Mutex
+	failures int
+	until    time.Time
+}
+
+func (p *pace) failed(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Before(p.until) {
+		return // of those in hand that fail together
+	}
+	p.until = now.Add(pausing(p.failures))
+	p.failures++
+}
+
+// pausing is between half of the doubled pause and all of it.
+func pausing(n int) time.Duration {
+	d := firstPause << min(n, 5)
+	d = min(d, mostPausing)
+	return d/2 + rand.N(d/2+1)
+}
+
+func (p *pace) succeeded() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = 0
+}
+
+// wait returns when the next receive may start, and whether only one message is
+// to be asked for.
+func (p *pace) wait(ctx context.Context) (slow bool) {
+	for {
+		p.mu.Lock()
+		slow, d := p.failures > 0, time.Until(p.until)
+		p.mu.Unlock()
+		if d <= 0 || !wait(ctx, d) {
+			return slow
+		}
+	}
+}
+
+// wait waits for d; false when ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// sleep waits for a random part of d; false when ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool { return wait(ctx, rand.N(d)+1) }
+
+// doubled is base doubled n times, at most limit.
+func doubled(base, limit time.Duration, n int) time.Duration {
+	if n > 62 || base > limit>>n {
+		return limit
+	}
+	return base << n
+}

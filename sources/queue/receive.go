@@ -1,0 +1,193 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sluicehq/sluice"
+)
+
+// run consumes until ctx ends, and returns when nothing is in hand any more, or
+// not waited for.
+func (s *source) run(ctx context.Context, t terms) {
+	s.calls = s.newCalls(t.writes)
+	s.health.begin(true)
+	defer s.health.begin(false)
+	beats, end := context.WithCancel(context.WithoutCancel(ctx))
+	var keeping sync.WaitGroup
+	keeping.Go(func() { s.keep(beats, t) })
+	r := receiving{s: s, t: t}
+	r.loop(ctx, false)
+	r.loops.Wait()
+	r.lanes.Wait()
+	end()
+	keeping.Wait()
+}
+
+// receiving is the receivers of one source and the lanes that they start.
+type receiving struct {
+	s     *source
+	t     terms
+	loops sync.WaitGroup // of extra receivers
+	lanes sync.WaitGroup
+
+	mu    sync.Mutex
+	extra int
+}
+
+// loop receives until ctx ends. Full answers start extra receivers, which end
+// when there is less to do: an idle queue costs the calls of one.
+func (r *receiving) loop(ctx context.Context, extra bool) {
+	s := r.s
+	if extra {
+		defer func() {
+			r.mu.Lock()
+			r.extra--
+			r.mu.Unlock()
+		}()
+	}
+	for tries := 0; ctx.Err() == nil; {
+		slow, most := s.pace.wait(ctx), maxBatch
+		if slow {
+			if extra {
+				return
+			}
+			most = 1
+		}
+		n := s.hand.reserve(ctx, most)
+		if n == 0 {
+			return
+		}
+		ms, err := s.receive(ctx, n)
+		ends := r.take(ctx, ms)
+		s.hand.release(n - len(ends))
+		switch {
+		case err == nil:
+			tries = 0
+		case ctx.Err() != nil:
+			return
+		default:
+			if extra {
+				return
+			}
+			d := maxDelay
+			if k := classify(err); k == transient || k == throttled {
+				d = doubled(time.Second, maxDelay, tries)
+			}
+			tries++
+			s.tell("messages cannot be received: will be tried again", "ReceiveMessage", err)
+			sleep(ctx, d)
+			continue
+		}
+		switch full := len(ms) == n; {
+		case extra && !full:
+			return
+		case slow:
+			for _, ended := range ends { // to see whether it fails, too
+				select {
+				case <-ended:
+				case <-time.After(mostPausing):
+				case <-ctx.Done():
+				}
+			}
+		case full && n == maxBatch:
+			r.more(ctx)
+		}
+	}
+}
+
+// more starts another receiver if there is use for it.
+func (r *receiving) more(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.extra < min(maxReceivers-1, r.s.c.o.Concurrency/maxBatch-1) {
+		r.extra++
+		r.loops.Go(func() { r.loop(ctx, true) })
+	}
+}
+
+// take puts what was received in hand and starts it. It returns for each
+// message that is new when its lane has ended.
+func (r *receiving) take(ctx context.Context, ms []*message) (ends []chan struct{}) {
+	for _, m := range ms {
+		added, start := r.s.hand.add(m)
+		if !added {
+			continue
+		}
+		ended := make(chan struct{})
+		ends = append(ends, ended)
+		if !start {
+			close(ended)
+			continue
+		}
+		r.lanes.Add(1)
+		defer func() { // when all of an answer is in its lanes
+			go func() {
+				defer r.lanes.Done()
+				defer close(ended)
+				r.s.work(ctx, r.t, m.lane)
+			}()
+		}()
+	}
+	return ends
+}
+
+// receive asks for up to n messages.
+func (s *source) receive(ctx context.Context, n int) ([]*message, error) {
+	o := s.c.o
+	in := &awssqs.ReceiveMessageInput{
+		QueueUrl: &s.url, MaxNumberOfMessages: int32(n), VisibilityTimeout: seconds(o.Visibility), WaitTimeSeconds: seconds(o.Wait),
+		MessageAttributeNames:       []string{"All"},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	}
+	if s.fifo { // the client's own retry gets what a lost answer held
+		in.ReceiveRequestAttemptId = aws.String(rand.Text())
+	}
+	start := time.Now()
+	call, cancel := context.WithTimeout(ctx, o.Wait+o.CallTimeout)
+	out, err := s.client.ReceiveMessage(call, in)
+	cancel()
+	var ms []*message
+	if err == nil {
+		for i := range out.Messages {
+			ms = append(ms, s.message(&out.Messages[i]))
+		}
+	}
+	if err == nil || ctx.Err() == nil { // else it was cut off on purpose
+		s.health.call("ReceiveMessage", err)
+		if hook := o.Hooks.Received; hook != nil {
+			hook(s.name, Call{Messages: len(ms), Took: time.Since(start), Err: err})
+		}
+	}
+	return ms, err
+}
+
+func (s *source) message(in *types.Message) *message {
+	now := time.Now()
+	m := &message{handle: aws.ToString(in.ReceiptHandle), taken: now, until: now.Add(s.c.o.Visibility), renewAt: now.Add(s.c.o.Visibility / 2)}
+	m.ID, m.Body = aws.ToString(in.MessageId), aws.ToString(in.Body)
+	m.Received, _ = strconv.Atoi(in.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]) // 0 when it is not known
+	if ms, err := strconv.ParseInt(in.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {
+		m.Sent = time.UnixMilli(ms).UTC()
+	}
+	m.GroupID = in.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]
+	m.DeduplicationID = in.Attributes[string(types.MessageSystemAttributeNameMessageDeduplicationId)]
+	for name, a := range in.MessageAttributes {
+		if m.Attributes == nil {
+			m.Attributes = make(map[string]sluice.MessageAttribute, len(in.MessageAttributes))
+		}
+		m.Attributes[name] = sluice.MessageAttribute{Type: aws.ToString(a.DataType), Value: aws.ToString(a.StringValue), Bytes: a.BinaryValue}
+	}
+	m.lane = m.ID
+	if s.fifo { // a standard queue's groups have no order
+		m.lane = m.GroupID
+	}
+	return m
+}

@@ -1,0 +1,176 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// source is one queue.
+type source struct {
+	c      *Consumer
+	name   string
+	where  string // for messages to people: the endpoint and Region
+	region string
+	fifo   bool
+	client *awssqs.Client
+
+	// Known once it is open.
+	url       string
+	arn       string
+	retention time.Duration
+
+	hand   *hand
+	judge  *judge
+	pace   pace
+	health health
+	calls  calls
+}
+
+func newSource(c *Consumer, cfg aws.Config, queue string) (*source, error) {
+	s := &source{c: c, name: queue, region: cfg.Region, retention: retentionOf}
+	var own *string // the endpoint of a URL that is not at AWS
+	if strings.Contains(queue, "/") {
+		u, err := url.Parse(queue)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || path.Base(u.Path) == "/" || path.Base(u.Path) == "." {
+			return nil, fmt.Errorf("queue: %q is neither a queue's URL, such as https://sqs.us-east-1.amazonaws.com/123456789012/jobs, nor its name", queue)
+		}
+		s.name, s.url = path.Base(u.Path), queue
+		if region, isAWS := awsRegion(u.Hostname()); !isAWS {
+			own = new(u.Scheme + "://" + u.Host)
+		} else if region != "" && cfg.Region != "" && region != cfg.Region {
+			return nil, fmt.Errorf("queue: %s is in Region %s, but the configuration's Region is %s", queue, region, cfg.Region)
+		}
+	}
+	if s.name == "" {
+		return nil, errors.New("queue: a queue's name is empty: give its name or its URL")
+	}
+	if cfg.Region == "" {
+		return nil, fmt.Errorf("queue: %q: no AWS Region is set: set AWS_REGION, or Region of the aws.Config", s.name)
+	}
+	s.fifo = strings.HasSuffix(s.name, ".fifo")
+	s.client = awssqs.NewFromConfig(cfg, func(o *awssqs.Options) {
+		if o.BaseEndpoint == nil {
+			o.BaseEndpoint = own
+		}
+		s.where = "at AWS in Region " + o.Region
+		if o.BaseEndpoint != nil {
+			s.where = fmt.Sprintf("at %s in Region %s", *o.BaseEndpoint, o.Region)
+		}
+	})
+	s.hand = newHand(c.o.Concurrency)
+	s.judge = newJudge(2 * c.o.MaxBackoff)
+	return s, nil
+}
+
+// awsRegion reports whether host is one of AWS's, and its Region if the name
+// says so.
+func awsRegion(host string) (region string, isAWS bool) {
+	name, ok := strings.CutSuffix(host, ".amazonaws.com")
+	if !ok {
+		name, ok = strings.CutSuffix(host, ".amazonaws.com.cn")
+	}
+	if !ok {
+		return "", false
+	}
+	region, ok = strings.CutPrefix(name, "sqs.")
+	if !ok || strings.Contains(region, ".") {
+		region = ""
+	}
+	return region, true
+}
+
+// open finds the queue and what is to be known of it. What may pass it tries
+// again for StartTimeout.
+func (s *source) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.c.o.StartTimeout)
+	defer cancel()
+	for tries := 0; ; tries++ {
+		call, err := s.look(ctx)
+		if err == nil {
+			return nil
+		}
+		if kind := classify(err); kind == missing || kind == refused || !sleep(ctx, doubled(retryDelay, maxDelay, tries)) {
+			return s.explain(call, err)
+		}
+	}
+}
+
+func (s *source) look(ctx context.Context) (call string, err error) {
+	if s.url == "" {
+		out, err := s.client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &s.name})
+		if err != nil {
+			return "GetQueueUrl", err
+		}
+		if aws.ToString(out.QueueUrl) == "" {
+			return "GetQueueUrl", errors.New("SQS answered without a URL")
+		}
+		s.url = *out.QueueUrl
+	}
+	s.arn = arnOf(s.url, s.region, s.name)
+	out, err := s.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: &s.url, AttributeNames: []types.QueueAttributeName{
+		types.QueueAttributeNameQueueArn, types.QueueAttributeNameMessageRetentionPeriod, types.QueueAttributeNameRedrivePolicy,
+	}})
+	switch {
+	case err == nil:
+	case strings.Contains(codeOf(err), "AccessDenied"): // the permission is optional
+		s.log().Info("the queue's attributes cannot be read: it is taken to keep messages for four days (permission sqs:GetQueueAttributes)")
+		return "", nil
+	default:
+		return "GetQueueAttributes", err
+	}
+	if arn := out.Attributes[string(types.QueueAttributeNameQueueArn)]; arn != "" {
+		s.arn = arn
+	}
+	if n, err := strconv.Atoi(out.Attributes[string(types.QueueAttributeNameMessageRetentionPeriod)]); err == nil && n > 0 {
+		s.retention = time.Duration(n) * time.Second
+	}
+	s.tellRedrive(out.Attributes[string(types.QueueAttributeNameRedrivePolicy)])
+	return "", nil
+}
+
+// tellRedrive says how the queue's own redrive policy goes with ours.
+func (s *source) tellRedrive(policy string) {
+	var p struct {
+		Max json.RawMessage `json:"maxReceiveCount"` // a number, or a string of one
+	}
+	most := 0
+	if json.Unmarshal([]byte(policy), &p) == nil {
+		most, _ = strconv.Atoi(strings.Trim(string(p.Max), `"`)) // 0 when there is none
+	}
+	switch o := s.c.o; {
+	case most > 0 && o.DeadLetter != nil && most < o.MaxReceives:
+		s.log().Warn("the queue's redrive policy moves messages away before they would be parked here: raise its maxReceiveCount, or lower MaxReceives",
+			"maxReceiveCount", most, "maxReceives", o.MaxReceives)
+	case most == 0 && o.DeadLetter == nil:
+		s.log().Warn("a message that fails for good is lost when the queue's retention is over: there is no dead letter and the queue has no redrive policy",
+			"retention", s.retention)
+	}
+}
+
+// arnOf makes a queue's ARN of its URL, for who may not ask for it.
+func arnOf(queueURL, region, name string) string {
+	account, partition := "", "aws"
+	if u, err := url.Parse(queueURL); err == nil {
+		if parts := strings.Split(strings.Trim(u.Path, "/"), "/"); len(parts) >= 2 {
+			account = parts[len(parts)-2]
+		}
+	}
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		partition = "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		partition = "aws-us-gov"
+	}
+	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partition, region, account, name)
+}

@@ -1,0 +1,240 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+// work runs a lane's messages one after another. A message is deleted before
+// the next one of its group is started, so that no deletion that fails brings
+// an earlier one back after a later one.
+func (s *source) work(ctx context.Context, t terms, lane string) {
+	for {
+		m := s.hand.next(lane)
+		switch {
+		case m == nil:
+			return
+		case ctx.Err() != nil:
+			ms := s.hand.giveUp(lane, m)
+			s.giveBack(t, ms, 0)
+			s.ended(EndUnused, ms...)
+		case s.hand.lapsed(m):
+			ms := s.hand.giveUp(lane, m)
+			s.drop(ms)
+			s.ended(EndLost, ms...)
+		default:
+			s.one(t, m)
+		}
+	}
+}
+
+// one handles m and does what follows from how that ended. What waits behind a
+// message that comes again comes with it, so that it does not overtake.
+func (s *source) one(t terms, m *message) {
+	v := s.handle(t, m)
+	switch {
+	case v.abandoned:
+		ms := s.hand.giveUp(m.lane, m)
+		s.drop(ms)
+		s.ended(EndLost, ms...)
+	case v.end == EndReturned:
+		ms := s.hand.giveUp(m.lane, m)
+		s.giveBack(t, ms, v.after)
+		s.ended(EndReturned, m)
+		s.ended(EndUnused, ms[1:]...)
+	default:
+		s.judge.forget(m.ID)
+		err := s.delete(t, m)
+		if err == nil {
+			s.ended(v.end, m)
+			return
+		}
+		s.ended(EndLost, m)
+		s.log().Warn("a message was handled and may come again: it could not be deleted", "message", m.ID, "received", m.Received, "error", err)
+		if s.fifo {
+			ms := s.hand.giveUp(m.lane, nil)
+			s.giveBack(t, ms, 0)
+			s.ended(EndUnused, ms...)
+		}
+	}
+}
+
+func (s *source) ended(e End, ms ...*message) {
+	if hook := s.c.o.Hooks.Ended; hook != nil {
+		for range ms {
+			hook(s.name, e)
+		}
+	}
+}
+
+// verdict is what becomes of a message.
+type verdict struct {
+	end       End
+	after     time.Duration // of EndReturned
+	abandoned bool          // its handler still runs, and Run does not wait any more
+}
+
+// call is what a flow told of a message's last call.
+type call struct {
+	rec    *sluice.Record
+	route  *sluice.Route
+	result flow.Result
+	took   time.Duration
+	err    error
+}
+
+// handle takes m through a flow of its own. Nothing is retried in it.
+func (s *source) handle(t terms, m *message) verdict {
+	o := s.c.o
+	var last call
+	parked := false
+	hooks := o.FlowHooks
+	hooks.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		switch r {
+		case flow.Done:
+			s.judge.succeeded(route.Name)
+		case flow.Parked:
+			parked = true
+		case flow.Stopped: // told when it is known what becomes of it
+			last = call{rec, route, r, took, err}
+			return
+		}
+		if next := o.FlowHooks.Handled; next != nil {
+			next(rec, route, r, took, err)
+		}
+	}
+	f := flow.Open(t.handlers, s.c.matcher, flow.Options{
+		Concurrency: 1, Window: 1, WindowBytes: math.MaxInt64, MaxAhead: 1,
+		Policy: flow.Stop, DeadLetter: o.DeadLetter, StuckAfter: o.StuckAfter, Group: s.c.group, Hooks: hooks, Logger: o.Logger,
+	})
+	rec := m.Record(s.arn)
+	_, submitErr := f.Submit(t.handlers, *rec)
+	n, err := f.Close(t.giveUp)
+	if n == 1 {
+		s.pace.succeeded()
+		if parked {
+			return verdict{end: EndParked}
+		}
+		return verdict{end: EndSettled}
+	}
+	select {
+	case <-f.Idle():
+	default:
+		return verdict{abandoned: true}
+	}
+	if err == nil {
+		err = submitErr
+	}
+	v := s.failed(t, m, rec, last, err)
+	if next := o.FlowHooks.Handled; next != nil && last.rec != nil {
+		switch {
+		case v.end == EndParked:
+			last.result = flow.Parked
+		case !sluice.IsPermanent(last.err):
+			last.result = flow.Retried
+		}
+		next(last.rec, last.route, last.result, last.took, last.err)
+	}
+	return v
+}
+
+// failed says what becomes of m, which err has kept from being settled.
+func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err error) verdict {
+	o := s.c.o
+	if t.handlers.Err() != nil { // cut off: says nothing about it
+		return verdict{end: EndReturned}
+	}
+	if r, ok := errors.AsType[*flow.RecordError](err); ok {
+		err = r.Err
+	}
+	attrs := []any{"route", "", "message", m.ID, "received", m.Received, "error", err}
+	var route sluice.Route // its limits
+	if last.route != nil {
+		attrs[1] = last.route.Name
+		route.Attempts, route.Backoff, route.MaxBackoff = last.route.Attempts, last.route.Backoff, last.route.MaxBackoff
+	}
+	set(&route.Attempts, o.MaxReceives)
+	set(&route.Backoff, o.Backoff)
+	set(&route.MaxBackoff, max(o.MaxBackoff, route.Backoff))
+	if sluice.IsPermanent(last.err) { // and there are no dead letters, or they have failed
+		after := route.MaxBackoff
+		if o.DeadLetter != nil {
+			after = s.backoff(m, route.Backoff, route.MaxBackoff)
+		}
+		s.log().Error("a message failed for good and is not parked: it comes again, until the queue's redrive policy or retention takes it", append(attrs, "retryIn", after)...)
+		return verdict{end: EndReturned, after: after}
+	}
+	now := time.Now()
+	f := sluice.Failure{Attempts: m.Received, First: err, FirstAt: now, Last: err, LastAt: now}
+	var poison, open bool
+	if last.route != nil {
+		f.Route = last.route.Name
+		var counted int
+		counted, open = s.judge.failed(last.route.Name, m.ID, err, &f)
+		poison = m.Received >= route.Attempts && counted > 1 && !open
+		if open {
+			s.pace.failed(now)
+		}
+	}
+	old := now.Add(maxHold) // when the queue is about to drop it
+	if !m.Sent.IsZero() {
+		old = m.Sent.Add(time.Duration(ofRetention * float64(s.retention)))
+	}
+	if o.DeadLetter != nil && (poison || !now.Before(old)) {
+		perr := s.park(t, rec, f)
+		if perr == nil {
+			s.log().Warn("message parked as a dead letter", attrs...)
+			return verdict{end: EndParked}
+		}
+		s.log().Error("dead letters failed: the message comes again", append(attrs, "deadLetterError", perr)...)
+		if hook := o.FlowHooks.ParkFailed; hook != nil {
+			hook(rec, last.route, perr)
+		}
+	}
+	after := asked(err)
+	if after <= 0 {
+		after = s.backoff(m, route.Backoff, route.MaxBackoff)
+	}
+	if left := old.Sub(now); o.DeadLetter != nil && left > 0 { // to be parked in time
+		after = min(after, max(left, time.Second))
+	}
+	if untold, ok := s.judge.tell(now); ok {
+		s.log().Warn("message failed: it comes again", append(attrs, "retryIn", after, "unlogged", untold)...)
+	}
+	return verdict{end: EndReturned, after: after}
+}
+
+// park calls the dead letters, which may panic like a handler.
+func (s *source) park(t terms, rec *sluice.Record, f sluice.Failure) (err error) {
+	ended := false
+	defer func() {
+		if !ended {
+			err = &sluice.PanicError{Value: recover()}
+		}
+	}()
+	err = s.c.o.DeadLetter.Park(t.writes, rec, f)
+	ended = true
+	return err
+}
+
+// asked is the delay that err asks for.
+func asked(err error) (after time.Duration) {
+	if r, ok := errors.AsType[*sluice.Remaining](err); ok {
+		after = r.After
+	}
+	if r, ok := errors.AsType[*sluice.RetryError](err); ok {
+		after = max(after, r.After)
+	}
+	return after
+}
+
+// backoff is a random delay that grows with the receives of m.
+func (s *source) backoff(m *message, base, limit time.Duration) time.Duration {
+	return max(rand.N(doubled(base, limit, max(m.Received-1, 0))+1), time.Second)
+}
