@@ -1,0 +1,56 @@
+package estuve
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+)
+
+//go:embed fixtures/items.ndjson
+var fixtures []byte
+
+// Fixture is an item of a table.
+type Fixture struct {
+	Table string
+	Item  sluice.Item
+}
+
+// Fixtures returns a user, two maps and five points, as they are when all of
+// them have been counted.
+func Fixtures(t Tables) []Fixture {
+	var all []Fixture
+	for line := range bytes.Lines(fixtures) {
+		it, err := item.Parse(line)
+		if err != nil {
+			panic(fmt.Sprintf("estuve: fixtures: %v", err)) // the file is a part of the program
+		}
+		f := Fixture{Table: t.Users, Item: it}
+		if _, ok := it.Lookup("map_id"); ok {
+			f.Table = t.Maps
+		}
+		if _, ok := it.Lookup("point_id"); ok {
+			f.Table = t.Points
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// Written is Fixtures as their writers write them, in that order: without
+// counters, which are not theirs.
+func Written(t Tables) []Fixture {
+	all := Fixtures(t)
+	for i, f := range all {
+		var names []string
+		for name := range f.Item.All() {
+			if name != "num_points" && name != "num_maps" {
+				names = append(names, name)
+			}
+		}
+		all[i].Item = f.Item.Only(names...)
+	}
+	return all
+}
