@@ -200,7 +200,9 @@ func (p *purge) admit(ctx context.Context, chunk []sluice.Item) []sluice.Item {
 	case ctx.Err() != nil:
 		p.err = fmt.Errorf("cascade of %s: %w", p.t.dedupeKey(), context.Cause(ctx))
 		return nil
-	case p.tried > 0 && !p.until.IsZero() && !time.Now().Before(p.until): // a run gets somewhere
+	case p.deleted > 0 && !p.until.IsZero() && !time.Now().Before(p.until):
+		// A run that has deleted nothing goes on: its message, sent once more,
+		// would begin with the same rows, and go round for ever.
 		p.end = more
 		return nil
 	case p.rows != Unlimited && p.tried+len(chunk) > p.rows:

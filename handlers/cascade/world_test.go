@@ -217,7 +217,12 @@ func (w *world) query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) 
 			}
 			x.late = x.late[1:]
 		}
-		order = append(slices.Clone(x.key), t.key...)
+		order = slices.Clone(x.key)
+		for _, name := range t.key {
+			if !slices.Contains(order, name) {
+				order = append(order, name)
+			}
+		}
 		for _, it := range x.seen {
 			if has(it, partition) && (q.Sort.Op == "" || sorted(it, q.Sort)) {
 				found = append(found, it)
@@ -270,12 +275,12 @@ func compareBy(a, b sluice.Item, names []string) int {
 	for _, name := range names {
 		v, _ := a.Lookup(name)
 		u, _ := b.Lookup(name)
-		n := 0
-		if v.Kind() == item.N {
+		n := cmp.Compare(v.Kind(), u.Kind()) // a real key has one type
+		if n == 0 && v.Kind() == item.N {
 			f, _ := v.Float64()
 			g, _ := u.Float64()
 			n = cmp.Compare(f, g)
-		} else {
+		} else if n == 0 {
 			n = bytes.Compare(v.Raw(), u.Raw())
 		}
 		if n != 0 {
