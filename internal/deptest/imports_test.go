@@ -51,7 +51,7 @@ var rules = []rule{
 	// What handlers ask for, and sinks do.
 	{pkgs: "dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "message", ours: []string{"."}, stdOnly: true},
-	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient"}},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/quorum"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	{pkgs: "deadletter/...", ours: []string{".", "state"}},
 	{pkgs: "handlers/...", ours: []string{".", "dynamo", "message"}},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/sluicehq/sluice/internal/quorum"
 )
 
 // lanes let writes of one key follow one another, first come, first served.
@@ -17,9 +19,17 @@ type lanes struct {
 
 // enter returns when the caller is in the lanes of all ids, or with the cause
 // of ctx and in none. It takes its place in all of them at one time, so that
-// two callers never wait for each other. ids holds none twice.
+// two callers never wait for each other. ids holds none twice. A handler that
+// waits gives back its place among those of its flow, as it does in a batch:
+// else those that wait for one key would hold up all others.
 func (l *lanes) enter(ctx context.Context, ids []keyID) error {
 	waits := l.queue(ids)
+	if len(waits) == 0 {
+		return nil
+	}
+	m := quorum.From(ctx)
+	m.Park()
+	defer quorum.Unpark([]*quorum.Member{m})
 	for _, w := range waits {
 		select {
 		case <-w:
