@@ -13,6 +13,7 @@
 //	ratio drain_cpu_vs_loop <times>  CPU time of the loop usually written with the SDK, beside the daemon's
 //	cost rss_idle_mb <MB>            resident memory of a daemon with one shard and nothing to do
 //	cost rss_drained_mb <MB>         resident memory after the backlog
+//	ratio counter_transactions <times>  records counted exactly a second, beside a transaction for each
 //	cost binary_mb <MB>              of examples/manhunt/main, built for release
 //
 // The programs are processes of their own, built for release, with default
@@ -45,7 +46,8 @@ func main() {
 	flag.DurationVar(&b.pickup, "pickup", time.Minute, "how long they are")
 	flag.IntVar(&b.records, "records", 100_000, "in the backlog")
 	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by the programs in turn")
-	only := flag.String("only", "", "measure only `start`, pickup or drain")
+	flag.IntVar(&b.counted, "counted", 4000, "records that are counted, of each round")
+	only := flag.String("only", "", "measure only `start`, pickup, drain or counters")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := b.run(ctx, *only)
@@ -59,6 +61,7 @@ func main() {
 type bench struct {
 	verbose                         bool
 	starts, tables, records, rounds int
+	counted                         int
 	pickup                          time.Duration
 
 	dir     string // of temporary files
@@ -68,16 +71,16 @@ type bench struct {
 
 func (b *bench) run(ctx context.Context, only string) error {
 	begin := time.Now()
-	parts := []part{{"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}}
+	parts := []part{{"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}, {"counters", b.counterFigures}}
 	if only != "" {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == only })
 		if i < 0 {
-			return fmt.Errorf("-only is %q: want start, pickup or drain", only)
+			return fmt.Errorf("-only is %q: want start, pickup, drain or counters", only)
 		}
 		parts = parts[i : i+1]
 	}
-	if min(b.starts, b.tables, b.rounds) < 1 {
-		return fmt.Errorf("-starts, -tables and -rounds are %d, %d and %d: want 1 at least", b.starts, b.tables, b.rounds)
+	if min(b.starts, b.tables, b.rounds, b.counted) < 1 {
+		return fmt.Errorf("-starts, -tables, -rounds and -counted are %d, %d, %d and %d: want 1 at least", b.starts, b.tables, b.rounds, b.counted)
 	}
 	dir, err := os.MkdirTemp("", "sluice-figures-")
 	if err != nil {

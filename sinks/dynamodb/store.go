@@ -24,6 +24,8 @@ type Store struct {
 	order  lanes
 	shared *batch.Batcher[*batchWrite]
 	own    map[string]*batch.Batcher[*batchWrite] // of tables with a budget
+
+	once *once
 }
 
 // New returns a Store, or an error that names every option that is wrong. It
@@ -53,5 +55,6 @@ func New(cfg aws.Config, o Options) (*Store, error) {
 		s.keys.set(table, names)
 	}
 	s.newBatchers()
+	s.once = newOnce(s.transactOnce, func(err error) error { return s.explain("TransactWriteItems", "", err) }, s.opt)
 	return s, nil
 }

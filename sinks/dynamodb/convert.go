@@ -1,0 +1,210 @@
+package dynamodb
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/sdkitem"
+)
+
+// operation is an Op as the SDK takes it. What an Op leaves out is nil here.
+type operation struct {
+	kind      dynamo.OpKind
+	table     string
+	key       map[string]types.AttributeValue // of all but a Put
+	item      map[string]types.AttributeValue // of a Put
+	update    *string
+	condition *string
+	names     map[string]string
+	values    map[string]types.AttributeValue
+	size      int // about what it takes in a request
+}
+
+// convert makes an operation of op. What it refuses will never be taken.
+func convert(op dynamo.Op) (operation, error) {
+	o := operation{kind: op.Kind, table: op.Table, update: given(op.Update), condition: given(op.Condition)}
+	if op.Table == "" {
+		return o, errors.New("no table is named")
+	}
+	switch op.Kind {
+	case dynamo.PutOp:
+		if !op.Item.Exists() {
+			return o, errors.New("there is no item to put")
+		}
+		o.item = sdkitem.Map(op.Item)
+	case dynamo.UpdateOp, dynamo.DeleteOp, dynamo.CheckOp:
+		if op.Key.Len() == 0 {
+			return o, errors.New("there is no key")
+		}
+		o.key = sdkitem.Map(op.Key)
+	default:
+		return o, fmt.Errorf("OpKind %d is none; make an Op with Put, Update, Delete or Check of package dynamo", op.Kind)
+	}
+	if op.Kind == dynamo.CheckOp && op.Condition == "" {
+		return o, errors.New("a Check without a condition checks nothing")
+	}
+	o.size = len(op.Item.Raw()) + len(op.Key.Raw()) + len(op.Update) + len(op.Condition)
+	if len(op.Names) > 0 {
+		o.names = op.Names
+		for placeholder, name := range op.Names {
+			o.size += len(placeholder) + len(name)
+		}
+	}
+	if len(op.Values) > 0 {
+		o.values = make(map[string]types.AttributeValue, len(op.Values))
+		for placeholder, v := range op.Values {
+			av, size, err := value(v)
+			if err != nil {
+				return o, fmt.Errorf("value %s: %w", placeholder, err)
+			}
+			o.values[placeholder] = av
+			o.size += len(placeholder) + size
+		}
+	}
+	return o, nil
+}
+
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// value makes an attribute value of what stands for a placeholder. Only the
+// types that dynamo.Op.Value names are taken: of others, such as a float64, it
+// would have to be guessed how they are meant.
+func value(v any) (_ types.AttributeValue, size int, _ error) {
+	switch v := v.(type) {
+	case nil:
+		return &types.AttributeValueMemberNULL{Value: true}, 1, nil
+	case string:
+		return &types.AttributeValueMemberS{Value: v}, len(v), nil
+	case bool:
+		return &types.AttributeValueMemberBOOL{Value: v}, 1, nil
+	case []byte:
+		return &types.AttributeValueMemberB{Value: v}, len(v), nil
+	case dynamo.Strings:
+		size = len(v)
+		for _, s := range v {
+			size += len(s)
+		}
+		return &types.AttributeValueMemberSS{Value: v}, size, nil
+	case dynamo.Number:
+		if err := validNumber(string(v)); err != nil {
+			return nil, 0, err
+		}
+		return &types.AttributeValueMemberN{Value: string(v)}, len(v), nil
+	case sluice.Value:
+		av := sdkitem.Value(v)
+		if av == nil {
+			return nil, 0, errors.New("the Value is the zero Value, which is none; say nil for NULL")
+		}
+		return av, len(v.Raw()), nil
+	case sluice.Item:
+		if !v.Exists() {
+			return nil, 0, errors.New("the Item is absent; say nil for NULL")
+		}
+		return &types.AttributeValueMemberM{Value: sdkitem.Map(v)}, len(v.Raw()), nil
+	}
+	digits, ok := whole(v)
+	if !ok {
+		return nil, 0, fmt.Errorf("no attribute is made of a %T; want a string, a whole number, a dynamo.Number, a bool, a []byte, nil, a dynamo.Strings, a sluice.Value or a sluice.Item", v)
+	}
+	return &types.AttributeValueMemberN{Value: digits}, len(digits), nil
+}
+
+func whole(v any) (digits string, ok bool) {
+	switch v := v.(type) {
+	case int:
+		return strconv.FormatInt(int64(v), 10), true
+	case int8:
+		return strconv.FormatInt(int64(v), 10), true
+	case int16:
+		return strconv.FormatInt(int64(v), 10), true
+	case int32:
+		return strconv.FormatInt(int64(v), 10), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case uint:
+		return strconv.FormatUint(uint64(v), 10), true
+	case uint8:
+		return strconv.FormatUint(uint64(v), 10), true
+	case uint16:
+		return strconv.FormatUint(uint64(v), 10), true
+	case uint32:
+		return strconv.FormatUint(uint64(v), 10), true
+	case uint64:
+		return strconv.FormatUint(v, 10), true
+	}
+	return "", false
+}
+
+func validNumber(n string) error {
+	if n == "" || strings.Trim(n, "0123456789+-.eE") != "" {
+		return fmt.Errorf("%.50q is not the decimal form of a number", n)
+	}
+	if _, err := item.Parse([]byte(`{"N":{"N":"` + n + `"}}`)); err != nil {
+		return fmt.Errorf("%.50q is no number that a table holds: %w", n, err)
+	}
+	return nil
+}
+
+// transacted returns o as a part of a transaction. The item that was found is
+// asked for where the condition does not hold.
+func (o *operation) transacted() types.TransactWriteItem {
+	const old = types.ReturnValuesOnConditionCheckFailureAllOld
+	switch o.kind {
+	case dynamo.PutOp:
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName: &o.table, Item: o.item, ConditionExpression: o.condition,
+			ExpressionAttributeNames: o.names, ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old,
+		}}
+	case dynamo.UpdateOp:
+		return types.TransactWriteItem{Update: &types.Update{
+			TableName: &o.table, Key: o.key, UpdateExpression: o.update, ConditionExpression: o.condition,
+			ExpressionAttributeNames: o.names, ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old,
+		}}
+	case dynamo.DeleteOp:
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &o.table, Key: o.key, ConditionExpression: o.condition,
+			ExpressionAttributeNames: o.names, ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old,
+		}}
+	default:
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: &o.table, Key: o.key, ConditionExpression: o.condition,
+			ExpressionAttributeNames: o.names, ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old,
+		}}
+	}
+}
+
+// single returns o as a request of its own; one of the three is not nil.
+func (o *operation) single() (put *dynamodb.PutItemInput, update *dynamodb.UpdateItemInput, del *dynamodb.DeleteItemInput) {
+	const old, capacity = types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnConsumedCapacityTotal
+	switch o.kind {
+	case dynamo.PutOp:
+		put = &dynamodb.PutItemInput{
+			TableName: &o.table, Item: o.item, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
+			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: capacity,
+		}
+	case dynamo.UpdateOp:
+		update = &dynamodb.UpdateItemInput{
+			TableName: &o.table, Key: o.key, UpdateExpression: o.update, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
+			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: capacity,
+		}
+	case dynamo.DeleteOp:
+		del = &dynamodb.DeleteItemInput{
+			TableName: &o.table, Key: o.key, ConditionExpression: o.condition, ExpressionAttributeNames: o.names,
+			ExpressionAttributeValues: o.values, ReturnValuesOnConditionCheckFailure: old, ReturnConsumedCapacity: capacity,
+		}
+	}
+	return put, update, del
+}

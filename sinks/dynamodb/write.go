@@ -1,0 +1,123 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/sdkitem"
+)
+
+// Write makes one write, under its condition if it has one. A condition that
+// does not hold is a [*dynamo.ConditionError] with the item that was found.
+// What the service will never take is sluice.Permanent; what it refuses for the
+// moment is tried again, up to Options.Attempts times.
+//
+// An answer may be lost. The write is then made again, and its condition judged
+// beside what the first one may have left: a Put that finds what it puts, and a
+// Delete that finds nothing, have succeeded; an Update whose condition no longer
+// holds says so. An expression that counts, such as "ADD #n :one", may count
+// twice: see [Store.Once].
+func (s *Store) Write(ctx context.Context, op dynamo.Op) error {
+	if op.Kind == dynamo.CheckOp {
+		return sluice.Permanent(fmt.Errorf("dynamodb: table %q: a Check writes nothing and has its place in Transact", op.Table))
+	}
+	o, err := convert(op)
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("dynamodb: table %q: %w", op.Table, err))
+	}
+	lost := false
+	err = s.retry(ctx, func(ctx context.Context) error {
+		estimate := units{op.Table: 1}
+		if err := s.take(ctx, estimate); err != nil {
+			return err
+		}
+		capacity, err := s.writeSingle(ctx, &o)
+		s.settle(estimate, capacity)
+		if lost && foundOwn(err, op) {
+			return nil
+		}
+		lost = lost || err != nil && classify(err) == passing
+		return err
+	})
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return conditionError([]int{0}, []string{op.Table}, []map[string]types.AttributeValue{failed.Item})
+	}
+	return s.explain(callOf(op.Kind), op.Table, err)
+}
+
+// writeSingle makes one request.
+func (s *Store) writeSingle(ctx context.Context, o *operation) ([]types.ConsumedCapacity, error) {
+	var capacity *types.ConsumedCapacity
+	var err error
+	put, update, del := o.single()
+	switch {
+	case put != nil:
+		out, e := s.db.PutItem(ctx, put)
+		if err = e; e == nil {
+			capacity = out.ConsumedCapacity
+		}
+	case update != nil:
+		out, e := s.db.UpdateItem(ctx, update)
+		if err = e; e == nil {
+			capacity = out.ConsumedCapacity
+		}
+	default:
+		out, e := s.db.DeleteItem(ctx, del)
+		if err = e; e == nil {
+			capacity = out.ConsumedCapacity
+		}
+	}
+	if capacity == nil {
+		return nil, err
+	}
+	return []types.ConsumedCapacity{*capacity}, err
+}
+
+// foundOwn reports whether a condition does not hold because op was done.
+func foundOwn(err error, op dynamo.Op) bool {
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return false
+	}
+	switch op.Kind {
+	case dynamo.PutOp:
+		found, err := sdkitem.FromMap(failed.Item)
+		return err == nil && found.Equal(op.Item)
+	case dynamo.DeleteOp:
+		return len(failed.Item) == 0
+	}
+	return false
+}
+
+func callOf(k dynamo.OpKind) string {
+	switch k {
+	case dynamo.PutOp:
+		return "PutItem"
+	case dynamo.DeleteOp:
+		return "DeleteItem"
+	}
+	return "UpdateItem"
+}
+
+// conditionError tells of conditions that do not hold, with the items as the
+// service has found them.
+func conditionError(failed []int, tables []string, found []map[string]types.AttributeValue) error {
+	items := make([]sluice.Item, len(found))
+	for i, m := range found {
+		if len(m) == 0 {
+			continue
+		}
+		it, err := sdkitem.FromMap(m)
+		if err != nil {
+			return fmt.Errorf("dynamodb: table %q: a condition does not hold, and the item that was found cannot be read: %w", tables[i], err)
+		}
+		items[i] = it
+	}
+	return &dynamo.ConditionError{Failed: failed, Items: items, Tables: tables}
+}
