@@ -15,6 +15,10 @@
 //	cost rss_drained_mb <MB>         resident memory after the backlog
 //	ratio counter_transactions <times>  records counted exactly a second, beside a transaction for each
 //	cost binary_mb <MB>              of examples/manhunt/main, built for release
+//	ratio cascade_delete <times>     rows a second of a cascade of 50,000 children, beside the loop
+//	                                 usually written with the SDK; no server is needed for this one
+//	ratio cascade_capacity_used <1>  of a scarce write capacity that is its budget
+//	cost cascade_throttled_percent   of its writes, that the service gave back meanwhile
 //
 // The programs are processes of their own, built for release, with default
 // settings; see daemon, raw and loop. The backlog is 100,000 MODIFYs of one
@@ -47,7 +51,7 @@ func main() {
 	flag.IntVar(&b.records, "records", 100_000, "in the backlog")
 	flag.IntVar(&b.rounds, "rounds", 5, "in which the backlog is read by the programs in turn")
 	flag.IntVar(&b.counted, "counted", 4000, "records that are counted, of each round")
-	only := flag.String("only", "", "measure only `start`, pickup, drain or counters")
+	only := flag.String("only", "", "measure only `start`, pickup, drain, counters or cascade")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := b.run(ctx, *only)
@@ -71,16 +75,26 @@ type bench struct {
 
 func (b *bench) run(ctx context.Context, only string) error {
 	begin := time.Now()
-	parts := []part{{"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}, {"counters", b.counterFigures}}
+	parts := []part{
+		{"cascade", b.cascadeFigures}, {"start", b.startFigures}, {"pickup", b.pickupFigures}, {"drain", b.drainFigures}, {"counters", b.counterFigures},
+	}
 	if only != "" {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == only })
 		if i < 0 {
-			return fmt.Errorf("-only is %q: want start, pickup, drain or counters", only)
+			return fmt.Errorf("-only is %q: want start, pickup, drain, counters or cascade", only)
 		}
 		parts = parts[i : i+1]
 	}
 	if min(b.starts, b.tables, b.rounds, b.counted) < 1 {
 		return fmt.Errorf("-starts, -tables, -rounds and -counted are %d, %d, %d and %d: want 1 at least", b.starts, b.tables, b.rounds, b.counted)
+	}
+	if parts[0].name == "cascade" { // before there are servers, which it needs none of
+		if err := b.cascadeFigures(ctx); err != nil {
+			return fmt.Errorf("cascade: %w", err)
+		}
+		if parts = parts[1:]; len(parts) == 0 {
+			return nil
+		}
 	}
 	dir, err := os.MkdirTemp("", "sluice-figures-")
 	if err != nil {

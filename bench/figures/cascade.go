@@ -1,0 +1,146 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
+)
+
+const (
+	cascadeRows  = 50_000
+	cascadeCalls = 5 * time.Millisecond // of the service, each
+
+	// The service's capacity in write units a second: so much that neither side
+	// comes up to it, and so little that ours has to keep to it.
+	ampleCapacity  = 100_000
+	scarceCapacity = 10_000
+)
+
+// cascadeFigures deletes the children of one parent, by the loop that people
+// write and by handlers/cascade with sinks/dynamodb, in turns.
+func (b *bench) cascadeFigures(ctx context.Context) error {
+	var loop, ours, share, back []float64
+	for round := range b.rounds {
+		for i := range 2 {
+			way, out := b.loopCascade, &loop
+			if (i+round)%2 > 0 {
+				way, out = b.ourCascade, &ours
+			}
+			rate, s, err := b.cascade(ctx, ampleCapacity, way)
+			if err != nil {
+				return err
+			}
+			*out = append(*out, rate)
+			b.logf("%.0f rows/s in %d calls", rate, s.calls)
+		}
+		rate, s, err := b.cascade(ctx, scarceCapacity, b.ourCascade)
+		if err != nil {
+			return err
+		}
+		took := cascadeRows / rate
+		share = append(share, cascadeRows/(scarceCapacity*(took+1))) // a second's worth is in the budget at the start
+		back = append(back, float64(s.refused)/cascadeRows*100)
+		b.logf("%.0f rows/s of %d, %d were given back", rate, scarceCapacity, s.refused)
+	}
+	fmt.Printf("ratio cascade_delete %.1f\n", median(ours)/median(loop))
+	fmt.Printf("ratio cascade_capacity_used %.3f\n", median(share))
+	fmt.Printf("cost cascade_throttled_percent %.2f\n", median(back))
+	return nil
+}
+
+type cascadeWay func(ctx context.Context, cfg aws.Config, capacity float64) error
+
+// cascade measures one way, in rows a second.
+func (b *bench) cascade(ctx context.Context, capacity float64, way cascadeWay) (rate float64, s *cascadeService, err error) {
+	s = newCascadeService(cascadeRows, capacity, cascadeCalls)
+	server := httptest.NewServer(s)
+	defer server.Close()
+	begin := time.Now()
+	if err := way(ctx, aws.Config{
+		Region: "us-east-1", BaseEndpoint: &server.URL,
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	}, capacity); err != nil {
+		return 0, s, err
+	}
+	took := time.Since(begin)
+	if s.left > 0 {
+		return 0, s, fmt.Errorf("%d of %d rows are left", s.left, cascadeRows)
+	}
+	return cascadeRows / took.Seconds(), s, nil
+}
+
+// ourCascade is what a user's program does. Only where capacity is scarce it is
+// given as a budget.
+func (b *bench) ourCascade(ctx context.Context, cfg aws.Config, capacity float64) error {
+	var o dynamodb.Options
+	if capacity == scarceCapacity {
+		o.Budget = map[string]float64{"points": capacity}
+	}
+	store, err := dynamodb.New(cfg, o)
+	if err != nil {
+		return err
+	}
+	maps, err := cascade.New(cascade.Config{
+		Table: "maps", Key: []string{"map_id"},
+		Children: []cascade.Child{{
+			Table: "points", Key: []string{"map_id", "point_id"},
+			Partition: cascade.Attr{Name: "map_id", From: "map_id"},
+		}},
+		Get: store.Get, Query: store.Query, DeleteAll: store.DeleteAll,
+		Threshold: cascade.Unlimited,
+	})
+	if err != nil {
+		return err
+	}
+	return maps.Remove(ctx, &sluice.Record{EventName: sluice.Remove, Table: "maps", Keys: item.Of(item.String("map_id", "m-1"))})
+}
+
+// loopCascade is what is usually written: pages of keys, deleted 25 at a time,
+// one request after another, and what comes back unprocessed once more.
+func (b *bench) loopCascade(ctx context.Context, cfg aws.Config, _ float64) error {
+	client := sdk.NewFromConfig(cfg)
+	pages := sdk.NewQueryPaginator(client, &sdk.QueryInput{
+		TableName: aws.String("points"), ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("map_id = :m"),
+		ProjectionExpression:      aws.String("map_id, point_id"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":m": &types.AttributeValueMemberS{Value: "m-1"}},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		var requests []types.WriteRequest
+		for _, it := range page.Items {
+			requests = append(requests, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: it}})
+		}
+		for len(requests) > 0 {
+			n := min(25, len(requests))
+			left := map[string][]types.WriteRequest{"points": requests[:n]}
+			requests = requests[n:]
+			for wait := 50 * time.Millisecond; len(left) > 0; wait *= 2 {
+				out, err := client.BatchWriteItem(ctx, &sdk.BatchWriteItemInput{RequestItems: left})
+				if err != nil {
+					return err
+				}
+				if left = out.UnprocessedItems; len(left) > 0 {
+					time.Sleep(wait)
+				}
+			}
+		}
+	}
+	return nil
+}
