@@ -113,10 +113,10 @@ func (w *world) run(t *testing.T, r *router.Router) {
 
 // state is what the tables hold, in short.
 func (w *world) state() string {
-	return state(w.Items(w.tables.Users), w.Items(w.tables.Maps), w.Items(w.tables.Points))
+	return summary(w.Items(w.tables.Users), w.Items(w.tables.Maps), w.Items(w.tables.Points))
 }
 
-func state(users, maps, points []sluice.Item) string {
+func summary(users, maps, points []sluice.Item) string {
 	var b strings.Builder
 	text := func(it sluice.Item, name string) string {
 		if v, ok := it.Lookup(name); ok {

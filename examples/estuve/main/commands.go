@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice/examples/estuve"
+	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/run"
+)
+
+// commands are what the program does besides running.
+var commands = map[string]func(ctx context.Context, args []string, env func(string) string, in io.Reader, out io.Writer) error{
+	"create":  create,
+	"recount": recount,
+	"plan":    plan,
+}
+
+// create makes the tables that are not there.
+func create(ctx context.Context, args []string, env func(string) string, _ io.Reader, out io.Writer) error {
+	if len(args) > 0 {
+		return usage("create takes no arguments; ESTUVE_PREFIX names the tables")
+	}
+	cfg, tables, err := connect(ctx, env)
+	if err != nil {
+		return err
+	}
+	if err := estuve.Create(ctx, cfg, tables); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "tables %s and %s are there\n", strings.Join(tables.Streams(), ", "), tables.Markers)
+	return err
+}
+
+// recount repairs the counters of users and of their maps.
+func recount(ctx context.Context, args []string, env func(string) string, in io.Reader, out io.Writer) error {
+	fs := pflag.NewFlagSet("recount", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	dry := fs.Bool("dry-run", false, "tell what is wrong, write nothing")
+	settle := fs.Duration("settle", time.Minute, "longer than a record takes from its write to its effect")
+	const how = "recount [--dry-run] [--settle 1m] USER…; without users they are read from standard input, one a line"
+	if err := fs.Parse(args); err != nil {
+		return usage(fmt.Sprintf("%v: want %s", err, how))
+	}
+	if *settle <= 0 {
+		return usage(fmt.Sprintf("--settle is %v, want more than 0: %s", *settle, how))
+	}
+	store, tables, err := open(ctx, env)
+	if err != nil {
+		return err
+	}
+	users := slices.Values(fs.Args())
+	var failed error
+	if fs.NArg() == 0 {
+		users = lines(in, &failed)
+	}
+	verb := "set from"
+	if *dry {
+		verb = "would be set from"
+	}
+	done, err := estuve.Recounter{
+		Tables: tables, Store: store, Settle: *settle, DryRun: *dry,
+		Found: func(c rollup.Correction) {
+			if c.Busy {
+				fmt.Fprintf(out, "%s %s: %s left at %d, %d are there: they keep changing\n", c.Table, c.Key.Raw(), c.Attribute, c.Old, c.New)
+				return
+			}
+			fmt.Fprintf(out, "%s %s: %s %s %d to %d\n", c.Table, c.Key.Raw(), c.Attribute, verb, c.Old, c.New)
+		},
+	}.Run(ctx, users)
+	fmt.Fprintf(out, "%d counters: %d right, %d were late, %d wrong, %d busy, %d without an item\n",
+		done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone)
+	return errors.Join(err, failed)
+}
+
+// lines are the users that somebody pipes in; they are read as a whole, since
+// they are gone through more than once.
+func lines(in io.Reader, failed *error) iter.Seq[string] {
+	var all []string
+	s := bufio.NewScanner(in)
+	for s.Scan() {
+		if id := strings.TrimSpace(s.Text()); id != "" {
+			all = append(all, id)
+		}
+	}
+	*failed = s.Err()
+	return slices.Values(all)
+}
+
+// plan tells what a cascade would delete.
+func plan(ctx context.Context, args []string, env func(string) string, _ io.Reader, out io.Writer) error {
+	store, tables, err := open(ctx, env)
+	if err != nil {
+		return err
+	}
+	cascades, err := estuve.NewCascades(estuve.Deps{Tables: tables, Store: store})
+	if err != nil {
+		return err
+	}
+	var c *cascade.Cascade
+	var key item.Item
+	switch {
+	case len(args) == 2 && args[0] == "user":
+		c, key = cascades.Users, item.Of(item.String("user_id", args[1]))
+	case len(args) == 3 && args[0] == "map":
+		c, key = cascades.Maps, item.Of(item.String("user_id", args[1]), item.String("map_id", args[2]))
+	default:
+		return usage("want plan user USER, or plan map USER MAP")
+	}
+	_, err = c.DryRun(ctx, out, key)
+	return err
+}
+
+func usage(text string) error { return &run.UsageError{Err: errors.New(text)} }
+
+func open(ctx context.Context, env func(string) string) (estuve.Store, estuve.Tables, error) {
+	cfg, tables, err := connect(ctx, env)
+	if err != nil {
+		return nil, tables, err
+	}
+	store, err := estuve.OpenStore(estuve.Connection{DynamoDB: cfg, Env: env}, tables)
+	return store, tables, err
+}
+
+func connect(ctx context.Context, env func(string) string) (aws.Config, estuve.Tables, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return cfg, estuve.Tables{}, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if url := env("SLUICE_ENDPOINT_DYNAMODB"); url != "" {
+		cfg.BaseEndpoint = &url
+	}
+	return cfg, estuve.Named(env("ESTUVE_PREFIX")), nil
+}
