@@ -30,8 +30,11 @@ func TestFunction(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	name := "manhunt-" + rand.Text()
-	table := manhunt.NewTable(localtest.DynamoDB(t), name)
-	if err := table.Create(t.Context()); err != nil {
+	if err := manhunt.Create(t.Context(), localtest.DynamoDB(t), name); err != nil {
+		t.Fatal(err)
+	}
+	table, err := manhunt.Open(localtest.DynamoDB(t), name)
+	if err != nil {
 		t.Fatal(err)
 	}
 	queues := sqs.NewFromConfig(localtest.SQS(t))

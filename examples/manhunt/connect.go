@@ -6,63 +6,116 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/handlers/escalation/webhook"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
-// DefaultTable is the table's name where no other is given.
-const DefaultTable = "manhunt"
-
-// Connection says where Manhunt's table and queue are.
+// Connection says where Manhunt's table and queues are.
 type Connection struct {
 	DynamoDB, SQS aws.Config
-	Tables        []string                 // whose streams are read: one, which is also looked up in (default DefaultTable)
-	Env           func(name string) string // MANHUNT_QUEUE
+	Tables        []string                 // whose streams are read; the first is looked up in, too (default DefaultTable)
+	Env           func(name string) string // MANHUNT_QUEUE, REFLEX_QUEUE, MANHUNT_WEBHOOKS
 
-	// Check asks for the queue at once. A function does without: it finds out
+	// Check asks for the queues at once. A function does without: it finds out
 	// with its first message, and starts faster.
 	Check bool
 
 	RouterHooks router.Hooks
-	Committed   func(batch.Commit) // of the queue
+	Committed   func(batch.Commit) // of the queues
 	Logger      *slog.Logger       // default slog.Default()
+	Now         func() time.Time   // default time.Now
 }
 
-// Connect returns Manhunt's routes on their table and queue.
+// Connect returns Manhunt's routes on their table and queues.
 func Connect(ctx context.Context, c Connection) (*router.Router, error) {
-	name := c.Env("MANHUNT_QUEUE")
-	if name == "" {
-		return nil, errors.New("MANHUNT_QUEUE is not set; want the URL or the name of the queue that attempts are sent to")
-	}
-	if strings.HasSuffix(name, ".fifo") {
-		return nil, fmt.Errorf("MANHUNT_QUEUE=%s is a FIFO queue, which cannot delay a message: want a standard queue", name)
-	}
-	table := DefaultTable
-	switch len(c.Tables) {
-	case 0:
-	case 1:
-		table = c.Tables[0]
-	default:
+	if len(c.Tables) > 1 {
 		return nil, fmt.Errorf("manhunt keeps contacts, searches and attempts in one table; want one in --table (SLUICE_TABLES), not %d: %s", len(c.Tables), strings.Join(c.Tables, ", "))
 	}
-	queue, err := sqs.New(c.SQS, name, sqs.Options{
-		Hooks:  sqs.Hooks{Committed: c.Committed},
-		Logger: c.Logger,
-	})
+	d, err := c.Deps(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return NewRouter(d, router.Observe(c.RouterHooks))
+}
+
+// Deps connects what the routes work on.
+func (c Connection) Deps(ctx context.Context) (d Deps, err error) {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Env("MANHUNT_QUEUE") == "" {
+		return d, errors.New("MANHUNT_QUEUE is not set; want the URL or the name of the queue that attempts are sent to")
+	}
+	queue, err := c.queue(ctx, "MANHUNT_QUEUE")
+	if err != nil {
+		return d, err
+	}
+	d = Deps{Table: DefaultTable, Send: queue.Send, Now: c.Now, Logger: c.Logger}
+	if len(c.Tables) > 0 {
+		d.Table = c.Tables[0]
+	}
+	if c.Env("REFLEX_QUEUE") != "" {
+		told, err := c.queue(ctx, "REFLEX_QUEUE")
+		if err != nil {
+			return d, err
+		}
+		d.Notify = told.Send
+	}
+	if d.Store, err = dynamodb.New(c.DynamoDB, dynamodb.Options{Logger: c.Logger}); err != nil {
+		return d, err
+	}
+	d.Providers, err = c.providers()
+	return d, err
+}
+
+// Open returns the table of that name, for programs beside the routes: one that
+// opens and cancels searches, or one that notes answers.
+func Open(cfg aws.Config, table string) (*Table, error) {
+	store, err := dynamodb.New(cfg, dynamodb.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return NewTable(store, table), nil
+}
+
+// queue connects the queue that a variable names.
+func (c Connection) queue(ctx context.Context, variable string) (*sqs.Queue, error) {
+	name := c.Env(variable)
+	if strings.HasSuffix(name, ".fifo") {
+		return nil, fmt.Errorf("%s=%s is a FIFO queue, which cannot delay a message: want a standard queue", variable, name)
+	}
+	q, err := sqs.New(c.SQS, name, sqs.Options{Hooks: sqs.Hooks{Committed: c.Committed}, Logger: c.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
 	if c.Check {
-		if err := queue.Check(ctx); err != nil {
-			return nil, err
+		if err := q.Check(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", variable, err)
 		}
 	}
-	return NewRouter(Deps{
-		Store: NewTable(c.DynamoDB, table),
-		Send:  queue.Send,
-	}, router.Observe(c.RouterHooks))
+	return q, nil
+}
+
+func (c Connection) providers() (map[string]Provider, error) {
+	var o webhook.Options
+	switch v := c.Env("MANHUNT_WEBHOOKS"); v {
+	case "", "public":
+	case "any":
+		o.AllowHTTP, o.AllowPrivate = true, true
+	default:
+		return nil, fmt.Errorf("MANHUNT_WEBHOOKS is %q; want public (https to public addresses) or any", v)
+	}
+	hook, err := webhook.New(o)
+	if err != nil {
+		return nil, err
+	}
+	pretend := Pretend(c.Logger)
+	return map[string]Provider{"webhook": Webhook(hook), "call": pretend, "text": pretend, "email": pretend}, nil
 }

@@ -18,13 +18,17 @@ import (
 // newTable makes a table of its own for the test.
 func newTable(t *testing.T) *Table {
 	t.Helper()
-	table := NewTable(localtest.DynamoDB(t), "manhunt-"+rand.Text())
-	if err := table.Create(t.Context()); err != nil {
+	cfg := localtest.DynamoDB(t)
+	table, err := Open(cfg, "manhunt-"+rand.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Create(t.Context(), cfg, table.name); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		// The test's own context has ended by now.
-		if _, err := table.db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table.name}); err != nil {
+		if _, err := dynamodb.NewFromConfig(cfg).DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table.name}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -38,11 +42,6 @@ func put(t *testing.T, table *Table, items ...sluice.Item) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// searchAt is a search of contact 89fa8f8.
-func searchAt(id, started, status string) sluice.Item {
-	return edit(Fixtures()[search], "a271244", id, "2019-12-30T19:32:14Z", started, `"status":{"S":"active"}`, `"status":{"S":"`+status+`"}`, "active#", status+"#")
 }
 
 // ids are the places of items among the answers.
@@ -158,36 +157,36 @@ func TestQueryReadsAllPages(t *testing.T) {
 	for i := range 4 {
 		put(t, table, edit(fx[email], "538235b", fmt.Sprintf("m%d", i), "z@example.com", strings.Repeat("z", 350_000)))
 	}
-	items, err := table.ContactItems(t.Context(), "89fa8f8")
+	items, err := table.partition(t.Context(), "89fa8f8")
 	if err != nil || len(items) != 5 {
 		t.Errorf("%d items, %v", len(items), err)
 	}
 }
 
-func TestFailSearch(t *testing.T) {
+// A search ends once, whoever comes second.
+func TestEnd(t *testing.T) {
 	table := newTable(t)
 	fx := Fixtures()
 	put(t, table, fx[search], fx[canceled])
-	for range 2 { // the second time it is over already
-		if err := table.FailSearch(t.Context(), "a271244", "89fa8f8", contactNotFound); err != nil {
+	get := func(id string) sluice.Item {
+		it, err := table.get(t.Context(), id, "search", "search")
+		if err != nil {
 			t.Fatal(err)
 		}
-		it, err := table.SearchItem(t.Context(), "a271244")
-		want := edit(fx[search], `"status":{"S":"active"}`, `"status":{"S":"failed"},"resolution":{"S":"contact_not_found"}`, "active#", "failed#")
-		if err != nil || !it.Equal(want) {
-			t.Errorf("search is now %s, %v", it.Raw(), err)
+		return it
+	}
+	for _, want := range []bool{true, false} {
+		if ok, err := table.end(t.Context(), "a271244", "89fa8f8", Failed, contactNotFound); ok != want || err != nil {
+			t.Error(ok, err)
+		}
+		if it := get("a271244"); !it.Equal(ended(fx[search], Failed, contactNotFound)) {
+			t.Errorf("search is now %s", it.Raw())
 		}
 	}
-	if err := table.FailSearch(t.Context(), "2ad6a19", "9d657f8", contactNotFound); err != nil {
-		t.Error(err)
+	if ok, err := table.end(t.Context(), "2ad6a19", "9d657f8", Failed, contactNotFound); ok || err != nil || !get("2ad6a19").Equal(fx[canceled]) {
+		t.Errorf("a canceled search is now %s, %v", get("2ad6a19").Raw(), err)
 	}
-	if it, err := table.SearchItem(t.Context(), "2ad6a19"); err != nil || !it.Equal(fx[canceled]) {
-		t.Errorf("a canceled search is now %s, %v", it.Raw(), err)
-	}
-	if err := table.FailSearch(t.Context(), "gone", "9d657f8", contactNotFound); err != nil {
-		t.Error(err)
-	}
-	if it, err := table.SearchItem(t.Context(), "gone"); err != nil || it.Exists() {
-		t.Errorf("a search that never was is now %s, %v", it.Raw(), err)
+	if ok, err := table.end(t.Context(), "gone", "9d657f8", Failed, contactNotFound); ok || err != nil || get("gone").Exists() {
+		t.Errorf("a search that never was is now %s, %v", get("gone").Raw(), err)
 	}
 }

@@ -2,125 +2,109 @@
 // text, email, webhook) in their order, with waits, until the contact answers,
 // the search is cancelled, or the methods run out.
 //
-// One table holds contacts, their methods, searches and attempts. This package
-// is the side that the table's stream drives: a new search queues its first
-// step, an attempt that was made queues the next one, and after the last the
-// expiry. The searches' own program consumes the queue.
+// One table holds contacts, their methods, searches and attempts; one queue
+// holds the messages of steps that are to be tried. The table's stream drives
+// both: a new search queues its first step, an attempt that was made queues the
+// next one, and after the last the expiry. The consumer of the queue makes the
+// attempts.
 //
-// [NewRouter] is the whole of it; main runs it as a daemon or as a Lambda
-// function.
+// [Register] is the whole of it; main runs it as a daemon or as a Lambda
+// function, together with package reflex, which opens searches for incidents.
 package manhunt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
-	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
 )
 
 // Deps is what the routes work on.
 type Deps struct {
 	Store Store
-	Send  func(ctx context.Context, m sluice.Message) error
-	Now   func() time.Time // default time.Now
+	Table string // default DefaultTable
+
+	// Send makes the messages of attempts and expiries durable, Notify those
+	// that tell how searches ended (default: nobody is told).
+	Send, Notify func(ctx context.Context, m sluice.Message) error
+
+	// Providers reach contacts, by the type of their methods. A method of a
+	// type that is not there fails at once, and the next one has its turn.
+	Providers map[string]Provider
+
+	// Called, if it is set, is told of each call of a provider.
+	Called func(try escalation.Try, outcome string, err error)
+
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default slog.Default()
 }
 
-// Store is what the routes ask of the table; [Table] is one.
-type Store interface {
-	// SearchItem reads a search, consistently; the absent Item if there is none.
-	SearchItem(ctx context.Context, searchID string) (sluice.Item, error)
-	// ContactItems reads a contact and its methods, consistently.
-	ContactItems(ctx context.Context, contactID string) ([]sluice.Item, error)
-	// FailSearch ends a search that is still active; nil also when it is not.
-	FailSearch(ctx context.Context, searchID, contactID, resolution string) error
+// DefaultTable is the table's name where no other is given.
+const DefaultTable = "manhunt"
+
+// app is what the handlers share.
+type app struct {
+	d     Deps
+	table *Table
 }
 
-// Resolutions of a failed search.
-const (
-	contactNotFound  = "contact_not_found"
-	noContactMethods = "no_contact_methods"
-)
-
-// NewRouter returns Manhunt's routes. They read the table before they act and
-// do nothing for a search that is over, so that they take redriven records.
+// NewRouter returns a router with Manhunt's routes alone.
 func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
-	e, err := escalation.New(escalation.Config{
-		Escalation: escalation.EscalationAttributes{
-			ID: "PK", Ladder: "contactId", Started: "GSI1SK", Status: "status", Active: "active",
-		},
-		Step: escalation.StepAttributes{
-			TypeAttribute: "entityType", Type: "contactMethod", Enabled: "enabled",
-			ID: "SK", Order: "order", WaitSeconds: "waitSeconds",
-		},
-		Attempt: escalation.AttemptAttributes{
-			Escalation: "PK", Number: "step", Order: "method.order", StepID: "method.methodId", At: "attemptedDatetime",
-		},
-		Get:     d.Store.SearchItem,
-		Query:   d.Store.ContactItems,
-		Admit:   admit,
-		NoSteps: noContactMethods,
-		Fail: func(ctx context.Context, e escalation.Escalation, reason string) error {
-			return d.Store.FailSearch(ctx, e.ID, e.Ladder, reason)
-		},
-		StepBody:    attemptBody,
-		ExpiryBody:  expireBody,
-		ExpireAfter: 300 * time.Second,
-		Send:        d.Send,
-		Now:         d.Now,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("manhunt: %w", err)
-	}
 	r := router.New(opts...)
-	r.Handle("search#INSERT", e.Start, router.Name("first step"), router.Redrive())
-	r.Handle("searchAttempt#MODIFY", e.Next, router.Name("next step"), router.Set("attemptedDatetime"), router.Redrive())
-	return r, nil
+	return r, Register(r, d)
 }
 
-// admit holds that the contact exists and belongs to the search's domain: one
-// of another domain behaves as missing.
-func admit(e escalation.Escalation, partition []sluice.Item) string {
-	domain := attribute(e.Item, "domainId")
-	for _, it := range partition {
-		if attribute(it, "entityType") == "contact" && attribute(it, "SK") == "contact" && domain != "" && attribute(it, "GSI1PK") == domain {
-			return ""
-		}
+// Register adds Manhunt's routes. They read the table before they act, and what
+// they change they change once, on condition that nobody else has: so they take
+// records that come twice, late, or from the dead letters.
+func Register(r *router.Router, d Deps) error {
+	if d.Store == nil || d.Send == nil {
+		return errors.New("manhunt: Deps.Store and Deps.Send: want both")
 	}
-	return contactNotFound
-}
+	if d.Table == "" {
+		d.Table = DefaultTable
+	}
+	a := &app{d: d, table: NewTable(d.Store, d.Table)}
+	config := a.escalation()
+	e, err := escalation.New(config)
+	if err != nil {
+		return fmt.Errorf("manhunt: %w", err)
+	}
+	c, err := escalation.NewConsumer(a.consumer(config))
+	if err != nil {
+		return fmt.Errorf("manhunt: %w", err)
+	}
+	attempts, err := a.children("searchAttempt")
+	if err != nil {
+		return fmt.Errorf("manhunt: %w", err)
+	}
+	methods, err := a.children("contactMethod")
+	if err != nil {
+		return fmt.Errorf("manhunt: %w", err)
+	}
 
-func attemptBody(t escalation.Try) []byte {
-	var b message.Body
-	return head(&b, "manhunt.attempt", t.Escalation).
-		Str("methodId", t.Step.ID).
-		Int("order", t.Step.Order).
-		Int("step", t.Number).
-		Time("notBefore", t.NotBefore).
-		Str("dedupeKey", t.DedupeKey).
-		Bytes()
-}
+	r.Handle("search#INSERT", e.Start, router.Name("first step"), router.Redrive())
+	// The answer first: of a record that is both, no further step is needed.
+	r.Handle("searchAttempt#MODIFY", a.resolve, router.Name("resolve"), router.Set("response"), router.Redrive())
+	r.Handle("searchAttempt#MODIFY", e.Next, router.Name("next step"), router.Set("attemptedDatetime"), router.Redrive())
+	if d.Notify != nil {
+		r.Handle("search#MODIFY", a.notify, router.Name("notify"), hasEnded(), router.NeedsBoth(), router.Redrive())
+	}
+	r.Handle("search#REMOVE", attempts.Remove, router.Name("drop attempts"), router.Redrive())
+	r.Handle("contact#REMOVE", func(ctx context.Context, rec *sluice.Record) error {
+		return a.failSearches(ctx, rec, methods.Remove)
+	}, router.Name("drop contact"), router.Redrive())
 
-func expireBody(x escalation.Expiry) []byte {
-	var b message.Body
-	return head(&b, "manhunt.expire", x.Escalation).
-		Time("notBefore", x.NotBefore).
-		Str("dedupeKey", x.DedupeKey).
-		Bytes()
-}
-
-func head(b *message.Body, kind string, e escalation.Escalation) *message.Body {
-	return b.Str("kind", kind).
-		Int("v", 1).
-		Str("searchId", e.ID).
-		Str("domainId", attribute(e.Item, "domainId")).
-		Str("contactId", e.Ladder)
-}
-
-func attribute(it sluice.Item, name string) string {
-	v, _ := it.Lookup(name)
-	return v.Str()
+	// A provider that is out of order is given up by the consumer after ten
+	// minutes, so that the next method has its turn: until then the message
+	// must live, and come back soon.
+	soon := router.Backoff(time.Second, 20*time.Second)
+	r.Handle("manhunt.attempt#MESSAGE", c.Try, router.Name("attempt"), router.Attempts(10_000), soon)
+	r.Handle("manhunt.expire#MESSAGE", c.Expire, router.Name("expire"), soon)
+	return nil
 }

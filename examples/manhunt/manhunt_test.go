@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/tabletest"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -22,44 +23,27 @@ const (
 	expiryBody = `{"kind":"manhunt.expire","v":1,"searchId":"a271244","domainId":"db3280c","contactId":"89fa8f8","notBefore":"2019-12-30T19:57:25Z","dedupeKey":"a271244#expire"}`
 )
 
-// store is the table in memory.
-type store struct {
-	items map[string]sluice.Item // by PK#SK
-	err   error
-}
-
-func newStore(items ...sluice.Item) *store {
-	s := &store{items: make(map[string]sluice.Item)}
+// newDB is the table in memory.
+func newDB(items ...sluice.Item) *tabletest.DB {
+	db := &tabletest.DB{}
+	db.Create("manhunt", "PK", "SK")
 	for _, it := range items {
-		s.put(it)
-	}
-	return s
-}
-
-func (s *store) put(it sluice.Item) { s.items[attribute(it, "PK")+"#"+attribute(it, "SK")] = it }
-
-func (s *store) SearchItem(_ context.Context, id string) (sluice.Item, error) {
-	return s.items[id+"#search"], s.err
-}
-
-func (s *store) ContactItems(_ context.Context, id string) ([]sluice.Item, error) {
-	var items []sluice.Item
-	for _, it := range s.items { // in random order
-		if attribute(it, "PK") == id {
-			items = append(items, it)
+		if err := db.Put(context.Background(), "manhunt", it); err != nil {
+			panic(err)
 		}
 	}
-	return items, s.err
+	db.Records()
+	return db
 }
 
-func (s *store) FailSearch(_ context.Context, searchID, contactID, resolution string) error {
-	it := s.items[searchID+"#search"]
-	if attribute(it, "status") != "active" {
-		return nil
+// searchItem is a row of the table as it is now.
+func searchItem(t *testing.T, db *tabletest.DB, id string) sluice.Item {
+	t.Helper()
+	it, err := db.Get(t.Context(), "manhunt", key(id, "search"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.put(edit(it, `"status":{"S":"active"}`, `"status":{"S":"failed"},"resolution":{"S":"`+resolution+`"}`,
-		`"GSI2PK":{"S":"active#`, `"GSI2PK":{"S":"failed#`))
-	return nil
+	return it
 }
 
 // edit replaces text in an item.
@@ -75,6 +59,11 @@ func edit(it sluice.Item, oldnew ...string) sluice.Item {
 func inserted(it sluice.Item) sluice.Record { return streamtest.Insert("manhunt", it) }
 
 func change(old, new sluice.Item) sluice.Record { return streamtest.Modify("manhunt", old, new) }
+
+// searchAt is a search of contact 89fa8f8.
+func searchAt(id, started, status string) sluice.Item {
+	return edit(Fixtures()[search], "a271244", id, "2019-12-30T19:32:14Z", started, `"status":{"S":"active"}`, `"status":{"S":"`+status+`"}`, "active#", status+"#")
+}
 
 // Places among the fixtures.
 const (
@@ -97,16 +86,16 @@ func secondAttempt() sluice.Item {
 
 const attemptedAt = `,"attemptedDatetime":{"S":"2019-12-30T19:52:25Z"}`
 
-// handle routes rec over s as it is seen at the given time, and returns what
+// handle routes rec over db as it is seen at the given time, and returns what
 // was sent and the outcome.
-func handle(t *testing.T, s *store, rec sluice.Record, now string) ([]sluice.Message, error) {
+func handle(t *testing.T, db *tabletest.DB, rec sluice.Record, now string) ([]sluice.Message, error) {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var queue streamtest.Sink[sluice.Message]
-	r, err := NewRouter(Deps{Store: s, Send: queue.Send, Now: func() time.Time { return at }})
+	r, err := NewRouter(Deps{Store: db, Send: queue.Send, Notify: queue.Send, Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +123,7 @@ func TestMessages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 { // a replay sends the same bytes
-				sent, err := handle(t, newStore(fx[:attempt]...), tt.rec, tt.now)
+				sent, err := handle(t, newDB(fx[:attempt]...), tt.rec, tt.now)
 				if tt.body == "" {
 					var skip *sluice.SkipError
 					if len(sent) != 0 || !errors.As(err, &skip) {
@@ -160,8 +149,8 @@ func TestMessages(t *testing.T) {
 // An edit of the methods shifts their positions, but not what comes after.
 func TestMethodsEditedMeanwhile(t *testing.T) {
 	fx := Fixtures()
-	s := newStore(fx[contact], edit(fx[call], `"order":{"N":"2"}`, `"order":{"N":"7"}`), fx[search]) // the one tried is gone
-	sent, err := handle(t, s, change(fx[attempt], fx[attempted]), "2019-12-30T19:32:21Z")
+	db := newDB(fx[contact], edit(fx[call], `"order":{"N":"2"}`, `"order":{"N":"7"}`), fx[search]) // the one tried is gone
+	sent, err := handle(t, db, change(fx[attempt], fx[attempted]), "2019-12-30T19:32:21Z")
 	if err != nil || len(sent) != 1 {
 		t.Fatalf("sent %d messages, %v", len(sent), err)
 	}
@@ -191,13 +180,13 @@ func TestEndOfASearch(t *testing.T) {
 		{"search gone", fx[:search], made, "", "skipped: escalation not found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newStore(tt.items...)
-			before, _ := s.SearchItem(t.Context(), "a271244")
-			sent, err := handle(t, s, tt.rec, "2019-12-30T19:32:21Z")
+			db := newDB(tt.items...)
+			before := searchItem(t, db, "a271244")
+			sent, err := handle(t, db, tt.rec, "2019-12-30T19:32:21Z")
 			if len(sent) != 0 || fmt.Sprint(err) != tt.outcome {
 				t.Fatalf("sent %d messages, %v", len(sent), err)
 			}
-			it, _ := s.SearchItem(t.Context(), "a271244")
+			it := searchItem(t, db, "a271244")
 			if tt.want == "" {
 				if !it.Equal(before) {
 					t.Errorf("search is now %s", it.Raw())
@@ -208,7 +197,7 @@ func TestEndOfASearch(t *testing.T) {
 				t.Errorf("search is now %s", it.Raw())
 			}
 			// Delivered again, the record finds it over.
-			_, err = handle(t, s, tt.rec, "2019-12-30T19:32:21Z")
+			_, err = handle(t, db, tt.rec, "2019-12-30T19:32:21Z")
 			var skip *sluice.SkipError
 			if !errors.As(err, &skip) {
 				t.Errorf("again: %v", err)
@@ -219,7 +208,7 @@ func TestEndOfASearch(t *testing.T) {
 
 func TestUnroutedChanges(t *testing.T) {
 	fx := Fixtures()
-	r, err := NewRouter(Deps{Store: newStore(fx...), Send: func(context.Context, sluice.Message) error { return nil }})
+	r, err := NewRouter(Deps{Store: newDB(fx...), Send: ignore, Notify: ignore})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,10 +217,11 @@ func TestUnroutedChanges(t *testing.T) {
 		"method":                  inserted(fx[email]),
 		"attempt put":             inserted(fx[attempt]),
 		"attempt put as made":     inserted(fx[attempted]),
-		"attempt answered":        change(fx[attempted], edit(fx[attempted], `"step"`, `"response":{"S":"yes"},"step"`)),
 		"attempt made once more":  change(fx[attempted], edit(fx[attempted], "19:32:20Z", "19:33:00Z")),
 		"search changed":          change(fx[search], edit(fx[search], "I-1", "I-2")),
-		"search removed":          streamtest.Remove("manhunt", fx[search]),
+		"search over, changed":    change(fx[canceled], edit(fx[canceled], "12:14:01", "12:14:02")),
+		"search reopened":         change(fx[canceled], edit(fx[canceled], "canceled", "active")),
+		"method removed":          streamtest.Remove("manhunt", fx[email]),
 		"attempt removed, as TTL": streamtest.Expire("manhunt", fx[attempted]),
 	} {
 		if routes, err := r.Match(nil, &rec); len(routes) != 0 || err != nil {
@@ -244,18 +234,21 @@ func TestUnroutedChanges(t *testing.T) {
 	}
 }
 
+func ignore(context.Context, sluice.Message) error { return nil }
+
 func TestStoreErrorsAreRetried(t *testing.T) {
 	fx := Fixtures()
-	s := newStore(fx...)
-	s.err = errors.New("throttled")
-	sent, err := handle(t, s, inserted(fx[search]), "2019-12-30T19:32:15Z")
-	if len(sent) != 0 || !errors.Is(err, s.err) || sluice.IsPermanent(err) {
+	db := newDB(fx...)
+	down := errors.New("throttled")
+	db.ReadFault = func() error { return down }
+	sent, err := handle(t, db, inserted(fx[search]), "2019-12-30T19:32:15Z")
+	if len(sent) != 0 || !errors.Is(err, down) || sluice.IsPermanent(err) {
 		t.Errorf("sent %d messages, %v", len(sent), err)
 	}
 }
 
 func TestNewRouterNamesWhatIsMissing(t *testing.T) {
-	if _, err := NewRouter(Deps{Store: newStore()}); err == nil || !strings.Contains(err.Error(), "Send is missing") {
+	if _, err := NewRouter(Deps{Store: newDB()}); err == nil || !strings.Contains(err.Error(), "Deps.Send: want both") {
 		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 )
 
 // Contact is someone who can be reached.
@@ -51,12 +52,13 @@ type Attempt struct {
 		Order int64  `dynamodbav:"order"`
 	} `dynamodbav:"method"`
 	Attempted string `dynamodbav:"attemptedDatetime"` // RFC 3339; "" before
+	Outcome   string `dynamodbav:"outcome"`           // contacted, failed or skipped
 	Response  string `dynamodbav:"response"`
 }
 
 // Search returns a search; false when there is none.
 func (t *Table) Search(ctx context.Context, id string) (s Search, found bool, err error) {
-	it, err := t.SearchItem(ctx, id)
+	it, err := t.get(ctx, id, "search", "search")
 	if err != nil || !it.Exists() {
 		return s, false, err
 	}
@@ -66,7 +68,7 @@ func (t *Table) Search(ctx context.Context, id string) (s Search, found bool, er
 // SearchWithAttempts returns a search and its attempts, by their ids; false
 // when there is no such search.
 func (t *Table) SearchWithAttempts(ctx context.Context, id string) (s Search, attempts []Attempt, found bool, err error) {
-	items, err := t.query(ctx, query{partition: id})
+	items, err := t.partition(ctx, id)
 	if err != nil {
 		return s, nil, false, err
 	}
@@ -89,7 +91,7 @@ func (t *Table) Contact(ctx context.Context, id string) (c Contact, found bool, 
 // ContactWithMethods returns a contact and its methods, by their ids; false
 // when there is no such contact.
 func (t *Table) ContactWithMethods(ctx context.Context, id string) (c Contact, methods []Method, found bool, err error) {
-	items, err := t.ContactItems(ctx, id)
+	items, err := t.partition(ctx, id)
 	if err != nil {
 		return c, nil, false, err
 	}
@@ -103,42 +105,42 @@ func (t *Table) ContactWithMethods(ctx context.Context, id string) (c Contact, m
 // Contacts returns the contacts of a domain by name. Like all that follow it
 // reads an index, which lags behind the table.
 func (t *Table) Contacts(ctx context.Context, domainID string) ([]Contact, error) {
-	return typed[Contact](ctx, t, "contact", query{index: "GSI1", partition: domainID})
+	return typed[Contact](ctx, t, "contact", index("GSI1", domainID))
 }
 
 // Searches returns all searches of a contact, the oldest first.
 func (t *Table) Searches(ctx context.Context, contactID string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", query{index: "GSI1", partition: contactID})
+	return typed[Search](ctx, t, "search", index("GSI1", contactID))
 }
 
 // SearchesBefore returns the searches of a contact that started before date,
 // an RFC 3339 time or the beginning of one.
 func (t *Table) SearchesBefore(ctx context.Context, contactID, date string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", query{index: "GSI1", partition: contactID, operator: "<", than: date})
+	return typed[Search](ctx, t, "search", before(index("GSI1", contactID), date))
 }
 
 // SearchesAfter returns the searches of a contact that started after date.
 func (t *Table) SearchesAfter(ctx context.Context, contactID, date string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", query{index: "GSI1", partition: contactID, operator: ">", than: date})
+	return typed[Search](ctx, t, "search", after(index("GSI1", contactID), date))
 }
 
 // SearchesIn returns the searches of a contact that have the status, the
 // oldest first.
 func (t *Table) SearchesIn(ctx context.Context, status, contactID string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", query{index: "GSI2", partition: status + "#" + contactID})
+	return typed[Search](ctx, t, "search", index("GSI2", status+"#"+contactID))
 }
 
 // SearchesInBefore is SearchesIn for those that started before date.
 func (t *Table) SearchesInBefore(ctx context.Context, status, contactID, date string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", query{index: "GSI2", partition: status + "#" + contactID, operator: "<", than: date})
+	return typed[Search](ctx, t, "search", before(index("GSI2", status+"#"+contactID), date))
 }
 
 // SearchesInAfter is SearchesIn for those that started after date.
 func (t *Table) SearchesInAfter(ctx context.Context, status, contactID, date string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", query{index: "GSI2", partition: status + "#" + contactID, operator: ">", than: date})
+	return typed[Search](ctx, t, "search", after(index("GSI2", status+"#"+contactID), date))
 }
 
-func typed[T any](ctx context.Context, t *Table, entityType string, q query) ([]T, error) {
+func typed[T any](ctx context.Context, t *Table, entityType string, q dynamo.Query) ([]T, error) {
 	items, err := t.query(ctx, q)
 	if err != nil {
 		return nil, err

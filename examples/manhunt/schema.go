@@ -10,9 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Create makes the table with its two indexes and its stream, and returns when
-// it can be written to.
-func (t *Table) Create(ctx context.Context) error {
+// Create makes a table with its two indexes and its stream, and returns when it
+// can be written to.
+func Create(ctx context.Context, cfg aws.Config, table string) error {
+	db := dynamodb.NewFromConfig(cfg)
 	index := func(name string) types.GlobalSecondaryIndex {
 		return types.GlobalSecondaryIndex{
 			IndexName:  aws.String(name),
@@ -24,8 +25,8 @@ func (t *Table) Create(ctx context.Context) error {
 	for _, a := range []string{"PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK"} {
 		attributes = append(attributes, types.AttributeDefinition{AttributeName: aws.String(a), AttributeType: types.ScalarAttributeTypeS})
 	}
-	_, err := t.db.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:              aws.String(t.name),
+	_, err := db.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:              aws.String(table),
 		AttributeDefinitions:   attributes,
 		KeySchema:              keySchema("PK", "SK"),
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{index("GSI1"), index("GSI2")},
@@ -36,13 +37,13 @@ func (t *Table) Create(ctx context.Context) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("creating table %s: %w", t.name, err)
+		return fmt.Errorf("creating table %s: %w", table, err)
 	}
-	err = dynamodb.NewTableExistsWaiter(t.db, func(o *dynamodb.TableExistsWaiterOptions) {
+	err = dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 200*time.Millisecond, 5*time.Second
-	}).Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(t.name)}, 5*time.Minute)
+	}).Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}, 5*time.Minute)
 	if err != nil {
-		return fmt.Errorf("waiting for table %s: %w", t.name, err)
+		return fmt.Errorf("waiting for table %s: %w", table, err)
 	}
 	return nil
 }

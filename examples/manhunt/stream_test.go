@@ -24,7 +24,7 @@ func TestStream(t *testing.T) {
 	sent := make(chan string, 10)
 	handled := make(chan string, 10)
 	r, err := NewRouter(Deps{
-		Store: table,
+		Store: table.store, Table: table.name,
 		Send: func(_ context.Context, m sluice.Message) error {
 			sent <- fmt.Sprint(m.Delay, " ", m.Body)
 			return nil

@@ -138,13 +138,11 @@ func (s *Consumer) free(attempt sluice.Item) (owner string, err error) {
 	return owner, nil
 }
 
-// finish writes down that the step was attempted. When that fails, only it is
-// repeated, so that nobody is contacted twice.
+// finish writes down that the step was attempted. When that fails the message
+// comes again, and the step is tried again with the same key when the lease is
+// over: what was done and not written down is not known to anybody.
 func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) error {
-	return s.finishAt(ctx, t, l, outcome, s.c.Config.Now().Truncate(time.Second))
-}
-
-func (s *Consumer) finishAt(ctx context.Context, t Try, l lease, outcome string, at time.Time) error {
+	at := s.c.Config.Now().Truncate(time.Second)
 	err := s.c.Write(ctx, s.owned(l, "SET #at = :at, #outcome = :outcome REMOVE #owner, #until").
 		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Claim.Outcome).
 		Value(":at", message.FormatTime(at)).Value(":outcome", outcome))
@@ -152,16 +150,11 @@ func (s *Consumer) finishAt(ctx context.Context, t Try, l lease, outcome string,
 	case err == nil:
 		return nil
 	case dynamo.IsCondition(err):
-		// The lease was over, and another has taken the step over. What it
+		// The lease was over, and another has taken the step over: what it
 		// writes is what counts. Or the attempt was deleted.
 		return sluice.Skip("lease lost")
-	case sluice.IsPermanent(err):
-		return fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err)
 	}
-	return &sluice.Remaining{
-		Rest: func(ctx context.Context, _ *sluice.Record) error { return s.finishAt(ctx, t, l, outcome, at) },
-		Err:  fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err),
-	}
+	return fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err)
 }
 
 // releaseTimeout bounds the release of a lease when the process is ending.

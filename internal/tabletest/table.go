@@ -207,6 +207,20 @@ func (db *DB) Put(ctx context.Context, name string, it sluice.Item) error {
 	return db.Write(ctx, dynamo.Put(name, it))
 }
 
+// DeleteAll deletes items; nil when all are deleted.
+func (db *DB) DeleteAll(ctx context.Context, name string, keys []sluice.Item) []error {
+	errs := make([]error, len(keys))
+	failed := false
+	for i, key := range keys {
+		errs[i] = db.Write(ctx, dynamo.Delete(name, key))
+		failed = failed || errs[i] != nil
+	}
+	if !failed {
+		return nil
+	}
+	return errs
+}
+
 // Write makes one write.
 func (db *DB) Write(_ context.Context, op dynamo.Op) error {
 	if op.Kind == dynamo.CheckOp {

@@ -1,28 +1,58 @@
-// Command main runs Manhunt: as a Lambda function where Lambda starts it, as a
-// daemon everywhere else.
+// Command main runs Manhunt, and Reflex beside it: as a Lambda function where
+// Lambda starts it, as a daemon everywhere else.
 package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/examples/manhunt/reflex"
+	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() {
-	run.Main(run.App{Name: "manhunt", Tables: []string{manhunt.DefaultTable}, Routes: routes})
+func main() { run.Main(app(time.Now)) }
+
+func app(now func() time.Time) run.App {
+	return run.App{
+		Name:   "manhunt",
+		Tables: []string{manhunt.DefaultTable},
+		Routes: func(ctx context.Context, s run.Setup) (sluice.Matcher, error) { return routes(ctx, s, now) },
+	}
 }
 
-func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
-	return manhunt.Connect(ctx, manhunt.Connection{
-		DynamoDB:    s.AWS("dynamodb"),
-		SQS:         s.AWS("sqs"),
-		Tables:      s.Tables,
-		Env:         s.Env,
-		Check:       !s.Lambda,
-		RouterHooks: s.RouterHooks,
-		Committed:   s.BatchHooks("sqs").Committed,
-		Logger:      s.Logger,
-	})
+// routes makes Manhunt's routes on the first table, and Reflex's on the second,
+// if there is one.
+func routes(ctx context.Context, s run.Setup, now func() time.Time) (sluice.Matcher, error) {
+	if len(s.Tables) > 2 {
+		return nil, fmt.Errorf("--table (SLUICE_TABLES): want Manhunt's table, and after it Reflex's if there is one, not %d: %s", len(s.Tables), strings.Join(s.Tables, ", "))
+	}
+	d, err := manhunt.Connection{
+		DynamoDB:  s.AWS("dynamodb"),
+		SQS:       s.AWS("sqs"),
+		Tables:    s.Tables,
+		Env:       s.Env,
+		Check:     !s.Lambda,
+		Committed: s.BatchHooks("sqs").Committed,
+		Logger:    s.Logger,
+		Now:       now,
+	}.Deps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := router.New(router.Observe(s.RouterHooks))
+	if len(s.Tables) == 2 {
+		if d.Notify == nil {
+			d.Notify = d.Send // one queue for all messages
+		}
+		err := reflex.Register(r, reflex.Deps{Store: d.Store, Table: s.Tables[1], Manhunt: d.Table, Send: d.Notify, Now: now})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, manhunt.Register(r, d)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -25,8 +26,11 @@ import (
 func TestDaemon(t *testing.T) {
 	db, q := localtest.DynamoDB(t), localtest.SQS(t)
 	name := "manhunt-" + rand.Text()
-	store := manhunt.NewTable(db, name)
-	if err := store.Create(t.Context()); err != nil {
+	if err := manhunt.Create(t.Context(), db, name); err != nil {
+		t.Fatal(err)
+	}
+	store, err := manhunt.Open(db, name)
+	if err != nil {
 		t.Fatal(err)
 	}
 	queue := sqs.NewFromConfig(q)
@@ -48,7 +52,7 @@ func TestDaemon(t *testing.T) {
 	var log bytes.Buffer
 	go func() {
 		args := []string{"--table", name, "--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
-		exit <- run.Run(ctx, run.App{Name: "manhunt", Tables: []string{manhunt.DefaultTable}, Routes: routes}, args,
+		exit <- run.Run(ctx, app(time.Now), args,
 			func(name string) string { return env[name] }, &log, &log)
 	}()
 
@@ -84,7 +88,7 @@ func TestQueueIsRequired(t *testing.T) {
 		Env:        func(string) string { return "" },
 		AWS:        func(string) aws.Config { return aws.Config{} },
 		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },
-	})
+	}, time.Now)
 	if err == nil || !strings.Contains(err.Error(), "MANHUNT_QUEUE is not set; want") {
 		t.Error(err)
 	}

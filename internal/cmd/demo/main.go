@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
@@ -70,7 +71,9 @@ func run(ctx context.Context, s *screen) error {
 
 	// Names of its own, in case the servers are shared.
 	d := &demo{screen: s, dir: dir, program: filepath.Join(dir, "manhunt"), table: "manhunt-" + strings.ToLower(rand.Text()[:6])}
-	d.world = newWorld(stack, d.table)
+	if d.world, err = newWorld(stack, d.table); err != nil {
+		return err
+	}
 	for _, part := range []func(context.Context) error{d.prepare, d.byDaemon, d.byLambda} {
 		if err := part(ctx); err != nil {
 			return err
@@ -90,7 +93,7 @@ func run(ctx context.Context, s *screen) error {
 func (d *demo) prepare(ctx context.Context) error {
 	d.row("DynamoDB Local", "%s", d.world.stack.DynamoDB)
 	d.row("ElasticMQ", "%s", d.world.stack.SQS)
-	if err := d.world.table.Create(ctx); err != nil {
+	if err := manhunt.Create(ctx, d.world.cfg, d.table); err != nil {
 		return err
 	}
 	d.row("table", "%s, stream NEW_AND_OLD_IMAGES", d.table)

@@ -26,27 +26,31 @@ import (
 type world struct {
 	stack   *localstack.Stack
 	table   *manhunt.Table
+	cfg     aws.Config // of db
 	db      *dynamodb.Client
 	queues  *sqs.Client
 	streams *dynamodbstreams.Client
 	page    *lastBody // of the streams client
 }
 
-func newWorld(stack *localstack.Stack, table string) *world {
+func newWorld(stack *localstack.Stack, table string) (w *world, err error) {
 	cfg := aws.Config{
 		Region:      "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}
-	w := &world{stack: stack, page: &lastBody{}}
+	w = &world{stack: stack, page: &lastBody{}}
 	db := cfg
 	db.BaseEndpoint = &stack.DynamoDB
-	w.db, w.table = dynamodb.NewFromConfig(db), manhunt.NewTable(db, table)
+	w.db, w.cfg = dynamodb.NewFromConfig(db), db
+	if w.table, err = manhunt.Open(db, table); err != nil {
+		return nil, err
+	}
 	w.queues = sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = &stack.SQS })
 	w.streams = dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
 		o.BaseEndpoint = &stack.DynamoDB
 		o.HTTPClient = w.page
 	})
-	return w
+	return w, nil
 }
 
 func (w *world) createQueue(ctx context.Context, name string) (url string, err error) {

@@ -1,0 +1,126 @@
+package manhunt
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/message"
+)
+
+// escalation says what of the items means what.
+func (a *app) escalation() escalation.Config {
+	return escalation.Config{
+		Escalation: escalation.EscalationAttributes{
+			ID: "PK", Ladder: "contactId", Started: "GSI1SK", Status: "status", Active: Active,
+		},
+		Step: escalation.StepAttributes{
+			TypeAttribute: "entityType", Type: "contactMethod", Enabled: "enabled",
+			ID: "SK", Order: "order", WaitSeconds: "waitSeconds",
+		},
+		Attempt: escalation.AttemptAttributes{
+			Escalation: "PK", Number: "step", Order: "method.order", StepID: "method.methodId", At: "attemptedDatetime",
+		},
+		Get: func(ctx context.Context, id string) (sluice.Item, error) {
+			return a.table.get(ctx, id, "search", "search")
+		},
+		Query:   a.table.partition,
+		Admit:   admit,
+		NoSteps: noContactMethods,
+		Fail: func(ctx context.Context, e escalation.Escalation, reason string) error {
+			_, err := a.table.end(ctx, e.ID, e.Ladder, Failed, reason)
+			return err
+		},
+		StepBody:    attemptBody,
+		ExpiryBody:  expireBody,
+		ExpireAfter: 300 * time.Second,
+		Send:        a.d.Send,
+		Now:         a.d.Now,
+	}
+}
+
+func (a *app) consumer(c escalation.Config) escalation.ConsumerConfig {
+	return escalation.ConsumerConfig{
+		Config:          c,
+		Message:         escalation.MessageMembers{Escalation: "searchId", StepID: "methodId", Order: "order", Number: "step"},
+		EscalationTable: a.d.Table,
+		EscalationKey:   func(id string) sluice.Item { return key(id, "search") },
+		AttemptTable:    a.d.Table,
+		AttemptKey:      []string{"PK", "SK"},
+		NewAttempt:      newAttempt,
+		Transact:        a.d.Store.Transact,
+		Write:           a.d.Store.Write,
+		Contact:         a.contact,
+		Called:          a.d.Called,
+		NoResponse:      noResponse,
+	}
+}
+
+// admit holds that the contact exists and belongs to the search's domain: one
+// of another domain behaves as missing.
+func admit(e escalation.Escalation, partition []sluice.Item) string {
+	domain := attribute(e.Item, "domainId")
+	for _, it := range partition {
+		if attribute(it, "entityType") == "contact" && attribute(it, "SK") == "contact" && domain != "" && attribute(it, "GSI1PK") == domain {
+			return ""
+		}
+	}
+	return contactNotFound
+}
+
+// AttemptID is the sort key of a search's attempt.
+func AttemptID(searchID string, step int64) string {
+	sum := sha256.Sum256([]byte(searchID + "#" + strconv.FormatInt(step, 10)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// newAttempt is an attempt before it is made. The type of a method that is gone
+// is not known any more.
+func newAttempt(t escalation.Try) sluice.Item {
+	method := []item.Attribute{item.String("methodId", t.Step.ID)}
+	if typ := attribute(t.Step.Item, "type"); typ != "" {
+		method = append(method, item.String("type", typ))
+	}
+	method = append(method, item.Number("order", strconv.FormatInt(t.Step.Order, 10)))
+	return item.Of(
+		item.String("entityType", "searchAttempt"),
+		item.String("PK", t.Escalation.ID),
+		item.String("SK", AttemptID(t.Escalation.ID, t.Number)),
+		item.String("contactId", t.Escalation.Ladder),
+		item.String("domainId", attribute(t.Escalation.Item, "domainId")),
+		item.Number("step", strconv.FormatInt(t.Number, 10)),
+		item.Map("method", item.Of(method...)),
+	)
+}
+
+func attemptBody(t escalation.Try) []byte {
+	var b message.Body
+	return head(&b, "manhunt.attempt", t.Escalation).
+		Str("methodId", t.Step.ID).
+		Int("order", t.Step.Order).
+		Int("step", t.Number).
+		Time("notBefore", t.NotBefore).
+		Str("dedupeKey", t.DedupeKey).
+		Bytes()
+}
+
+func expireBody(x escalation.Expiry) []byte {
+	var b message.Body
+	return head(&b, "manhunt.expire", x.Escalation).
+		Time("notBefore", x.NotBefore).
+		Str("dedupeKey", x.DedupeKey).
+		Bytes()
+}
+
+func head(b *message.Body, kind string, e escalation.Escalation) *message.Body {
+	return b.Str("kind", kind).
+		Int("v", 1).
+		Str("searchId", e.ID).
+		Str("domainId", attribute(e.Item, "domainId")).
+		Str("contactId", e.Ladder)
+}

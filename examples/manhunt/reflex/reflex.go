@@ -1,0 +1,236 @@
+// Package reflex opens searches for incidents: an incident has stages, each
+// with a contact and a limit; who does not answer within the limit of a stage is
+// joined by the contact of the next. The first answer acknowledges the incident
+// and ends the other searches.
+//
+// It stands on the parts that Manhunt stands on, in the same program: its own
+// table and its stream, Manhunt's table, and a queue with its timers and with
+// what Manhunt tells about searches.
+package reflex
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/message"
+	"github.com/sluicehq/sluice/router"
+)
+
+// Deps is what the routes work on.
+type Deps struct {
+	Store   manhunt.Store
+	Table   string // default DefaultTable
+	Manhunt string // table of searches (default manhunt.DefaultTable)
+
+	// Send makes the timers' messages durable, in a queue that is consumed by
+	// the same routes.
+	Send func(ctx context.Context, m sluice.Message) error
+	Now  func() time.Time // default time.Now
+}
+
+// DefaultTable is the table's name where no other is given.
+const DefaultTable = "reflex"
+
+// app is what the handlers share.
+type app struct {
+	d        Deps
+	searches *manhunt.Table
+}
+
+// Register adds Reflex's routes. They read the incident before they act, and
+// change it on condition that it is still as it was read: so they take records
+// and messages that come twice, late, or from the dead letters.
+func Register(r *router.Router, d Deps) error {
+	if d.Store == nil || d.Send == nil {
+		return errors.New("reflex: Deps.Store and Deps.Send: want both")
+	}
+	if d.Table == "" {
+		d.Table = DefaultTable
+	}
+	if d.Manhunt == "" {
+		d.Manhunt = manhunt.DefaultTable
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	a := &app{d: d, searches: manhunt.NewTable(d.Store, d.Manhunt)}
+	hop := router.Use(message.Hop(d.Send, message.HopOptions{Now: d.Now}))
+
+	r.Handle("incident#INSERT", a.begin, router.Name("first stage"), router.Redrive())
+	r.Handle("incident#MODIFY", a.begin, router.Name("next stage"), router.Changed("stage"), router.When(isOpen), router.Redrive())
+	r.Handle("incident#MODIFY", a.end, router.Name("end searches"), router.When(hasClosed), router.NeedsBoth(), router.Redrive())
+	r.Handle("reflex.stage#MESSAGE", a.limit, router.Name("stage limit"), hop)
+	r.Handle("manhunt.resolved#MESSAGE", a.resolved, router.Name("search resolved"))
+	return nil
+}
+
+func isOpen(rec *sluice.Record) bool { return text(rec.New, "status") == open }
+
+func hasClosed(rec *sluice.Record) bool { return text(rec.Old, "status") == open && !isOpen(rec) }
+
+// begin opens the search of an incident's stage and sets the timer of its end.
+// The search is put on condition that the incident is still open at that stage:
+// whoever closes it afterwards finds the search and cancels it.
+func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
+	of, err := parse(rec.New)
+	if err != nil {
+		return err
+	}
+	if of.Status != open {
+		return sluice.Skip("incident not open")
+	}
+	in, err := a.get(ctx, of.ID)
+	if err != nil {
+		return err
+	}
+	if in.Status != open || in.Stage != of.Stage {
+		return sluice.Skip("stage is over")
+	}
+	stage, err := in.stage()
+	if err != nil {
+		return err
+	}
+	due, err := in.due(stage)
+	if err != nil {
+		return err
+	}
+	err = a.d.Store.Transact(ctx,
+		dynamo.Check(a.d.Table, key(in.ID), atStage).Name("#status", "status").Name("#stage", "stage").Value(":open", open).Value(":stage", in.Stage),
+		dynamo.Put(a.d.Manhunt, in.search(stage)).If("attribute_not_exists(#key)").Name("#key", "PK"),
+	)
+	refused, isRefused := errors.AsType[*dynamo.ConditionError](err)
+	switch {
+	case isRefused && refused.Failed[0] == 0:
+		return sluice.Skip("stage is over")
+	case isRefused: // the search is there already
+	case err != nil:
+		return fmt.Errorf("opening the search of incident %s, stage %d: %w", in.ID, in.Stage, err)
+	}
+	return a.setTimer(ctx, in, due)
+}
+
+func (a *app) setTimer(ctx context.Context, in incident, due time.Time) error {
+	dedupeKey := in.ID + "#" + strconv.FormatInt(in.Stage, 10)
+	var b message.Body
+	b.Str("kind", "reflex.stage").
+		Int("v", 1).
+		Str("incidentId", in.ID).
+		Int("stage", in.Stage).
+		Time("notBefore", due).
+		Str("dedupeKey", dedupeKey)
+	err := a.d.Send(ctx, sluice.Message{
+		Body:  string(b.Bytes()),
+		Delay: message.Delay(due, a.d.Now(), message.MaxDelay),
+		Attributes: map[string]sluice.MessageAttribute{
+			"dedupeKey": sluice.StringAttribute(dedupeKey),
+			"notBefore": sluice.StringAttribute(message.FormatTime(due)),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("setting the timer of %s: %w", dedupeKey, err)
+	}
+	return nil
+}
+
+// limit handles the end of a stage's time: the next stage, or none.
+func (a *app) limit(ctx context.Context, rec *sluice.Record) error {
+	var m struct {
+		Incident  string `dynamodbav:"incidentId"`
+		Stage     int64  `dynamodbav:"stage"`
+		NotBefore string `dynamodbav:"notBefore"`
+	}
+	if err := rec.New.Decode(&m); err != nil {
+		return sluice.Permanent(fmt.Errorf("message of a stage: %w", err))
+	}
+	if m.Incident == "" || m.Stage < 1 || m.NotBefore == "" {
+		return sluice.Permanent(errors.New("message of a stage: want incidentId, stage and notBefore"))
+	}
+	in, err := a.get(ctx, m.Incident)
+	if err != nil {
+		return err
+	}
+	if in.Status != open || in.Stage != m.Stage {
+		return sluice.Skip("stage is over")
+	}
+	op := dynamo.Update(a.d.Table, key(in.ID), "SET #status = :exhausted").Value(":exhausted", exhausted)
+	if m.Stage < int64(len(in.Stages)) {
+		op = dynamo.Update(a.d.Table, key(in.ID), "SET #stage = :next, #started = :started").
+			Name("#started", "stageStartedDatetime").Value(":next", m.Stage+1).Value(":started", m.NotBefore)
+	}
+	return a.write(ctx, in.ID, op.If(atStage).Name("#status", "status").Name("#stage", "stage").Value(":open", open).Value(":stage", m.Stage))
+}
+
+// resolved handles what Manhunt tells about the end of a search.
+func (a *app) resolved(ctx context.Context, rec *sluice.Record) error {
+	if text(rec.New, "to") != manhunt.Successful {
+		return sluice.Skip("nobody has answered")
+	}
+	id := text(rec.New, "searchId")
+	s, found, err := a.searches.Search(ctx, id)
+	if err != nil {
+		return err
+	}
+	incident, _ := s.Metadata["incident"].(string)
+	if !found || incident == "" {
+		return sluice.Skip("no search for an incident")
+	}
+	return a.write(ctx, incident, dynamo.Update(a.d.Table, key(incident), "SET #status = :acknowledged").
+		If("#status = :open").Name("#status", "status").Value(":open", open).Value(":acknowledged", acknowledged))
+}
+
+// end cancels the searches of an incident that is not open any more.
+func (a *app) end(ctx context.Context, rec *sluice.Record) error {
+	id := text(rec.Keys, "PK")
+	in, err := a.get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if in.Status == open {
+		return sluice.Skip("incident open again")
+	}
+	for n := range max(stages(rec.Old), stages(rec.New)) {
+		if _, err := a.searches.Cancel(ctx, SearchID(id, int64(n)+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write changes an incident; a condition that does not hold is a Skip.
+func (a *app) write(ctx context.Context, id string, op dynamo.Op) error {
+	err := a.d.Store.Write(ctx, op)
+	switch {
+	case dynamo.IsCondition(err):
+		return sluice.Skip("incident has changed")
+	case err != nil:
+		return fmt.Errorf("changing incident %s: %w", id, err)
+	}
+	return nil
+}
+
+// atStage holds that nothing has happened to an incident's stage.
+const atStage = "#status = :open AND #stage = :stage"
+
+// SearchID is the id of the search of an incident's stage, from 1.
+func SearchID(incidentID string, stage int64) string {
+	sum := sha256.Sum256([]byte(incidentID + "#" + strconv.FormatInt(stage, 10)))
+	return hex.EncodeToString(sum[:4])[:7]
+}
+
+func key(id string) sluice.Item {
+	return item.Of(item.String("PK", id), item.String("SK", "incident"))
+}
+
+func text(it sluice.Item, name string) string {
+	v, _ := it.Lookup(name)
+	return v.Str()
+}

@@ -1,0 +1,116 @@
+package manhunt
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/message"
+	"github.com/sluicehq/sluice/router"
+)
+
+// What becomes of a search.
+const (
+	Active     = "active"
+	Canceled   = "canceled"
+	Successful = "successful"
+	Failed     = "failed"
+)
+
+// Resolutions of a failed search; that of a successful one is the response.
+const (
+	contactNotFound  = "contact_not_found"
+	noContactMethods = "no_contact_methods"
+	noResponse       = "no_response"
+)
+
+// end is the one way in which a search's status changes: once, from active, and
+// with its place in GSI2. false says that it was over, or is not there.
+func (t *Table) end(ctx context.Context, searchID, contactID, status, resolution string) (ended bool, err error) {
+	op := dynamo.Update(t.name, key(searchID, "search"), "SET #status = :status, #index = :index")
+	if resolution != "" {
+		op.Update += ", #resolution = :resolution"
+		op = op.Name("#resolution", "resolution").Value(":resolution", resolution)
+	}
+	err = t.store.Write(ctx, op.If("#status = :active").
+		Name("#status", "status").Name("#index", "GSI2PK").
+		Value(":active", Active).Value(":status", status).Value(":index", status+"#"+contactID))
+	switch {
+	case err == nil:
+		return true, nil
+	case dynamo.IsCondition(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("ending search %s as %s: %w", searchID, status, err)
+}
+
+// Cancel ends a search as an operator does; false when it was over before, or
+// is not there.
+func (t *Table) Cancel(ctx context.Context, searchID string) (canceled bool, err error) {
+	return t.endNow(ctx, searchID, Canceled, "")
+}
+
+// endNow is end for whoever knows a search by its id alone.
+func (t *Table) endNow(ctx context.Context, searchID, status, resolution string) (ended bool, err error) {
+	it, err := t.get(ctx, searchID, "search", "search")
+	if err != nil || attribute(it, "status") != Active {
+		return false, err
+	}
+	return t.end(ctx, searchID, attribute(it, "contactId"), status, resolution)
+}
+
+// Answer notes what a contact said to an attempt; the first answer stays. false
+// is one that came second, or to an attempt that does not exist.
+func (t *Table) Answer(ctx context.Context, searchID string, step int64, response string) (first bool, err error) {
+	err = t.store.Write(ctx, dynamo.Update(t.name, key(searchID, AttemptID(searchID, step)), "SET #response = :response").
+		If("#type = :attempt AND attribute_not_exists(#response)").
+		Name("#type", "entityType").Name("#response", "response").
+		Value(":attempt", "searchAttempt").Value(":response", response))
+	switch {
+	case err == nil:
+		return true, nil
+	case dynamo.IsCondition(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("noting the answer to step %d of search %s: %w", step, searchID, err)
+}
+
+// resolve handles the first response to an attempt.
+func (a *app) resolve(ctx context.Context, rec *sluice.Record) error {
+	response := attribute(rec.New, "response")
+	if response == "" {
+		response = "answered"
+	}
+	ended, err := a.table.endNow(ctx, attribute(rec.Keys, "PK"), Successful, response)
+	if err == nil && !ended {
+		return sluice.Skip("search is over")
+	}
+	return err
+}
+
+// notify tells how a search ended.
+func (a *app) notify(ctx context.Context, rec *sluice.Record) error {
+	id, to := attribute(rec.Keys, "PK"), attribute(rec.New, "status")
+	var b message.Body
+	b.Str("kind", "manhunt.resolved").
+		Str("searchId", id).
+		Str("from", attribute(rec.Old, "status")).
+		Str("to", to).
+		Str("dedupeKey", id+"#"+to)
+	err := a.d.Notify(ctx, sluice.Message{
+		Body:       string(b.Bytes()),
+		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(id + "#" + to)},
+	})
+	if err != nil {
+		return fmt.Errorf("telling that search %s is %s: %w", id, to, err)
+	}
+	return nil
+}
+
+// hasEnded lets pass what takes a search from active to another status.
+func hasEnded() router.Option {
+	return router.When(func(rec *sluice.Record) bool {
+		return attribute(rec.Old, "status") == Active && attribute(rec.New, "status") != Active
+	})
+}
