@@ -1,0 +1,120 @@
+package message
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+)
+
+// Check is a message to oneself: look at this item again, not before then. A
+// handler sends it with [Later] and returns, so that waiting holds neither a
+// record nor a message.
+type Check struct {
+	Kind      string      // of the message, and so of its route: "<Kind>#MESSAGE"
+	Table     string      // of the item; may be empty
+	Key       sluice.Item // of the item; comes back as it is, digit by digit
+	NotBefore time.Time
+	DedupeKey string // tells the check from others of the item; may be empty
+}
+
+// Body returns the check as a message's body. Equal checks have equal bodies.
+//
+//	{"kind":"order.unpaid","v":1,"table":"orders","key":{"pk":{"S":"o-1"}},"notBefore":"2019-12-30T19:32:14Z","dedupeKey":"o-1#1"}
+func (c Check) Body() []byte {
+	var b Body
+	b.Str("kind", c.Kind).Int("v", 1)
+	if c.Table != "" {
+		b.Str("table", c.Table)
+	}
+	b.JSON("key", c.Key.Raw()).Time("notBefore", c.NotBefore)
+	if c.DedupeKey != "" {
+		b.Str("dedupeKey", c.DedupeKey)
+	}
+	return b.Bytes()
+}
+
+func (c Check) validate() error {
+	switch {
+	case c.Kind == "":
+		return errors.New("a check without a Kind: no route would take it")
+	case !c.Key.Exists():
+		return fmt.Errorf("check %q without a Key: nothing would be looked at", c.Kind)
+	case c.NotBefore.IsZero():
+		return fmt.Errorf("check %q without a NotBefore", c.Kind)
+	}
+	return nil
+}
+
+// LaterOptions configure Later; the zero value is ready to use.
+type LaterOptions struct {
+	MaxDelay time.Duration    // of one hop (default MaxDelay)
+	Now      func() time.Time // default time.Now
+}
+
+// Later returns a function that sends checks through a standard queue. When it
+// returns nil the check is durable, and comes to its route at NotBefore or, when
+// that is over, at once. For longer than a queue can delay, the route has [Hop].
+//
+// A handler that is called again sends its check again: the route must bear one
+// that comes twice. The message has the attributes notBefore and dedupeKey.
+func Later(send Send, o LaterOptions) func(ctx context.Context, c Check) error {
+	if send == nil {
+		panic("message: Later without a Send")
+	}
+	if o.MaxDelay == 0 {
+		o.MaxDelay = MaxDelay
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return func(ctx context.Context, c Check) error {
+		if err := c.validate(); err != nil {
+			return sluice.Permanent(fmt.Errorf("message: %w", err))
+		}
+		m := sluice.Message{
+			Body:       string(c.Body()),
+			Delay:      Delay(c.NotBefore, o.Now(), o.MaxDelay),
+			Attributes: map[string]sluice.MessageAttribute{"notBefore": sluice.StringAttribute(FormatTime(c.NotBefore))},
+		}
+		if c.DedupeKey != "" {
+			m.Attributes["dedupeKey"] = sluice.StringAttribute(c.DedupeKey)
+		}
+		return send(ctx, m)
+	}
+}
+
+// ReadCheck returns the check that a message's record is. What is none is a
+// sluice.Permanent error.
+func ReadCheck(rec *sluice.Record) (Check, error) {
+	m, ok := rec.Message()
+	if !ok {
+		return Check{}, sluice.Permanent(fmt.Errorf("a check is a message of a queue, not a %s of table %s", rec.EventName, rec.Table))
+	}
+	bad := func(err error) (Check, error) {
+		return Check{}, sluice.Permanent(fmt.Errorf("message %s of queue %s is no check: %w", rec.EventID, rec.Table, err))
+	}
+	var j struct {
+		Kind, Table, DedupeKey string
+		Key                    json.RawMessage
+		NotBefore              time.Time
+	}
+	if err := json.Unmarshal([]byte(m.Body), &j); err != nil {
+		return bad(err)
+	}
+	c := Check{Kind: j.Kind, Table: j.Table, NotBefore: j.NotBefore, DedupeKey: j.DedupeKey}
+	if len(j.Key) > 0 {
+		var err error
+		if c.Key, err = item.Parse(j.Key); err != nil {
+			return bad(fmt.Errorf("key: %w", err))
+		}
+	}
+	if err := c.validate(); err != nil {
+		return bad(err)
+	}
+	return c, nil
+}
