@@ -1,6 +1,6 @@
 // Package lambda runs a router's routes in an AWS Lambda function that a
 // DynamoDB stream triggers, through an event source mapping or an EventBridge
-// pipe.
+// pipe, or an SQS queue, or both.
 //
 //	func main() {
 //		r := router.New(…)
@@ -34,6 +34,24 @@
 // every invocation that returned for a full success, and the records that
 // failed are LOST. The event does not tell whether it is set, so that this
 // package cannot check it: the deployment must.
+//
+// # Queues
+//
+// An event whose first record is of an SQS queue is a batch of messages. They
+// take the routes "<kind>#MESSAGE". In a standard queue each message fails
+// alone; in a FIFO queue the messages of one group run in order, and the first
+// that fails is answered with all later ones of its group:
+//
+//	all settled          {"batchItemFailures":[]}
+//	something is not     {"batchItemFailures":[{"itemIdentifier":"<messageId>"},…]}
+//	cannot be answered   an error: the service delivers the whole batch again
+//
+// The mapping of a queue must have [ReportBatchItemFailures] set, too, or every
+// message of a batch is deleted. As a safeguard, a batch of which no message has
+// a route is an error. A message that failed comes again after the queue's
+// visibility timeout, which should be six times the function's own; a delay that
+// a handler asks for is not kept. What fails for good goes to
+// Options.DeadLetter, or in the end to the queue's own dead-letter queue.
 //
 // # Deadline
 //

@@ -57,6 +57,9 @@ func (h *Handler) invoke(ctx context.Context, payload []byte, inv *Invocation) (
 	if err := h.left.wait(atMostHalf(ctx, h.o.StuckWait)); err != nil {
 		return nil, err
 	}
+	if ofQueue(payload) {
+		return h.invokeQueue(ctx, payload, inv)
+	}
 	// The runtime reuses payload's memory after Invoke; a handler that is still
 	// running then reads the copy.
 	page, err := sluice.DecodeEvent(bytes.Clone(payload))
@@ -116,7 +119,7 @@ func atMostHalf(ctx context.Context, d time.Duration) time.Duration {
 
 // counts are written by hooks, which a handler left running calls even after
 // its invocation.
-type counts struct{ failed, parked atomic.Int64 }
+type counts struct{ failed, parked, unrouted atomic.Int64 }
 
 func (h *Handler) flowHooks(requestID string, c *counts) flow.Hooks {
 	hooks := h.o.FlowHooks
@@ -125,6 +128,9 @@ func (h *Handler) flowHooks(requestID string, c *counts) flow.Hooks {
 		switch r {
 		case flow.Stopped:
 			c.failed.Add(1)
+			if route == nil {
+				c.unrouted.Add(1)
+			}
 			h.logFailure(requestID, rec, route, err)
 		case flow.Parked: // the flow has it in its log
 			c.parked.Add(1)

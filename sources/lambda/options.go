@@ -53,8 +53,9 @@ type Invocation struct {
 	RequestID string
 	Cold      bool // the first of this process
 	Pipe      bool // a bare array of records, as pipes send it
+	Queue     bool // messages of a queue
 	Records   int
-	Settled   int           // records in a row, from the first, that are durable
+	Settled   int           // records in a row, from the first, that are durable; of messages, all that are
 	Failed    int           // records whose failure stopped the batch
 	Parked    int           // records handed to the dead letters
 	From      string        // first itemIdentifier of the answer; empty when all are settled or Err fails the batch

@@ -116,7 +116,7 @@ var refused = []struct{ file, want string }{
 	{"answer", "answer"},
 	{"get-records", "GetRecords"},
 	{"kinesis", "aws:kinesis"},
-	{"sqs", "aws:sqs"},
+	{"sqs-pipe", "aws:sqs"},
 	{"empty-object", "Records"},
 	{"null", "null"},
 	{"string", "string"},

@@ -1,0 +1,160 @@
+package lambda
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+const (
+	defaultConcurrency = 64
+	queueSource        = "aws:sqs"
+)
+
+// ofQueue reports whether an event is one of a queue: its first record says so.
+func ofQueue(payload []byte) bool {
+	if !bytes.Contains(payload, []byte(`"`+queueSource+`"`)) { // quick, and rarely wrong
+		return false
+	}
+	var event struct {
+		Records []struct {
+			EventSource string `json:"eventSource"`
+		}
+	}
+	return json.Unmarshal(payload, &event) == nil && len(event.Records) > 0 && event.Records[0].EventSource == queueSource
+}
+
+// invokeQueue handles an event of a queue. Its answer names every message that
+// is not settled, and of a FIFO queue all later ones of its group.
+func (h *Handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocation) ([]byte, error) {
+	recs, err := sluice.DecodeMessages(payload)
+	if err != nil {
+		return nil, err
+	}
+	inv.Queue, inv.Records = true, len(recs)
+	for i := range recs {
+		if recs[i].EventID == "" {
+			return nil, fmt.Errorf("message %d of %d (queue %q) has no messageId to report it by: the whole batch fails", i+1, len(recs), recs[i].Table)
+		}
+	}
+	lanes := lanesOf(recs)
+	rests := make([][]string, len(lanes)) // ids of what is not settled
+	errs := make([]error, len(lanes))
+	o := h.queueOptions(ctx, inv)
+	places := make(chan struct{}, max(h.o.Concurrency, 0))
+	if h.o.Concurrency == 0 {
+		places = make(chan struct{}, defaultConcurrency)
+	}
+	var all sync.WaitGroup
+	for i, lane := range lanes {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			rests[i], errs[i] = h.runLane(ctx, lane, o.Options)
+		})
+	}
+	all.Wait()
+	failures := slices.Concat(rests...)
+	inv.Settled = len(recs) - len(failures)
+	inv.Failed, inv.Parked = int(o.counts.failed.Load()), int(o.counts.parked.Load())
+	for _, err := range errs {
+		if err != nil {
+			inv.Stopped = err
+			break
+		}
+	}
+	if lost := int(o.counts.unrouted.Load()); lost > 0 && lost == len(recs) {
+		// Without ReportBatchItemFailures an answer would lose them all.
+		return nil, fmt.Errorf("no message of queue %q has a route: is it the right queue? The first: %w", recs[0].Table, inv.Stopped)
+	}
+	slices.Sort(failures)
+	failures = slices.Compact(failures) // a message may be in a batch twice
+	if len(failures) > 0 {
+		inv.From = failures[0]
+	}
+	return appendAnswer(nil, nil, failures), nil
+}
+
+// lanesOf groups what runs in order: messages of one group of a FIFO queue. In
+// a standard queue each message runs for itself, also one that came twice.
+func lanesOf(recs []sluice.Record) (lanes [][]sluice.Record) {
+	if len(recs) == 0 || !strings.HasSuffix(recs[0].StreamARN, ".fifo") {
+		for i := range recs {
+			lanes = append(lanes, recs[i:i+1:i+1])
+		}
+		return lanes
+	}
+	of := map[string]int{}
+	for i := range recs {
+		m, _ := recs[i].Message()
+		at, ok := of[m.GroupID]
+		if !ok {
+			at = len(lanes)
+			of[m.GroupID] = at
+			lanes = append(lanes, nil)
+		}
+		lanes[at] = append(lanes[at], recs[i])
+	}
+	return lanes
+}
+
+// queueOptions are those of every lane's flow.
+type queueOptions struct {
+	flow.Options
+	counts *counts
+}
+
+func (h *Handler) queueOptions(ctx context.Context, inv *Invocation) queueOptions {
+	c := new(counts)
+	margin := h.o.Margin
+	if d, ok := ctx.Deadline(); ok { // the same for all, also those that begin late
+		if margin == 0 {
+			margin = max(time.Second, time.Until(d)/10)
+		}
+		margin = atMostHalf(ctx, margin)
+	}
+	return queueOptions{flow.Options{
+		Concurrency: 1,
+		WindowBytes: math.MaxInt64,
+		Order:       flow.ByShard,
+		Policy:      flow.Stop,
+		DeadLetter:  h.o.DeadLetter,
+		MaxAge:      h.o.MaxAge,
+		Margin:      margin,
+		StuckAfter:  h.o.StuckAfter,
+		Group:       h.group,
+		Hooks:       h.flowHooks(inv.RequestID, c),
+		Logger:      h.o.Logger,
+	}, c}
+}
+
+// runLane takes a lane through a flow of its own and returns the ids of what is
+// not settled.
+func (h *Handler) runLane(ctx context.Context, lane []sluice.Record, o flow.Options) (rest []string, err error) {
+	ids := make([]string, len(lane)) // the flow owns the records
+	for i := range lane {
+		ids[i] = lane[i].EventID
+	}
+	o.Window, o.MaxAhead = len(lane), len(lane)
+	f := flow.Open(ctx, h.matcher, o)
+	_, submitErr := f.Submit(ctx, lane...)
+	n, err := f.Close(context.WithoutCancel(ctx))
+	h.left.add(f)
+	if err == nil {
+		err = submitErr
+	}
+	if rest = ids[n:]; len(rest) > 0 && err == nil {
+		err = errors.New("not started")
+	}
+	return rest, err
+}
