@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,12 +133,12 @@ func TestOutageIsNoPoison(t *testing.T) {
 		for i := range 300 {
 			w.stub.send("jobs", body(i))
 		}
-		down := true
+		var up atomic.Bool
 		w.start(Options{DeadLetter: letters, MaxReceives: 3}, func(context.Context, *sluice.Record) error {
-			if down {
-				return errDown
+			if up.Load() {
+				return nil
 			}
-			return nil
+			return errDown
 		})
 		pass(time.Minute)
 		if h := w.c.Health(); len(h.Reasons) != 1 || !strings.Contains(h.Reasons[0], `route "job" fails for every message since`) {
@@ -147,7 +148,7 @@ func TestOutageIsNoPoison(t *testing.T) {
 		if n := len(w.calls()); n > 64+10*3600/15+30 {
 			t.Errorf("%d messages were received in an outage of 10 hours", n)
 		}
-		down = false
+		up.Store(true)
 		pass(2 * time.Hour)
 		if h := w.c.Health(); !h.Ready {
 			t.Errorf("health %q", h.Reasons)

@@ -101,7 +101,6 @@ func (h *hand) add(m *message) (added, start bool) {
 	defer h.mu.Unlock()
 	if old := h.byID[m.ID]; old != nil {
 		old.handle, old.taken, old.until, old.renewAt, old.told = m.handle, m.taken, m.until, m.renewAt, false
-		old.Received = max(old.Received, m.Received)
 		return false, false
 	}
 	h.byID[m.ID] = m

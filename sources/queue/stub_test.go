@@ -29,7 +29,8 @@ type stub struct {
 	changed chan struct{} // closed and made anew when a receive may look again
 
 	// fault is asked before each call and may refuse it, and each entry.
-	fault func(call, queue string) *fault
+	fault   func(call, queue string) *fault
+	faultMu sync.Mutex // held while it is asked
 	// deleted is told what a delete has taken out of a queue.
 	deleted func(m *stubMessage)
 	calls   []stubCall
@@ -226,9 +227,11 @@ func (s *stub) serve(ctx context.Context, w http.ResponseWriter, call string, bo
 	s.mu.Unlock()
 	f := new(fault)
 	if ask != nil {
+		s.faultMu.Lock()
 		if g := ask(call, name); g != nil {
 			f = g
 		}
+		s.faultMu.Unlock()
 	}
 	if f.delay > 0 {
 		time.Sleep(f.delay)
