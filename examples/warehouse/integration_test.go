@@ -1,0 +1,370 @@
+//go:build integration
+
+package warehouse
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	randv2 "math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state"
+)
+
+// world is a warehouse on tables of its own, read by a poller that hands some
+// records to the routes more than once.
+type world struct {
+	*Warehouse
+	t     *testing.T
+	store *dynamodb.Store
+
+	mu   sync.Mutex
+	told map[string][]string // bodies by dedupeKey
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	cfg := localtest.DynamoDB(t)
+	prefix := "wrhs-" + rand.Text() + "_"
+	if err := Create(t.Context(), cfg, prefix); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		db := awsdynamodb.NewFromConfig(cfg)
+		for _, s := range schemas {
+			name := prefix + s.name
+			if _, err := db.DeleteTable(context.Background(), &awsdynamodb.DeleteTableInput{TableName: &name}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	store, err := dynamodb.New(cfg, dynamodb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, store: store, told: make(map[string][]string)}
+	d := Deps{Store: store, Prefix: prefix, Send: func(_ context.Context, m sluice.Message) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		k := m.Attributes["dedupeKey"].Value
+		w.told[k] = append(w.told[k], m.Body)
+		return nil
+	}}
+	w.Warehouse = New(d)
+	r, err := NewRouter(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streams []poller.Stream
+	for _, name := range Tables(prefix) {
+		streams = append(streams, poller.Stream{Table: name})
+	}
+	p, err := poller.New(cfg, again(r), poller.Options{Application: "test", Streams: streams, Store: state.NewMemory(), Start: poller.TrimHorizon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// again calls every third handler a second time, as a redelivery would.
+func again(m sluice.Matcher) sluice.Matcher {
+	for _, rt := range m.Routes() {
+		h := rt.Handler
+		rt.Handler = func(ctx context.Context, rec *sluice.Record) error {
+			err := h(ctx, rec)
+			if err == nil && randv2.IntN(3) == 0 {
+				err = h(ctx, rec)
+			}
+			return err
+		}
+	}
+	return m
+}
+
+func (w *world) put(table string, it sluice.Item) {
+	w.t.Helper()
+	if err := w.store.Put(w.t.Context(), w.table(table), it); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// become waits until ok, which says what is not yet as it should be.
+func (w *world) become(what string, ok func() string) {
+	w.t.Helper()
+	var last string
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		if last = ok(); last == "" {
+			return
+		}
+		time.Sleep(50 * time.Millisecond) // the effects come from another goroutine
+	}
+	w.t.Errorf("%s: %s", what, last)
+}
+
+// renamed is a fixture as one of another package.
+func renamed(f Fixture, pkg string) sluice.Item {
+	it, err := item.Parse([]byte(strings.ReplaceAll(string(f.Item.Raw()), "whatever", pkg)))
+	if err != nil {
+		panic(err)
+	}
+	return it
+}
+
+// Every order in which the six events of a build can arrive leads to the same.
+// The last event arrives once all others have: it is late, as it belongs to the
+// build before.
+func TestEveryOrderOfEvents(t *testing.T) {
+	w := newWorld(t)
+	fx := Fixtures()
+	head, events, late := fx[0], fx[1:7], fx[7]
+	var pkgs []string
+	work := make(chan func())
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for f := range work {
+				f()
+			}
+		})
+	}
+	for order := range permutations(len(events)) {
+		pkg := "p" + strings.Trim(fmt.Sprint(order), "[]")
+		pkg = strings.ReplaceAll(pkg, " ", "")
+		pkgs = append(pkgs, pkg)
+		work <- func() {
+			w.put(head.Table, renamed(head, pkg))
+			for _, i := range append(order, -1) {
+				f := late
+				if i >= 0 {
+					f = events[i]
+				}
+				w.put(f.Table, renamed(f, pkg))
+			}
+		}
+	}
+	close(work)
+	wg.Wait()
+	if len(pkgs) != 720 {
+		t.Fatalf("%d orders", len(pkgs))
+	}
+	for _, pkg := range pkgs {
+		w.become(pkg, func() string { return w.wrong(pkg) })
+		if t.Failed() {
+			break // one order tells enough, and the others would take as long
+		}
+	}
+}
+
+// wrong says what is not as expected of a build that is complete.
+func (w *world) wrong(pkg string) string {
+	ctx := w.t.Context()
+	s, _, err := w.Status(ctx, pkg, "dev", "1.0.0")
+	if err != nil {
+		return err.Error()
+	}
+	k := pkg + "!dev!1.0.0"
+	if want := (Status{Key: k, Package: pkg, Env: "dev", Version: "1.0.0", Previous: "0.9.0", Total: 2, Complete: true}); s != want {
+		return fmt.Sprintf("status %+v", s)
+	}
+	counter, err := w.store.Get(ctx, w.table("status_counter"), key(k))
+	if n, _ := number(counter, "count"); n != 2 || err != nil {
+		return fmt.Sprintf("count %d, %v", n, err)
+	}
+	for _, locale := range []string{"en-US", "en-GB"} {
+		if it, err := w.store.Get(ctx, w.table("status_counter"), key(k+"!"+locale)); !yes(it, "marker") || err != nil {
+			return fmt.Sprintf("no marker of %s, %v", locale, err)
+		}
+	}
+	h, err := w.store.Get(ctx, w.table("status_head"), key(pkg+"!dev"))
+	if text(h, "version") != "1.0.0" || text(h, "previous_version") != "0.9.0" || err != nil {
+		return fmt.Sprintf("head %s, %v", h.AppendJSON(nil), err)
+	}
+	if old, found, err := w.Status(ctx, pkg, "dev", "0.9.0"); !found || err != nil || old.Complete || old.Total != 0 {
+		return fmt.Sprintf("the build before: %+v, %v", old, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for dedupe, want := range map[string]string{
+		"build_started:" + k:   `{"event":"build_started","pkg":"` + pkg + `","version":"1.0.0","env":"dev","total":2}`,
+		"build_completed:" + k: `{"event":"build_completed","pkg":"` + pkg + `","version":"1.0.0","env":"dev","repository":{}}`,
+	} {
+		if got := slices.Compact(slices.Clone(w.told[dedupe])); len(got) != 1 || got[0] != want {
+			return fmt.Sprintf("told %q, want %s", got, want)
+		}
+	}
+	return ""
+}
+
+// Builds that are queued out of order know who was before them.
+func TestHeadsOutOfOrder(t *testing.T) {
+	w := newWorld(t)
+	fx := Fixtures()
+	queued := func(pkg, event, version string) sluice.Item {
+		return item.Of(item.String("key", pkg+"!dev!"+version), item.String("event_id", event), item.String("pkg", pkg),
+			item.String("env", "dev"), item.String("version", version), item.String("event_type", "queued"), item.Number("total", "1"))
+	}
+	for pkg, order := range map[string][][2]string{
+		"ab": {{"08", "2.0.0"}, {"07", "1.5.0"}},
+		"ba": {{"07", "1.5.0"}, {"08", "2.0.0"}},
+	} {
+		w.put(fx[0].Table, renamed(fx[0], pkg))
+		w.put("status_event", renamed(fx[3], pkg)) // 1.0.0, queued with event id 03
+		for _, e := range order {
+			w.put("status_event", queued(pkg, e[0], e[1]))
+		}
+		w.become(pkg, func() string {
+			h, err := w.store.Get(t.Context(), w.table("status_head"), key(pkg+"!dev"))
+			got := fmt.Sprintf("head %s after %s, %v", text(h, "version"), text(h, "previous_version"), err)
+			for _, v := range []string{"1.0.0", "1.5.0", "2.0.0"} {
+				s, _, err := w.Status(t.Context(), pkg, "dev", v)
+				got += fmt.Sprintf("; %s after %s, %v", v, s.Previous, err)
+			}
+			if got == "head 2.0.0 after 1.5.0, <nil>; 1.0.0 after 0.9.0, <nil>; 1.5.0 after 1.0.0, <nil>; 2.0.0 after 1.5.0, <nil>" {
+				return ""
+			}
+			return got
+		})
+	}
+}
+
+func TestPackagesLinesAndHeads(t *testing.T) {
+	fx := Fixtures()
+	build, version, lines := fx[8], fx[9], fx[10:12]
+	older := item.Of(item.String("name", "email"), item.String("version", "2.0.10"),
+		item.String("value", `{"name":"email","version":"2.0.10","description":"Old","dependencies":{"abacus":"1"}}`))
+	for _, reverse := range []bool{false, true} {
+		t.Run(fmt.Sprint("reversed ", reverse), func(t *testing.T) {
+			w := newWorld(t)
+			versions, ls := []sluice.Item{older, version.Item}, []sluice.Item{lines[0].Item, lines[1].Item}
+			if reverse {
+				slices.Reverse(versions)
+				slices.Reverse(ls)
+			}
+			for i := range 2 {
+				w.put("version", versions[i])
+				w.put("release_line", ls[i])
+			}
+			w.put("build", build.Item)
+			w.become("all", func() string {
+				p, err := w.store.Get(t.Context(), w.table("package"), item.Of(item.String("name", "email")))
+				got := fmt.Sprintf("package %s, %v", p.AppendJSON(nil, item.SortedKeys()), err)
+				for _, d := range []string{"button", "layout", "abacus"} {
+					it, err := w.store.Get(t.Context(), w.table("dependent"), item.Of(item.String("name", d)))
+					got += fmt.Sprintf("; %s %s, %v", d, it.AppendJSON(nil, item.SortedKeys()), err)
+				}
+				of, err := w.store.Get(t.Context(), w.table("dependent_of"), item.Of(item.String("pkg", "email")))
+				got += fmt.Sprintf("; of %s, %v", text(of, "dependent_of"), err)
+				l, err := w.store.Get(t.Context(), w.table("release_line_head"), item.Of(item.String("pkg", "email")))
+				got += fmt.Sprintf("; line %s after %s, %v", text(l, "version"), text(l, "previous_version"), err)
+				b, err := w.store.Get(t.Context(), w.table("build_head"), item.Of(item.String("key", "email!prod"), item.String("locale", "en-US")))
+				got += fmt.Sprintf("; build %s after %s, %v", text(b, "build_id"), text(b, "previous_build_id"), err)
+				want := `package {"dependencies":{"button":"^1.0.0","layout":"^3.0.0"},"description":"Mail","name":"email","version":"2.1.0"}, <nil>` +
+					`; button {"dependents":["email"],"name":"button"}, <nil>; layout {"dependents":["email"],"name":"layout"}, <nil>; abacus {"dependents":["email"],"name":"abacus"}, <nil>` +
+					"; of button, <nil>; line 2.1.0 after 2.0.0, <nil>; build email!prod!2.1!en-US after email!prod!2.0!en-US, <nil>"
+				if got == want {
+					return ""
+				}
+				return got
+			})
+		})
+	}
+}
+
+func TestReads(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	for _, f := range Fixtures() {
+		w.put(f.Table, f.Item)
+	}
+	str := item.String
+	for _, v := range []string{"1.9.0", "1.10.0", "2.0.0"} {
+		w.put("version", item.Of(str("name", "email"), str("version", v), str("value", "{}")))
+	}
+	w.put("build", item.Of(str("key", "email!prod!2.1"), str("locale", "da-DK"), str("build_id", "email!prod!2.1!da-DK"), str("name", "email"), str("env", "prod"), str("version", "2.1")))
+	w.put("build_file", item.Of(str("fingerprint", "f1"), str("build_id", "b1"), str("url", "https://x/f1"), str("filename", "a.js")))
+	for _, d := range []string{"web", "app"} {
+		w.put("release_line_dep", item.Of(str("key", "email!2.1.0"), str("dependent", d)))
+	}
+
+	versions := func(from, to string) string {
+		vs, err := w.Versions(ctx, "email", from, to)
+		var got []string
+		for _, v := range vs {
+			got = append(got, v.Version)
+		}
+		return fmt.Sprint(got, err)
+	}
+	for got, want := range map[string]string{
+		versions("", ""):            "[1.9.0 1.10.0 2.0.0 2.1.0] <nil>",
+		versions("1.10.0", "2.0.0"): "[1.10.0 2.0.0] <nil>",
+		versions("3.0.0", ""):       "[] <nil>",
+	} {
+		if got != want {
+			t.Errorf("versions %s, want %s", got, want)
+		}
+	}
+	builds, err := w.Builds(ctx, "email", "prod", "2.1")
+	if err != nil || len(builds) != 2 || builds[0].Locale != "da-DK" || builds[1].PreviousID != "email!prod!2.0!en-US" || len(builds[1].Fingerprints) != 2 {
+		t.Errorf("builds %+v, %v", builds, err)
+	}
+	if f, found, err := w.BuildFile(ctx, "f1"); !found || err != nil || f != (BuildFile{"f1", "b1", "https://x/f1", "a.js"}) {
+		t.Errorf("file %+v, %v, %v", f, found, err)
+	}
+	if _, found, err := w.BuildFile(ctx, "f2"); found || err != nil {
+		t.Errorf("a file that is not there: %v, %v", found, err)
+	}
+	l, found, err := w.ReleaseLine(ctx, "email", "2.1.0")
+	if !found || err != nil || l.Previous != "2.0.0" || fmt.Sprint(l.Dependents) != "[app web]" {
+		t.Errorf("line %+v, %v, %v", l, found, err)
+	}
+	if _, found, err := w.ReleaseLine(ctx, "email", "9.0.0"); found || err != nil {
+		t.Errorf("a line that is not there: %v, %v", found, err)
+	}
+	events, err := w.Events(ctx, "whatever", "dev", "1.0.0")
+	var ids []string
+	for _, e := range events {
+		ids = append(ids, e.ID+" "+e.Type)
+	}
+	if got := strings.Join(ids, ", "); err != nil || got != "01 event, 02 complete, 03 queued, 04 error, 05 complete, 06 complete" {
+		t.Errorf("events %s, %v", got, err)
+	}
+}
+
+func TestBadVersionsAreParked(t *testing.T) {
+	w := newWorld(t)
+	for _, bad := range []sluice.Item{
+		item.Of(item.String("name", "email"), item.String("version", "1.0.0"), item.String("value", "{")),
+		item.Of(item.String("name", "email"), item.String("version", "one"), item.String("value", "{}")),
+		item.Of(item.String("name", "email"), item.String("version", "1.0.0"), item.String("value", `{"dependencies":[]}`)),
+	} {
+		rec := &sluice.Record{EventName: sluice.Insert, Table: w.table("version"), New: bad}
+		if err := w.onVersion(t.Context(), rec); !sluice.IsPermanent(err) {
+			t.Errorf("%s: %v", bad.AppendJSON(nil), err)
+		}
+	}
+	event := item.Of(item.String("key", "a!b!c"), item.String("event_id", "1"), item.String("pkg", "a!b"), item.String("env", "c"), item.String("version", "d"))
+	if err := w.onEvent(t.Context(), &sluice.Record{EventName: sluice.Insert, Table: w.table("status_event"), New: event}); !sluice.IsPermanent(err) {
+		t.Errorf("a package whose name is another's key: %v", err)
+	}
+}

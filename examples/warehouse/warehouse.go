@@ -1,0 +1,142 @@
+// Package warehouse derives the status of builds from an event log, and keeps
+// what is the newest of each thing: heads, packages, release lines.
+//
+// A build service appends status events and knows nothing else. Everything here
+// comes from the tables' streams and holds in any order of arrival, since each
+// write either commutes with the others or is conditional on what it replaces.
+//
+// [NewRouter] is the whole of it; main runs it as a daemon or as a Lambda
+// function.
+package warehouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/router"
+)
+
+// Deps is what the routes work on.
+type Deps struct {
+	Store  Store
+	Send   func(ctx context.Context, m sluice.Message) error // to who wants to know of builds
+	Prefix string                                            // of the tables' names (default "wrhs_")
+}
+
+// Store is what the routes ask of the tables; sinks/dynamodb.Store is one.
+type Store interface {
+	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
+	Write(ctx context.Context, op dynamo.Op) error
+	Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
+}
+
+// DefaultPrefix begins the tables' names where no other is given.
+const DefaultPrefix = "wrhs_"
+
+// Warehouse is the tables of one warehouse. It is safe for concurrent use.
+type Warehouse struct {
+	store  Store
+	send   func(ctx context.Context, m sluice.Message) error
+	prefix string
+}
+
+// New returns the warehouse on its tables.
+func New(d Deps) *Warehouse {
+	if d.Prefix == "" {
+		d.Prefix = DefaultPrefix
+	}
+	return &Warehouse{store: d.Store, send: d.Send, prefix: d.Prefix}
+}
+
+// NewRouter returns the routes. They read before they write, or write under a
+// condition, so that they take redriven records.
+func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
+	if d.Store == nil || d.Send == nil {
+		return nil, errors.New("warehouse: Deps.Store and Deps.Send: want both")
+	}
+	w := New(d)
+	r := router.New(append(opts, router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
+		return strings.TrimPrefix(rec.Table, w.prefix), nil
+	})))...)
+	r.Handle("status_event#INSERT", w.onEvent, router.Name("event"), router.Redrive(),
+		router.When(func(rec *sluice.Record) bool { return text(rec.New, "event_type") != ignored }))
+	r.Handle("status_counter#INSERT status_counter#MODIFY", w.onCounted, router.Name("counted"), router.Redrive(),
+		router.When(func(rec *sluice.Record) bool { _, marker := rec.New.Lookup("marker"); return !marker }))
+	r.Handle("status#INSERT status#MODIFY", w.onCounted, router.Name("total"), router.Redrive(),
+		router.Changed("total"))
+	r.Handle("status#INSERT status#MODIFY", w.announce, router.Name("announce"), router.Redrive(),
+		router.Changed("total", "complete"))
+	r.Handle("version#INSERT", w.onVersion, router.Name("package"), router.Redrive())
+	r.Handle("release_line#INSERT", w.onReleaseLine, router.Name("release line"), router.Redrive())
+	r.Handle("build#INSERT build#MODIFY", w.onBuild, router.Name("build head"), router.Redrive())
+	return r, nil
+}
+
+// Tables names the tables whose streams the routes read.
+func Tables(prefix string) []string {
+	var names []string
+	for _, s := range schemas {
+		if s.stream {
+			names = append(names, prefix+s.name)
+		}
+	}
+	return names
+}
+
+// Types of events.
+const (
+	queued   = "queued"
+	failed   = "error"
+	complete = "complete"
+	ignored  = "ignored"
+)
+
+func (w *Warehouse) table(name string) string { return w.prefix + name }
+
+// separator joins the parts of a key.
+const separator = "!"
+
+// join makes a key of its parts. A part that holds the separator could make
+// the key of something else.
+func join(parts ...string) (string, error) {
+	for _, p := range parts {
+		if p == "" || strings.Contains(p, separator) {
+			return "", sluice.Permanent(fmt.Errorf("%q cannot be part of a key: it is empty or holds %q", p, separator))
+		}
+	}
+	return strings.Join(parts, separator), nil
+}
+
+func key(value string) sluice.Item { return item.Of(item.String("key", value)) }
+
+// text is a string attribute; "" when there is none.
+func text(it sluice.Item, name string) string {
+	v, _ := it.Lookup(name)
+	if v.Kind() != item.S {
+		return ""
+	}
+	return v.Str()
+}
+
+func number(it sluice.Item, name string) (n int64, ok bool) {
+	v, ok := it.Lookup(name)
+	if !ok {
+		return 0, false
+	}
+	return v.Int64()
+}
+
+// unless is err, but nil when it says that a condition did not hold: another
+// write was there first, or later.
+func unless(err error) error {
+	if dynamo.IsCondition(err) {
+		return nil
+	}
+	return err
+}
