@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -134,6 +135,7 @@ func onceModel(t *testing.T, seed uint64) {
 	}
 	r.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
 	store := s.store(Options{InFlight: 1 + r.IntN(16), Attempts: 4})
+	hasty := seed%3 == 2 // some callers have little time
 	var mu sync.Mutex
 	first := map[int]int{} // answers that were not Before
 	var wg sync.WaitGroup
@@ -143,7 +145,12 @@ func onceModel(t *testing.T, seed uint64) {
 			for i := range work {
 				p := plans[i]
 				for try := 0; ; try++ {
-					got, err := store.Once(t.Context(), p.unit)
+					ctx, cancel := t.Context(), context.CancelFunc(func() {})
+					if hasty && try%2 == 0 {
+						ctx, cancel = context.WithTimeout(ctx, time.Duration(1+i%40)*time.Millisecond)
+					}
+					got, err := store.Once(ctx, p.unit)
+					cancel()
 					if p.settled(err) {
 						if msg := p.check(got, err); msg != "" {
 							t.Errorf("unit %d: %s: %+v %v", i, msg, got, err)

@@ -64,8 +64,8 @@ func (p *pool) commit(ctx context.Context, units []*unit) []error {
 	p.waiting = append(p.waiting, units...)
 	p.wake()
 	for !all(units, func(u *unit) bool { return u.done }) {
-		if ctx.Err() != nil {
-			p.giveUp(ctx, units)
+		if ctx.Err() != nil && p.giveUp(ctx, units) {
+			continue
 		}
 		if all(units, func(u *unit) bool { return u.done || u.sent }) {
 			p.wait(nil, time.Time{}) // what is on its way has a result to come
@@ -115,16 +115,18 @@ func (p *pool) wait(ended <-chan struct{}, until time.Time) {
 }
 
 // giveUp fails those units that wait after their time has run out. What is on
-// its way has a result to come.
-func (p *pool) giveUp(ctx context.Context, units []*unit) {
+// its way has a result to come. It reports whether there were any.
+func (p *pool) giveUp(ctx context.Context, units []*unit) (gave bool) {
 	for _, u := range units {
 		if u.done || u.sent {
 			continue
 		}
+		gave = true
 		u.finish(errors.Join(fmt.Errorf("not written in time: %w", context.Cause(ctx)), u.last))
 	}
 	p.waiting = slices.DeleteFunc(p.waiting, func(u *unit) bool { return u.done })
 	p.wake() // others may have waited behind them
+	return gave
 }
 
 // leave takes out what a commit leaves behind that ends in a panic.

@@ -136,7 +136,7 @@ func TestOnceFillsTransactions(t *testing.T) {
 		for w := range 64 {
 			wg.Go(func() {
 				for i := range 20 {
-					a := addTo(fmt.Sprint((w+i)%5), 1)
+					a := addTo(fmt.Sprint((w*w+i)%30), 1)
 					a.Create = true
 					if _, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("%d-%d", w, i), Adds: []dynamo.Add{a}}); err != nil {
 						t.Error(err)
@@ -163,6 +163,25 @@ func TestOnceFillsTransactions(t *testing.T) {
 			}
 		}
 		if !slices.Equal(s.steps, []int{26, 26, 8}) {
+			t.Errorf("transactions of %v operations", s.steps)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		var units []dynamo.Unit
+		for i := range 40 {
+			u := dynamo.Unit{Marker: marker("%d", i)}
+			for k := range 3 {
+				u.Adds = append(u.Adds, dynamo.Add{Table: "counters", Key: pk("%d-%d", i, k), By: map[string]int64{"n": 1}, Create: true})
+			}
+			units = append(units, u)
+		}
+		for _, r := range together(t, s.store(Options{}), units...) {
+			if r.err != nil {
+				t.Error(r.err)
+			}
+		}
+		if !slices.Equal(s.steps, []int{100, 60}) {
 			t.Errorf("transactions of %v operations", s.steps)
 		}
 	})
@@ -207,7 +226,8 @@ func TestCancellationReasons(t *testing.T) {
 		{"a marker is invalid", []string{n, n, n, n, invalid, n}, false, [3]want{ok, ok, {permanent: true}}, []int{4, 6}},
 		{"invalid, but done before", []string{n, n, unmet, invalid, n, n}, false, [3]want{ok, {before: true}, ok}, []int{4, 6}},
 		{"an Add of two units is invalid", []string{n, invalid, n, n, n, n}, false, [3]want{ok, ok, ok}, []int{2, 2, 3, 6}},
-		{"always in conflict", []string{conflict, conflict, conflict, conflict, conflict, conflict}, true, [3]want{{failed: true}, {failed: true}, {failed: true}}, nil},
+		{"always in conflict", []string{conflict, conflict, conflict, conflict, conflict, conflict}, true, [3]want{{failed: true}, {failed: true}, {failed: true}}, []int{6, 6, 6, 6}},
+		{"never a step to blame", []string{n, n, n, n, n, n}, true, [3]want{{failed: true}, {failed: true}, {failed: true}}, []int{6, 6, 6, 6}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -303,8 +323,56 @@ func TestUnitsThatAreRefused(t *testing.T) {
 	}
 }
 
-// The time of one commit does not end what it sends for others.
+// A unit with two hot items has its turn, though others want only one of them.
+func TestOnceKeepsTheTurn(t *testing.T) {
+	p := newService(t, 1, faults{}).store(Options{}).once
+	for i, adds := range [][]dynamo.Add{{addTo("a", 1)}, {addTo("a", 1), addTo("b", 1)}, {addTo("b", 1)}, {addTo("c", 1)}} {
+		u, err := p.prepare(dynamo.Unit{Marker: marker("%d", i), Adds: adds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.pool.waiting = append(p.pool.waiting, u)
+		if i == 0 {
+			p.pool.form(time.Now()) // a is on its way
+		}
+	}
+	sending, _ := p.pool.form(time.Now())
+	if len(sending.units) != 1 || len(p.pool.waiting) != 2 || sending.units[0].parts[1].add.Key.Equal(pk("b")) {
+		t.Errorf("%d are sent, %d wait", len(sending.units), len(p.pool.waiting))
+	}
+}
+
+// The end of a commit is none of what it was sending for others.
+func TestOnceIsSentByOthers(t *testing.T) {
+	st := newService(t, 1, faults{}).store(Options{Attempts: 1})
+	u, err := st.once.prepare(dynamo.Unit{Marker: marker("m")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.ctx = t.Context()
+	p := st.once.pool
+	p.waiting = append(p.waiting, u)
+	sending, _ := p.form(time.Now())
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.settle(over, sending, context.Canceled)
+	if u.done || u.sent || !slices.Contains(p.waiting, u) {
+		t.Errorf("%+v", u.state)
+	}
+}
+
+// Once ends in its time, and the time of one caller is not that of others.
 func TestOnceInTime(t *testing.T) {
+	// Nothing happens any more but that the time runs out.
+	synctest.Test(t, func(t *testing.T) {
+		st := newService(t, 1, faults{}).store(Options{})
+		st.once.pool.send = func(ctx context.Context, _ *dynamodb.TransactWriteItemsInput) error { <-ctx.Done(); return ctx.Err() }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := st.Once(ctx, dynamo.Unit{Marker: marker("m")}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})
 		s.answer = func(int, *dynamodb.TransactWriteItemsInput) error { return failure(500, "InternalServerError", "") }

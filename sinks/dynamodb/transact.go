@@ -2,10 +2,9 @@ package dynamodb
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -77,10 +76,10 @@ func (s *Store) cancelled(reasons []types.CancellationReason, tables []string, e
 
 // transact makes one TransactWriteItems, with its repetitions.
 //
-// These are left to the SDK: a token covers only requests that are alike to the
-// byte, and the SDK writes maps in another order each time that it is called.
+// These are left to the SDK, which gives each call a token: a token covers only
+// requests that are alike to the byte, and the SDK writes maps in another order
+// each time that it is called.
 func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInput, r repeated) error {
-	in.ClientRequestToken = new(rand.Text())
 	if len(s.budget.buckets) > 0 || s.opt.Hooks.Consumed != nil {
 		in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
 	}
@@ -135,7 +134,7 @@ func (r repeated) GetInitialToken() func(error) error { return func(error) error
 
 // jitter is a random part of what the backoff has become before try n+1.
 func jitter(backoff time.Duration, n int) time.Duration {
-	return mathrand.N(backoff<<min(n-1, 10)) + 1
+	return rand.N(backoff<<min(n-1, 10)) + 1
 }
 
 // reason is what one reason of a cancelled transaction means.
