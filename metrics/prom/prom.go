@@ -14,6 +14,8 @@ type Metrics struct {
 	batch  batchMetrics
 	poller *pollerMetrics
 	units  *prometheus.CounterVec
+
+	cascade cascadeMetrics
 }
 
 // New registers the series with reg; it panics when they are registered there
@@ -25,6 +27,8 @@ func New(reg prometheus.Registerer) *Metrics {
 		batch:  newBatchMetrics(reg),
 		poller: newPollerMetrics(reg),
 		units:  newUnits(reg),
+
+		cascade: newCascadeMetrics(reg),
 	}
 }
 
