@@ -40,6 +40,7 @@ func (a *app) escalation() escalation.Config {
 		ExpiryBody:  expireBody,
 		ExpireAfter: 300 * time.Second,
 		Send:        a.d.Send,
+		MaxDelay:    a.d.MaxDelay,
 		Now:         a.d.Now,
 	}
 }

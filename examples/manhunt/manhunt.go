@@ -40,8 +40,9 @@ type Deps struct {
 	// Called, if it is set, is told of each call of a provider.
 	Called func(try escalation.Try, outcome string, err error)
 
-	Now    func() time.Time // default time.Now
-	Logger *slog.Logger     // default slog.Default()
+	MaxDelay time.Duration    // of a message; what is due later hops (default 15 min, what SQS allows)
+	Now      func() time.Time // default time.Now
+	Logger   *slog.Logger     // default slog.Default()
 }
 
 // DefaultTable is the table's name where no other is given.

@@ -33,8 +33,9 @@ type Deps struct {
 
 	// Send makes the timers' messages durable, in a queue that is consumed by
 	// the same routes.
-	Send func(ctx context.Context, m sluice.Message) error
-	Now  func() time.Time // default time.Now
+	Send     func(ctx context.Context, m sluice.Message) error
+	MaxDelay time.Duration    // of a message; what is due later hops (default 15 min, what SQS allows)
+	Now      func() time.Time // default time.Now
 }
 
 // DefaultTable is the table's name where no other is given.
@@ -59,11 +60,14 @@ func Register(r *router.Router, d Deps) error {
 	if d.Manhunt == "" {
 		d.Manhunt = manhunt.DefaultTable
 	}
+	if d.MaxDelay == 0 {
+		d.MaxDelay = message.MaxDelay
+	}
 	if d.Now == nil {
 		d.Now = time.Now
 	}
 	a := &app{d: d, searches: manhunt.NewTable(d.Store, d.Manhunt)}
-	hop := router.Use(message.Hop(d.Send, message.HopOptions{Now: d.Now}))
+	hop := router.Use(message.Hop(d.Send, message.HopOptions{MaxDelay: d.MaxDelay, Now: d.Now}))
 
 	r.Handle("incident#INSERT", a.begin, router.Name("first stage"), router.Redrive())
 	r.Handle("incident#MODIFY", a.begin, router.Name("next stage"), router.Changed("stage"), router.When(isOpen), router.Redrive())
@@ -129,7 +133,7 @@ func (a *app) setTimer(ctx context.Context, in incident, due time.Time) error {
 		Str("dedupeKey", dedupeKey)
 	err := a.d.Send(ctx, sluice.Message{
 		Body:  string(b.Bytes()),
-		Delay: message.Delay(due, a.d.Now(), message.MaxDelay),
+		Delay: message.Delay(due, a.d.Now(), a.d.MaxDelay),
 		Attributes: map[string]sluice.MessageAttribute{
 			"dedupeKey": sluice.StringAttribute(dedupeKey),
 			"notBefore": sluice.StringAttribute(message.FormatTime(due)),

@@ -226,7 +226,7 @@ func TestClosed(t *testing.T) {
 	t.Run("between look and search", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTown(t)
-			a := &app{d: Deps{Store: &closes{World: w.World, closed: closed}, Table: "reflex", Manhunt: "manhunt"}}
+			a := &app{d: Deps{Store: &closes{World: w.World, closed: closed}, Table: "reflex", Manhunt: "manhunt", Send: w.Queue("reflex"), Now: w.Now}}
 			w.put(t, "reflex", Fixtures()[0])
 			rec := streamtest.Insert("reflex", Fixtures()[0])
 			if err := a.begin(t.Context(), &rec); fmt.Sprint(err) != "skipped: stage is over" || len(w.found(t)) > 0 || len(w.Sent) > 0 {
