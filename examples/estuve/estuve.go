@@ -158,31 +158,36 @@ func NewCascades(d Deps) (c Cascades, err error) {
 // pointInserted counts a point. One whose map is not there is counted on its
 // user and then deleted: the record of that takes it off again. So what a point
 // adds and what its end takes away is the same, whatever happens to its map.
+//
+// Whether the map is there is what the counting finds, in one transaction; only
+// when that was done before, and its answer is lost, is the map looked for.
 func (a *app) pointInserted(ctx context.Context, rec *sluice.Record) error {
 	parent := rec.New.Only(mapKey...)
 	if parent.Len() != len(mapKey) {
 		return sluice.Permanent(fmt.Errorf("point %s has no user_id: it belongs to no map", rec.Keys.Raw()))
 	}
-	m, err := a.d.Store.Get(ctx, a.d.Tables.Maps, parent)
-	if err != nil {
-		return err
-	}
 	applied, err := a.points.Apply(ctx, rec)
 	if err != nil {
 		return err
 	}
-	dropped := slices.ContainsFunc(applied.Dropped, func(add dynamo.Add) bool { return add.Table == a.d.Tables.Maps })
-	if !m.Exists() || dropped {
+	if applied.Before {
+		m, err := a.d.Store.Get(ctx, a.d.Tables.Maps, parent)
+		if err != nil {
+			return err
+		}
+		if m.Exists() {
+			return sluice.Skip("counted before")
+		}
 		return a.deleteOrphan(ctx, rec.Keys, parent)
 	}
-	if applied.Before {
-		return sluice.Skip("counted before")
+	if slices.ContainsFunc(applied.Dropped, func(add dynamo.Add) bool { return add.Table == a.d.Tables.Maps }) {
+		return a.deleteOrphan(ctx, rec.Keys, parent)
 	}
 	return nil
 }
 
-// deleteOrphan deletes a point as long as its map is not there: between the
-// reading of the map and now both may have been written again.
+// deleteOrphan deletes a point as long as its map is not there: both may have
+// been written again by now.
 func (a *app) deleteOrphan(ctx context.Context, point, parent sluice.Item) error {
 	err := a.d.Store.Transact(ctx,
 		dynamo.Check(a.d.Tables.Maps, parent, "attribute_not_exists(map_id)"),

@@ -103,9 +103,9 @@ func TestOrphan(t *testing.T) {
 	})
 }
 
-// Its map goes after it was looked at and before it is counted: what is dropped
-// says so. And it comes back before the point is deleted: the point stays, and
-// the map lacks its count, which a recount finds.
+// A map goes before its point is counted: what is dropped says so. And it comes
+// back before the point is deleted: the point stays, and the map lacks its
+// count, which a recount finds.
 func TestOrphanRaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,6 +93,9 @@ func (c Config) validate() error {
 	for i, n := range c.Counts {
 		if err := n.validate(); err != nil {
 			errs = append(errs, fmt.Errorf("Counts[%d]: %w", i, err))
+		}
+		if slices.ContainsFunc(c.Counts[:i], func(o Count) bool { return o.Table == n.Table && o.Create != n.Create }) {
+			errs = append(errs, fmt.Errorf("Counts[%d]: Create is %v, unlike that of another Count of table %s: one item cannot be added to in both ways", i, n.Create, n.Table))
 		}
 	}
 	if c.Once == nil {
