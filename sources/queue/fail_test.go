@@ -39,6 +39,9 @@ func TestPermanentIsParkedAtOnce(t *testing.T) {
 		if got := letters.ids(); !slices.Equal(got, []string{"jobs-001", "jobs-002", "jobs-003"}) {
 			t.Errorf("parked %q", got)
 		}
+		if n := strings.Count(w.logged(), "message parked as a dead letter"); n != 3 {
+			t.Errorf("%d of 3 are told:\n%s", n, w.logged())
+		}
 	})
 }
 

@@ -95,20 +95,29 @@ func awsRegion(host string) (region string, isAWS bool) {
 func (s *source) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.c.o.StartTimeout)
 	defer cancel()
+	var before error
 	for tries := 0; ; tries++ {
 		call, err := s.look(ctx)
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() != nil && before != nil { // which says more than that time is over
+			err = before
+		}
+		before = err
 		if kind := classify(err); kind == missing || kind == refused || !sleep(ctx, doubled(retryDelay, maxDelay, tries)) {
 			return s.explain(call, err)
 		}
 	}
 }
 
+// once has the client make one try: who calls it does the retrying, and knows
+// what the tries ended with.
+func once(o *awssqs.Options) { o.RetryMaxAttempts = 1 }
+
 func (s *source) look(ctx context.Context) (call string, err error) {
 	if s.url == "" {
-		out, err := s.client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &s.name})
+		out, err := s.client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &s.name}, once)
 		if err != nil {
 			return "GetQueueUrl", err
 		}
@@ -120,7 +129,7 @@ func (s *source) look(ctx context.Context) (call string, err error) {
 	s.arn = arnOf(s.url, s.region, s.name)
 	out, err := s.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: &s.url, AttributeNames: []types.QueueAttributeName{
 		types.QueueAttributeNameQueueArn, types.QueueAttributeNameMessageRetentionPeriod, types.QueueAttributeNameRedrivePolicy,
-	}})
+	}}, once)
 	switch {
 	case err == nil:
 	case strings.Contains(codeOf(err), "AccessDenied"): // the permission is optional

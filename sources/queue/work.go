@@ -101,6 +101,11 @@ func (s *source) handle(t terms, m *message) verdict {
 			s.judge.succeeded(route.Name)
 		case flow.Parked:
 			parked = true
+			name := ""
+			if route != nil {
+				name = route.Name
+			}
+			s.log().Warn("message parked as a dead letter", "route", name, "message", m.ID, "received", m.Received, "error", err)
 		case flow.Stopped: // told when it is known what becomes of it
 			last = call{rec, route, r, took, err}
 			return
