@@ -23,6 +23,9 @@ type App struct {
 	Name string
 	// Tables are read when neither flag nor environment names any.
 	Tables []string
+	// Queues, names or URLs, are consumed when neither names any. A daemon needs
+	// a table or a queue.
+	Queues []string
 	// Routes makes the routes. It is called once; its error ends the program.
 	// It should check what the routes need, such as a queue: a daemon that
 	// cannot do anything is better not started.
@@ -33,6 +36,7 @@ type App struct {
 type Setup struct {
 	Lambda bool                     // the program is a Lambda function
 	Tables []string                 // names of the tables that are read, also where --table gives the ARN of a stream; under Lambda those of SLUICE_TABLES or App.Tables
+	Queues []string                 // names or URLs of the queues that are consumed; under Lambda those of SLUICE_QUEUES or App.Queues
 	Env    func(name string) string // of the process
 	Logger *slog.Logger
 
@@ -80,9 +84,10 @@ func Main(a App) {
 
 // Help says what the flags of a daemon alone do not.
 const Help = `Positions and dead letters are kept in the state file. A stream that was never
-read needs --start. At the first signal it stops reading, handles what it has
-taken, stores the positions and exits with 0 within the grace period; a second
-signal ends it at once. It exits with 1 when it cannot start and with 2 when a
+read needs --start; a queue does not, and may be consumed without any table. At
+the first signal it stops reading, handles what it has taken, stores the
+positions and exits with 0 within the grace period; a second signal ends it at
+once. It exits with 1 when it cannot start and with 2 when a
 flag is wrong.
 
 AWS credentials and Region come from the usual places. SLUICE_ENDPOINT_SQS is
@@ -112,12 +117,12 @@ func Run(ctx context.Context, a App, args []string, env func(string) string, std
 	err := fs.Parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, "%s reads the streams of DynamoDB tables and handles their changes, until\nSIGTERM or SIGINT.\n\n%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", a.Name, Help, a.Name, fs.FlagUsages())
+		fmt.Fprintf(stdout, "%s reads the streams of DynamoDB tables and handles their changes, and the\nmessages of SQS queues, until SIGTERM or SIGINT.\n\n%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", a.Name, Help, a.Name, fs.FlagUsages())
 		return exitOK
 	case err != nil:
 		err = &UsageError{err}
 	case fs.NArg() > 0:
-		err = &UsageError{fmt.Errorf("unexpected argument %q: tables are named by --table", fs.Arg(0))}
+		err = &UsageError{fmt.Errorf("unexpected argument %q: tables are named by --table, queues by --queue", fs.Arg(0))}
 	default:
 		err = o.FromEnv(fs, env)
 	}

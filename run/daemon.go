@@ -14,11 +14,11 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/metrics/prom"
-	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
-// Daemon reads the tables until ctx ends, and then drains for Options.Grace.
+// Daemon reads the tables and consumes the queues until ctx ends, and then
+// drains for Options.Grace.
 // It returns nil after an orderly end, a [*UsageError] when o is wrong, and
 // otherwise why it could not start. It logs to stderr.
 func Daemon(ctx context.Context, a App, o Options, env func(string) string, stderr io.Writer) (err error) {
@@ -35,7 +35,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	registry := prom.NewRegistry()
 	metrics := prom.New(registry)
 	m, err := a.routes(ctx, Setup{
-		Tables: o.tableNames(), Env: env, Logger: logger, AWS: aws,
+		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: aws,
 		RouterHooks: metrics.Router(), BatchHooks: metrics.Batch, Consumed: metrics.Consumed,
 	})
 	if ctx.Err() != nil {
@@ -55,28 +55,13 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return fmt.Errorf("state file %s: %w", store.Path(), err)
 		}
 	}
-	p, err := poller.New(aws("dynamodb"), m, poller.Options{
-		Application: o.Application,
-		Streams:     o.streams(),
-		Store:       store,
-		Start:       o.Start,
-		StartName:   "--start",
-		Flow: flow.Options{
-			DeadLetter: box,
-			ParkItem:   o.DeadLetter == "item",
-			Hooks:      logged(metrics.Flow(m), logger),
-		},
-		StartTimeout: o.startTimeout,
-		Grace:        o.Grace - min(time.Second, o.Grace/10), // the rest is for what follows
-		Hooks:        metrics.Poller(),
-		Logger:       logger,
-	})
+	src, err := newSources(o, m, aws, store, box, metrics, logger)
 	if err != nil {
 		return err
 	}
 	if o.Listen != "off" {
-		unready := func(address net.Addr) []string { return howTo(p.Health().Reasons, p, address) }
-		srv, err := serve(o.Listen, prom.Handler(registry), acknowledge(p, logger), unready, logger)
+		unready := func(address net.Addr) []string { return howTo(src.unready(), src, address) }
+		srv, err := serve(o.Listen, prom.Handler(registry), acknowledge(src, logger), unready, logger)
 		if err != nil {
 			return err
 		}
@@ -86,11 +71,11 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	defer context.AfterFunc(ctx, func() {
 		logger.Info("stopping: a second signal ends at once", "grace", o.Grace)
 	})()
-	logger.Info("starting", "application", o.Application, "tables", o.Tables, "state", store.Path(), "routes", len(m.Routes()))
+	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", store.Path(), "routes", len(m.Routes()))
 	watched, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { watchReady(watched, p.Health, logger) })
-	err = p.Run(ctx)
+	watch.Go(func() { watchReady(watched, src.unready, logger) })
+	err = src.run(ctx)
 	unwatch()
 	watch.Wait()
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package run makes a program of an application's routes: a Lambda function
-// when it is started by Lambda, and a daemon that reads the tables' streams
-// everywhere else.
+// when it is started by Lambda, and a daemon that reads the tables' streams and
+// consumes queues everywhere else.
 //
 // # The daemon
 //
@@ -17,7 +17,8 @@
 //
 // # The function
 //
-// A Lambda function takes the same application and no flags. A function that
+// A Lambda function takes the same application and no flags, and the events of
+// both streams and queues. A function that
 // has to start fast is better built on lambda.Start, which links neither the
 // poller nor the state file nor Prometheus.
 package run

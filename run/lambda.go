@@ -15,7 +15,8 @@ import (
 
 func underLambda(env func(string) string) bool { return env("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// runLambda is the function. It returns only a failure of the start: the
+// runLambda is the function. Its handler takes the events of streams and of
+// queues. It returns only a failure of the start: the
 // service reports it with the log.
 func runLambda(ctx context.Context, a App, env func(string) string, stderr io.Writer) error {
 	logger := slog.New(slog.NewJSONHandler(stderr, nil))
@@ -29,8 +30,9 @@ func runLambda(ctx context.Context, a App, env func(string) string, stderr io.Wr
 	if err := o.FromEnv(fs, env); err != nil {
 		return err
 	}
+	o = o.withDefaults(a)
 	m, err := a.routes(ctx, Setup{
-		Lambda: true, Tables: o.withDefaults(a).tableNames(), Env: env, Logger: logger, AWS: config,
+		Lambda: true, Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: config,
 		RouterHooks: router.Hooks{},
 		BatchHooks:  func(string) batch.Hooks { return batch.Hooks{} },
 	})

@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Application string        // --application, SLUICE_APPLICATION; default the App's name
 	Tables      []string      // --table, SLUICE_TABLES; names, or ARNs of streams
+	Queues      []string      // --queue, SLUICE_QUEUES; names or URLs
 	Start       string        // --start, SLUICE_START; TRIM_HORIZON or LATEST
 	State       string        // --state, SLUICE_STATE; path of the state file
 	Listen      string        // --listen, SLUICE_LISTEN; host:port, or "off"
@@ -36,6 +37,7 @@ type Options struct {
 var envOf = map[string]string{
 	"application":       "SLUICE_APPLICATION",
 	"table":             "SLUICE_TABLES",
+	"queue":             "SLUICE_QUEUES",
 	"start":             "SLUICE_START",
 	"state":             "SLUICE_STATE",
 	"listen":            "SLUICE_LISTEN",
@@ -51,6 +53,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	usage := func(flag, text string) string { return text + " ($" + envOf[flag] + ")" }
 	fs.SortFlags = false
 	fs.StringSliceVar(&o.Tables, "table", nil, usage("table", "`table` to read, or the ARN of its stream; repeat it, or separate with commas"))
+	fs.StringSliceVar(&o.Queues, "queue", nil, usage("queue", "SQS `queue` to consume, by name or URL; repeat it, or separate with commas"))
 	fs.StringVar(&o.Start, "start", "", usage("start", "where a stream begins that was never read: TRIM_HORIZON or LATEST"))
 	fs.StringVar(&o.State, "state", "sluice.db", usage("state", "`file` of positions and dead letters"))
 	fs.StringVar(&o.Listen, "listen", "127.0.0.1:9464", usage("listen", "`address` of /metrics, /livez and /readyz; \"off\" for none"))
@@ -89,11 +92,19 @@ func (o Options) withDefaults(a App) Options {
 	if len(o.Tables) == 0 {
 		o.Tables = a.Tables
 	}
-	o.Tables = slices.Clone(o.Tables)
-	for i, t := range o.Tables {
-		o.Tables[i] = strings.TrimSpace(t)
+	if len(o.Queues) == 0 {
+		o.Queues = a.Queues
 	}
+	o.Tables, o.Queues = trimmed(o.Tables), trimmed(o.Queues)
 	return o
+}
+
+func trimmed(names []string) []string {
+	names = slices.Clone(names)
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return names
 }
 
 func (o Options) validate() error {
@@ -106,17 +117,21 @@ func (o Options) validate() error {
 			bad(flag, "%q is not one of %s", value, strings.Join(allowed, ", "))
 		}
 	}
-	if len(o.Tables) == 0 {
-		bad("table", "no table is named: say which to read, such as --table orders")
+	if len(o.Tables) == 0 && len(o.Queues) == 0 {
+		bad("table", "no table is named: say which to read, such as --table orders, or which queue to consume, such as --queue jobs")
 	}
-	if slices.Contains(o.Tables, "") {
-		bad("table", "a name is empty in %q", o.Tables)
-	}
-	for i, t := range o.Tables {
-		if t != "" && slices.Index(o.Tables, t) < i {
-			bad("table", "%q is named twice", t)
+	named := func(flag string, names []string) {
+		if slices.Contains(names, "") {
+			bad(flag, "a name is empty in %q", names)
+		}
+		for i, name := range names {
+			if name != "" && slices.Index(names, name) < i {
+				bad(flag, "%q is named twice", name)
+			}
 		}
 	}
+	named("table", o.Tables)
+	named("queue", o.Queues)
 	for _, s := range o.streams() {
 		if s.ARN != "" && s.TableName() == "" {
 			bad("table", "%q is not the ARN of a stream: want arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE/stream/LABEL", s.ARN)

@@ -63,9 +63,11 @@ func TestUsageErrors(t *testing.T) {
 		env  map[string]string
 		want []string
 	}{
-		{"no table", nil, nil, []string{"--table (SLUICE_TABLES)", "no table is named"}},
+		{"no table", nil, nil, []string{"--table (SLUICE_TABLES)", "no table is named", "--queue jobs"}},
 		{"empty name", []string{"--table", "orders,,searches"}, nil, []string{"a name is empty"}},
 		{"a table twice", []string{"--table", "orders,searches,orders"}, nil, []string{"--table (SLUICE_TABLES)", `"orders" is named twice`}},
+		{"empty queue", []string{"--queue", "jobs,"}, nil, []string{"--queue (SLUICE_QUEUES)", "a name is empty"}},
+		{"a queue twice", nil, map[string]string{"SLUICE_QUEUES": "jobs, jobs"}, []string{"--queue (SLUICE_QUEUES)", `"jobs" is named twice`}},
 		{"table's ARN", []string{"--table", "arn:aws:dynamodb:us-east-1:1:table/orders"}, nil, []string{"--table (SLUICE_TABLES)", "is not the ARN of a stream", "table/TABLE/stream/LABEL"}},
 		{"unknown flag", []string{"--tabel", "orders"}, nil, []string{"unknown flag: --tabel"}},
 		{"argument", []string{"orders"}, nil, []string{`unexpected argument "orders"`, "--table"}},
@@ -120,11 +122,17 @@ func TestFlagsGoBeforeEnvironment(t *testing.T) {
 		{"environment", App{Tables: []string{"a"}}, nil, map[string]string{"SLUICE_TABLES": "c, d"}, "c d"},
 		{"stream", App{}, []string{"--table", "arn:aws:dynamodb:us-east-1:1:table/h/stream/2026-01-01T00:00:00.000,h"}, nil, "h"},
 		{"flags", App{Tables: []string{"a"}}, []string{"--table", "e", "--table=f,g"}, map[string]string{"SLUICE_TABLES": "c"}, "e f g"},
+		{"queues of the application", App{Queues: []string{"q", "r"}}, nil, nil, "queues q r"},
+		{"queues", App{Tables: []string{"a"}, Queues: []string{"q"}}, []string{"--queue", "http://h/1/s"}, map[string]string{"SLUICE_QUEUES": "t"}, "a queues http://h/1/s"},
+		{"queues by environment", App{Queues: []string{"q"}}, nil, map[string]string{"SLUICE_QUEUES": "t, u"}, "queues t u"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
 			tt.app.Routes = func(_ context.Context, s Setup) (sluice.Matcher, error) {
 				got = strings.Join(s.Tables, " ")
+				if len(s.Queues) > 0 {
+					got = strings.TrimSpace(got + " queues " + strings.Join(s.Queues, " "))
+				}
 				return nil, stop
 			}
 			expectExit(t, tt.app, tt.args, tt.env, 1, "seen enough")
@@ -223,6 +231,29 @@ func TestStartFailures(t *testing.T) {
 				t.Errorf("%v does not say %q", err, want)
 			}
 		}
+	})
+	t.Run("unreachable queue", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := "http://" + l.Addr().String()
+		l.Close()
+		o := testOptions(state)
+		o.Queues = []string{"jobs"} // and no table, nor a start
+		worker := App{Name: "worker", Routes: app.Routes}
+		err = Daemon(t.Context(), worker, o, environment(map[string]string{"SLUICE_ENDPOINT_SQS": closed}), io.Discard)
+		if err == nil {
+			t.Fatal("Daemon started")
+		}
+		for _, want := range []string{`queue "jobs"`, closed, "sqs:GetQueueUrl", "connection refused", "cannot be reached"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v does not say %q", err, want)
+			}
+		}
+	})
+	t.Run("no queue", func(t *testing.T) {
+		expectExit(t, app, args("--queue", "ftp://x/y"), nil, 1, `"ftp://x/y" is neither a queue's URL`)
 	})
 	t.Run("dead letters of a newer program", func(t *testing.T) {
 		s, err := boltstate.Open(state, boltstate.Options{})

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/sluicehq/sluice/sources/poller"
 )
 
 // readyEvery is how often the log is told whether the daemon is ready.
@@ -15,7 +13,7 @@ const readyEvery = 10 * time.Second
 // watchReady has the log say what /readyz says, for those who do not ask it:
 // that the daemon is not ready, once and again when there are more reasons, and
 // that it is ready again. It returns when ctx ends.
-func watchReady(ctx context.Context, health func() poller.Health, logger *slog.Logger) {
+func watchReady(ctx context.Context, unready func() []string, logger *slog.Logger) {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	told := 0 // reasons
@@ -25,13 +23,13 @@ func watchReady(ctx context.Context, health func() poller.Health, logger *slog.L
 			return
 		case <-tick.C:
 		}
-		h := health()
+		reasons := unready()
 		switch {
-		case len(h.Reasons) > told:
-			logger.Warn("not ready", "reasons", strings.Join(h.Reasons, "\n"))
-		case h.Ready && told > 0:
+		case len(reasons) > told:
+			logger.Warn("not ready", "reasons", strings.Join(reasons, "\n"))
+		case len(reasons) == 0 && told > 0:
 			logger.Info("ready again")
 		}
-		told = len(h.Reasons)
+		told = len(reasons)
 	}
 }

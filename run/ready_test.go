@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sluicehq/sluice/sources/poller"
 )
 
 func TestWatchReady(t *testing.T) {
@@ -18,8 +16,8 @@ func TestWatchReady(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var log bytes.Buffer
 		n := 0
-		health := func() poller.Health {
-			h := poller.Health{Reasons: answers[n], Ready: len(answers[n]) == 0}
+		health := func() []string {
+			h := answers[n]
 			if n++; n == len(answers) {
 				stop()
 			}

@@ -15,8 +15,9 @@ func runCommand(env func(string) string, stderr io.Writer) *cobra.Command {
 	var o run.Options
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Read the tables' streams and handle their changes",
-		Long: `Read the tables' streams and handle their changes, until SIGTERM or SIGINT.
+		Short: "Read the tables' streams and queues, and handle what comes",
+		Long: `Read the tables' streams, consume queues and handle what comes, until SIGTERM
+or SIGINT.
 
 ` + run.Help + `
 
@@ -26,6 +27,9 @@ The routes are those of the manhunt example; MANHUNT_QUEUE names their queue.`,
 
   # From the oldest record that the stream still holds
   sluice run --table manhunt --start TRIM_HORIZON --state /var/lib/sluice/state.db
+
+  # The messages of a queue, too, which take the routes "<kind>#MESSAGE"
+  sluice run --table manhunt --start LATEST --queue jobs
 
   # On local servers
   export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any

@@ -13,6 +13,7 @@ type Metrics struct {
 	router routerMetrics
 	batch  batchMetrics
 	poller *pollerMetrics
+	queue  *queueMetrics
 	units  *prometheus.CounterVec
 
 	cascade cascadeMetrics
@@ -26,6 +27,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		router: newRouterMetrics(reg),
 		batch:  newBatchMetrics(reg),
 		poller: newPollerMetrics(reg),
+		queue:  newQueueMetrics(reg),
 		units:  newUnits(reg),
 
 		cascade: newCascadeMetrics(reg),

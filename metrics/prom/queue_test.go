@@ -1,0 +1,55 @@
+package prom
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice/sources/queue"
+)
+
+func TestQueue(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	h := New(reg).Queue()
+	h.Received("jobs", queue.Call{Messages: 7})
+	h.Received("jobs", queue.Call{})
+	h.Received("jobs", queue.Call{Err: errors.New("down")})
+	h.Deleted("jobs", queue.Call{Messages: 5, Failed: 2})
+	h.Changed("jobs", queue.Call{Messages: 3, Failed: 3, Err: errors.New("down")})
+	h.Ended("jobs", queue.EndSettled)
+	h.Ended("jobs", queue.EndSettled)
+	h.Ended("jobs", queue.EndParked)
+	h.Hand("jobs", queue.Hand{Messages: 9, Oldest: 90 * time.Second})
+	h.Hand("jobs", queue.Hand{Messages: 4, Oldest: 1500 * time.Millisecond})
+	expectSeries(t, reg, `
+# HELP sluice_queue_changes_failed_total Messages of those calls that failed.
+# TYPE sluice_queue_changes_failed_total counter
+sluice_queue_changes_failed_total{action="delete",queue="jobs"} 2
+sluice_queue_changes_failed_total{action="visibility",queue="jobs"} 3
+# HELP sluice_queue_changes_total Messages in calls that delete them or change their visibility.
+# TYPE sluice_queue_changes_total counter
+sluice_queue_changes_total{action="delete",queue="jobs"} 5
+sluice_queue_changes_total{action="visibility",queue="jobs"} 3
+# HELP sluice_queue_in_hand Messages that are received and not finished.
+# TYPE sluice_queue_in_hand gauge
+sluice_queue_in_hand{queue="jobs"} 4
+# HELP sluice_queue_messages_received_total Messages received from queues, again ones too.
+# TYPE sluice_queue_messages_received_total counter
+sluice_queue_messages_received_total{queue="jobs"} 7
+# HELP sluice_queue_messages_total Messages that are in hand no more: settled or parked, and deleted; returned after a failure; unused, not started; lost, so that somebody else may have them.
+# TYPE sluice_queue_messages_total counter
+sluice_queue_messages_total{end="parked",queue="jobs"} 1
+sluice_queue_messages_total{end="settled",queue="jobs"} 2
+# HELP sluice_queue_oldest_seconds Time since the oldest message in hand was received.
+# TYPE sluice_queue_oldest_seconds gauge
+sluice_queue_oldest_seconds{queue="jobs"} 1.5
+# HELP sluice_queue_receives_total ReceiveMessage calls: with messages, empty, or failed.
+# TYPE sluice_queue_receives_total counter
+sluice_queue_receives_total{outcome="empty",queue="jobs"} 1
+sluice_queue_receives_total{outcome="failed",queue="jobs"} 1
+sluice_queue_receives_total{outcome="messages",queue="jobs"} 1
+`, "sluice_queue_changes_failed_total", "sluice_queue_changes_total", "sluice_queue_in_hand", "sluice_queue_messages_received_total",
+		"sluice_queue_messages_total", "sluice_queue_oldest_seconds", "sluice_queue_receives_total")
+}

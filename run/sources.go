@@ -1,0 +1,114 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/metrics/prom"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/sources/queue"
+	"github.com/sluicehq/sluice/state"
+)
+
+// sources are what a daemon reads from. Streams and queues share the routes and
+// their limits, the dead letters, and the time to stop.
+type sources struct {
+	poller   *poller.Poller  // nil without tables
+	consumer *queue.Consumer // nil without queues
+}
+
+func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store state.Store, box *deadletter.Box, metrics *prom.Metrics, logger *slog.Logger) (s *sources, err error) {
+	s = new(sources)
+	group := flow.NewGroup(m)
+	hooks := logged(metrics.Flow(m), logger)
+	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
+	if len(o.Tables) > 0 {
+		s.poller, err = poller.New(aws("dynamodb"), m, poller.Options{
+			Application: o.Application,
+			Streams:     o.streams(),
+			Store:       store,
+			Start:       o.Start,
+			StartName:   "--start",
+			Flow: flow.Options{
+				DeadLetter: box,
+				ParkItem:   o.DeadLetter == "item",
+				Group:      group,
+				Hooks:      hooks,
+			},
+			StartTimeout: o.startTimeout,
+			Grace:        grace,
+			Hooks:        metrics.Poller(),
+			Logger:       logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(o.Queues) > 0 {
+		s.consumer, err = queue.New(aws("sqs"), m, queue.Options{
+			Queues:       o.Queues,
+			DeadLetter:   box,
+			Group:        group,
+			StartTimeout: o.startTimeout,
+			Grace:        grace,
+			Hooks:        metrics.Queue(),
+			FlowHooks:    hooks,
+			Logger:       logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// run runs them side by side until ctx ends. When one cannot start, the other
+// is stopped as if ctx had ended.
+func (s *sources) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var running sync.WaitGroup
+	var errs [2]error
+	if s.poller != nil {
+		running.Go(func() { defer stop(); errs[0] = s.poller.Run(ctx) })
+	}
+	if s.consumer != nil {
+		running.Go(func() { defer stop(); errs[1] = s.consumer.Run(ctx) })
+	}
+	running.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// unready returns why they do not do their work, and nothing when they do.
+func (s *sources) unready() (reasons []string) {
+	if s.poller != nil {
+		reasons = s.poller.Health().Reasons
+	}
+	if s.consumer != nil {
+		reasons = append(reasons, s.consumer.Health().Reasons...)
+	}
+	return reasons
+}
+
+// Gaps are those of the streams: a queue has none.
+func (s *sources) Gaps() []sluice.Gap {
+	if s.poller == nil {
+		return nil
+	}
+	return s.poller.Gaps()
+}
+
+func (s *sources) AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error {
+	if s.poller == nil {
+		return nil
+	}
+	return s.poller.AcknowledgeGaps(ctx, gaps...)
+}
