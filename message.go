@@ -20,7 +20,7 @@ type Message struct {
 
 	// Delay is how long the queue holds the message back before anyone may
 	// receive it. What a queue cannot delay for so long hops: see package
-	// handlers/delayed.
+	// message.
 	Delay time.Duration
 
 	// GroupID and DeduplicationID are for FIFO queues.
