@@ -88,7 +88,11 @@ func (c *committing) request(ctx context.Context, open []int, estimate units) (a
 		w := c.writes[i]
 		in.RequestItems[w.table] = append(in.RequestItems[w.table], w.request)
 	}
-	out, err := s.db.BatchWriteItem(ctx, in)
+	var out *dynamodb.BatchWriteItemOutput
+	err := s.try(ctx, func(ctx context.Context) (err error) {
+		out, err = s.db.BatchWriteItem(ctx, in)
+		return err
+	})
 	if err != nil {
 		s.settle(estimate, nil)
 		return c.refused(ctx, open, err)

@@ -179,7 +179,7 @@ func TestACommitEndsInTime(t *testing.T) {
 		if n := len(s.requests); n < 5 || n > 60 {
 			t.Errorf("%d requests in a minute", n)
 		}
-		s.reply, s.delay = nil, 2*time.Minute
+		s.reply = func(int, []string) stubbed { return stubbed{hang: true} }
 		if err := st.Delete(t.Context(), "t", thing("a", "")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
@@ -239,11 +239,34 @@ func TestWaitingForABudget(t *testing.T) {
 	})
 }
 
+// A connection that died silently costs a part of the time.
+func TestARequestWithoutAnAnswerIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := tablesStub{reply: func(n int, _ []string) stubbed { return stubbed{hang: n == 0} }}
+		fails := 0
+		s.other = func(string) (int, string) {
+			if fails++; fails == 1 {
+				return hangs, ""
+			}
+			return 200, `{}`
+		}
+		st := s.store(t, Options{Timeout: 30 * time.Second})
+		start := time.Now()
+		if err := st.Delete(t.Context(), "t", thing("a", "")); err != nil || time.Since(start).Round(time.Second) != 10*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		start = time.Now()
+		if _, err := st.Get(t.Context(), "t", thing("a", "")); err != nil || time.Since(start).Round(time.Second) != 10*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
 // A commit that had to wait for its budget ends in time, too.
 func TestACommitWithABudgetEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := tablesStub{delay: time.Minute}
-		st := s.store(t, Options{Budget: map[string]float64{"t": 1}, Timeout: time.Second})
+		s := tablesStub{reply: func(int, []string) stubbed { return stubbed{hang: true} }}
+		st := s.store(t, Options{Attempts: 1 << 20, Budget: map[string]float64{"t": 1}, Timeout: time.Second})
 		if err := st.Delete(t.Context(), "t", thing("a", "")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}

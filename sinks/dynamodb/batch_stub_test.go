@@ -46,6 +46,7 @@ type stubbed struct {
 	status int      // refuses the request …
 	code   string   // … with this
 	lost   bool     // the request is done and its answer lost
+	hang   bool     // there is no answer until the client gives up
 }
 
 type stubRequest struct {
@@ -87,6 +88,9 @@ func (s *tablesStub) Do(r *http.Request) (*http.Response, error) {
 	if lost {
 		return nil, io.ErrUnexpectedEOF
 	}
+	if status == hangs {
+		<-r.Context().Done()
+	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -96,6 +100,8 @@ func (s *tablesStub) Do(r *http.Request) (*http.Response, error) {
 	w.WriteString(answer)
 	return w.Result(), nil
 }
+
+const hangs = -1
 
 func refusal(code string) string {
 	return fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"refused"}`, code)
@@ -152,6 +158,9 @@ func (s *tablesStub) answer(call string, body []byte) (status int, answer string
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running--
+	if a.hang {
+		return hangs, "", false
+	}
 	if a.code != "" || a.status != 0 {
 		return max(a.status, 400), refusal(a.code), false
 	}

@@ -67,9 +67,11 @@ func sameNames(a, b []string) bool {
 
 func (s *Store) describe(ctx context.Context, table string, attempts int) (*types.TableDescription, error) {
 	var out *dynamodb.DescribeTableOutput
-	err := s.retryUpTo(ctx, attempts, func(ctx context.Context) (err error) {
-		out, err = s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
-		return err
+	err := s.retryUpTo(ctx, attempts, func(ctx context.Context) error {
+		return s.try(ctx, func(ctx context.Context) (err error) {
+			out, err = s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+			return err
+		})
 	})
 	switch {
 	case err != nil:

@@ -19,6 +19,12 @@
 // therefore needs the names of the table's key attributes, from DescribeTable
 // or [Options].Keys; a Delete has them.
 //
+// # Conditions and transactions
+//
+// [Store.Write] makes one write with a condition, [Store.Transact] several or
+// none, and [Store.Once] counts each record once. They go in requests of their
+// own, and do not wait for a Put or Delete of the same key that is on its way.
+//
 // # Failures
 //
 // What can never be written (an item of more than 400 KB, or without its key,

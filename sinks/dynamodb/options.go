@@ -24,7 +24,7 @@ type Options struct {
 
 	InFlight int           // requests at a time, of each kind of write (default 16)
 	Linger   time.Duration // see [batch.Options] (default 2 ms)
-	Timeout  time.Duration // of one commit with its retries (default 30 s)
+	Timeout  time.Duration // of one commit, or one read, with its retries (default 30 s); one try has a third of it at most
 	Attempts int           // for what the service has refused for the moment, in one commit (default 8)
 	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 50 ms)
 	Hooks    Hooks

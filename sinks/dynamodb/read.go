@@ -66,7 +66,7 @@ func (s *Store) Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) 
 func (s *Store) read(ctx context.Context, call, table string, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 	defer cancel()
-	return s.explain(call, table, s.retry(ctx, try))
+	return s.explain(call, table, s.retry(ctx, func(ctx context.Context) error { return s.try(ctx, try) }))
 }
 
 func (s *Store) item(table string, m map[string]types.AttributeValue) (sluice.Item, error) {

@@ -96,6 +96,14 @@ func (s *Store) retryUpTo(ctx context.Context, attempts int, try func(context.Co
 	}
 }
 
+// try gives one request a third of Timeout: one whose connection has died
+// silently leaves time for others.
+func (s *Store) try(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
+	defer cancel()
+	return request(ctx)
+}
+
 // pause waits before try n+1 as long as backoff with full jitter says. It
 // returns false, at once, when ctx would end before.
 func (s *Store) pause(ctx context.Context, n int) bool {
