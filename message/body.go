@@ -54,7 +54,8 @@ func (b *Body) name(name string) {
 	b.buf = append(appendString(append(b.buf, sep), name), ':')
 }
 
-// appendString quotes what JSON wants quoted and leaves all else as it is.
+// appendString quotes what JSON wants quoted, and U+FFFE and U+FFFF, which SQS
+// refuses in a body; it leaves all else as it is.
 func appendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -64,6 +65,8 @@ func appendString(dst []byte, s string) []byte {
 			dst = append(dst, '\\', byte(r))
 		case r < ' ':
 			dst = append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+		case r == 0xFFFE || r == 0xFFFF:
+			dst = append(dst, '\\', 'u', 'f', 'f', 'f', hex[r&15])
 		default:
 			dst = append(dst, string(r)...)
 		}

@@ -57,7 +57,7 @@ func TestBody(t *testing.T) {
 }
 
 func TestBodyEscapes(t *testing.T) {
-	for _, s := range []string{"", `"\/`, "\x00\x1f\n\t\x7f", "<&>", "größe\u2028🙂", "a\xffb"} {
+	for _, s := range []string{"", `"\/`, "\x00\x1f\n\t\x7f", "<&>", "größe\u2028🙂", "a\xffb", "\ufffd\ufffe\uffff"} {
 		var b Body
 		got := b.Str(s, s).Bytes()
 		var back map[string]string
@@ -69,6 +69,10 @@ func TestBodyEscapes(t *testing.T) {
 		if back[want] != want {
 			t.Errorf("%q: %s", s, got)
 		}
+	}
+	var no Body // SQS refuses these two as they are
+	if got := string(no.Str("a", "\ufffd\ufffe\uffff").Bytes()); got != `{"a":"`+"\ufffd"+`\ufffe\uffff"}` {
+		t.Error(got)
 	}
 	var b Body
 	if got := string(b.Str("a", "<&>/").Bytes()); got != `{"a":"<&>/"}` {

@@ -66,8 +66,17 @@ func plain(v sluice.Value) string {
 	return v.Str()
 }
 
-// escaped keeps apart in a dedupeKey what is apart in keys.
-var escaped = strings.NewReplacer("%", "%25", "/", "%2F", "#", "%23")
+// escaped keeps apart in a dedupeKey what is apart in keys. The characters that
+// SQS refuses would make a parent whose children can never be handed over.
+var escaped = func() *strings.Replacer {
+	pairs := []string{"%", "%25", "/", "%2F", "#", "%23", "\uFFFE", "%EF%BF%BE", "\uFFFF", "%EF%BF%BF"}
+	for c := range ' ' {
+		if !strings.ContainsRune("\t\n\r", c) {
+			pairs = append(pairs, string(c), fmt.Sprintf("%%%02X", c))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}()
 
 func (t *target) dedupeKey() string {
 	parts := []string{escaped.Replace(t.c.c.Table)}

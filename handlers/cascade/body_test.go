@@ -152,3 +152,26 @@ func TestWorkerTellsCascadesApart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A queue takes neither control characters nor U+FFFE and U+FFFF: a parent whose
+// key has some is cascaded all the same.
+func TestKeysWithCharactersThatNoQueueTakes(t *testing.T) {
+	const key = `{"a":{"S":"x\u0000y\n"},"b":{"S":"\uffff\u001f\ufffe"}}`
+	w, c := keysCascade(t)
+	if err := c.Remove(t.Context(), removed("parents", key, "")); err != nil {
+		t.Fatal(err)
+	}
+	m := w.queue[0].m
+	if want := "parents/x%00y\n/%EF%BF%BF%1F%EF%BF%BE"; m.Attributes["dedupeKey"].Value != want {
+		t.Errorf("%q, want %q", m.Attributes["dedupeKey"].Value, want)
+	}
+	for _, s := range []string{m.Body, m.Attributes["dedupeKey"].Value} {
+		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' || r == 0xFFFE || r == 0xFFFF }) {
+			t.Errorf("%q", s)
+		}
+	}
+	w.tables["children"].put(`{"b":{"S":"\uffff\u001f\ufffe"},"id":{"S":"1"}}`, `{"b":{"S":"other"},"id":{"S":"1"}}`)
+	if err := c.Work(t.Context(), record(m)); err != nil || len(w.tables["children"].rows) != 1 {
+		t.Errorf("%v, %q are left", err, w.tables["children"].keys())
+	}
+}

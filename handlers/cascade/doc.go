@@ -59,8 +59,8 @@
 //
 // A string key stands as it is; a number is {"N":"7"}, binary {"B":"…"} in
 // base64, the prefix of a sort key {"begins_with":"MAP#1#"}. In the dedupeKey a
-// "/", "#" or "%" of a value is written as %2F, %23 or %25. The message of a
-// child kind with a Name ends its dedupeKey with "#<name>" and has a member
+// "/", "#" or "%" of a value is written as %2F, %23 or %25, and so is what a
+// queue refuses, such as %00. The message of a child kind with a Name ends its dedupeKey with "#<name>" and has a member
 // "child" behind it; a sweep's ends with "#sweep" and has "sweep":true.
 //
 // # Files

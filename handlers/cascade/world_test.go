@@ -281,7 +281,7 @@ func compareBy(a, b sluice.Item, names []string) int {
 			g, _ := u.Float64()
 			n = cmp.Compare(f, g)
 		} else if n == 0 {
-			n = bytes.Compare(v.Raw(), u.Raw())
+			n = cmp.Or(bytes.Compare(v.Text(), u.Text()), bytes.Compare(v.Bytes(), u.Bytes()))
 		}
 		if n != 0 {
 			return n
