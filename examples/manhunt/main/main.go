@@ -44,6 +44,9 @@ func routes(ctx context.Context, s run.Setup, now func() time.Time) (sluice.Matc
 	if err != nil {
 		return nil, err
 	}
+	if !s.Lambda && len(s.Queues) == 0 {
+		s.Logger.Warn("no queue is consumed: attempts are left to another process; --queue (SLUICE_QUEUES) names one")
+	}
 	r := router.New(router.Observe(s.RouterHooks))
 	if len(s.Tables) == 2 {
 		if d.Notify == nil {

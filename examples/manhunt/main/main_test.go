@@ -83,6 +83,60 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
+// TestDaemonConsumes runs the program on its queue, too: the steps of a search
+// are tried, up to the one that is to wait.
+func TestDaemonConsumes(t *testing.T) {
+	db, q := localtest.DynamoDB(t), localtest.SQS(t)
+	name := "manhunt-" + rand.Text()
+	if err := manhunt.Create(t.Context(), db, name); err != nil {
+		t.Fatal(err)
+	}
+	table, err := manhunt.Open(db, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := sqs.NewFromConfig(q).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "local")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+	env := map[string]string{
+		"MANHUNT_QUEUE":            *made.QueueUrl,
+		"SLUICE_QUEUES":            *made.QueueUrl,
+		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
+		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	exit := make(chan int, 1)
+	var log bytes.Buffer
+	go func() {
+		args := []string{"--table", name, "--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
+		exit <- run.Run(ctx, app(time.Now), args, func(name string) string { return env[name] }, &log, &log)
+	}()
+	for _, it := range manhunt.Fixtures()[:4] {
+		if err := table.Put(t.Context(), it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var attempts []manhunt.Attempt
+	for ctx.Err() == nil && (len(attempts) == 0 || attempts[0].Attempted == "") {
+		if _, attempts, _, err = table.SearchWithAttempts(ctx, "a271244"); err != nil && ctx.Err() == nil {
+			t.Error(err)
+			break
+		}
+		select {
+		case <-time.After(50 * time.Millisecond): // what is in the table has no event
+		case <-ctx.Done():
+		}
+	}
+	stop()
+	if code := <-exit; code != 0 || len(attempts) != 1 || attempts[0].Outcome != "contacted" || !strings.Contains(log.String(), "pretending to reach a contact") {
+		t.Errorf("exit %d, attempts %+v, log:\n%s", code, attempts, log.String())
+	}
+}
+
 func TestQueueIsRequired(t *testing.T) {
 	_, err := routes(t.Context(), run.Setup{
 		Env:        func(string) string { return "" },

@@ -269,8 +269,8 @@ func TestSearchOnServers(t *testing.T) {
 	c.people(name)
 	c.put(name, manhunt.Fixtures()[3])
 	c.until("the email", func() bool { return c.called("a271244#0") })
+	c.until("the message of the call", func() bool { return len(c.bodiesOf("a271244#1")) == 1 })
 	c.move("19:52:19")
-	c.until("the message hops", func() bool { return len(c.bodiesOf("a271244#1")) == 1 })
 	c.move("19:52:20")
 	c.until("the call", func() bool { return c.called("a271244#0", "a271244#1") })
 	c.until("the expiry", func() bool { return len(c.bodiesOf("a271244#expire")) == 1 })
@@ -302,9 +302,11 @@ func TestIncidentOnServers(t *testing.T) {
 	c.put(c.table, Fixtures()[0])
 	c.until("the first email", func() bool { return c.called("e923fda#0") })
 	c.until("the first timer", func() bool { return slices.Equal(c.bodiesOf("I-1#1"), []string{firstTimer}) })
+	c.until("the message of the first call", func() bool { return len(c.bodiesOf("e923fda#1")) == 1 })
 	c.move("20:10:00")
 	c.until("the second email", func() bool { return c.called("e923fda#0", "ebd7ce4#0") })
 	c.until("the second timer", func() bool { return slices.Equal(c.bodiesOf("I-1#2"), []string{secondTimer}) })
+	c.until("the message of the second call", func() bool { return len(c.bodiesOf("ebd7ce4#1")) == 1 })
 	if got := c.incident(); got != "open at 2" {
 		t.Errorf("incident %s", got)
 	}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/sources/queue"
+	"github.com/sluicehq/sluice/state"
+)
+
+// wantNotice is what the sister service must be told in the end, to the byte.
+const wantNotice = `{"kind":"manhunt.resolved","searchId":"a271244","from":"active","to":"successful","dedupeKey":"a271244#successful"}`
+
+// post is a call that the searched contact got.
+type post struct {
+	key, body string
+	at        time.Time
+}
+
+// bySearch runs a search to its end: the contact has two webhooks, the second
+// due 20 minutes after the first was called, and answers the second. Stream and
+// queue are consumed in this process, whose clock is moved over the wait.
+func (d *demo) bySearch(ctx context.Context) error {
+	d.title("4. Manhunt: from a search to an answered call")
+	ctx, cancel := context.WithTimeoutCause(ctx, 4*patience, fmt.Errorf("the search did not come to its end within %v", 4*patience))
+	defer cancel()
+	posts := make(chan post, 16)
+	hooks, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // what is missing is seen below
+		posts <- post{r.Header.Get("Idempotency-Key"), string(body), time.Now()}
+	})}
+	var running sync.WaitGroup
+	running.Go(func() { _ = server.Serve(hooks) }) // it ends with Close
+	defer running.Wait()
+	defer server.Close()
+
+	table := d.table + "-search"
+	if err := manhunt.Create(ctx, d.world.cfg, table); err != nil {
+		return err
+	}
+	attempts, err := d.world.createQueue(ctx, table)
+	if err != nil {
+		return err
+	}
+	notices, err := d.world.createQueue(ctx, table+"-notices")
+	if err != nil {
+		return err
+	}
+	var moved atomic.Int64
+	end, err := d.consume(ctx, table, attempts, notices, func() time.Time { return time.Now().Add(time.Duration(moved.Load())) })
+	if err != nil {
+		return err
+	}
+	defer end()
+
+	people, err := manhunt.Open(d.world.cfg, table)
+	if err != nil {
+		return err
+	}
+	fx := manhunt.Fixtures()
+	url := "http://" + hooks.Addr().String()
+	began := time.Now()
+	for _, it := range append(fx[:1:1],
+		fx[1].With(item.String("type", "webhook"), item.String("destination", url+"/first")),
+		fx[2].With(item.String("type", "webhook"), item.String("destination", url+"/second")),
+		fx[3]) {
+		if err := people.Put(ctx, it); err != nil {
+			return err
+		}
+	}
+	d.row("search", "%s, for a contact with two webhooks, the second after 20 minutes", attribute(fx[3], "PK"))
+	if err := d.called(ctx, posts, "a271244#0", began); err != nil {
+		return err
+	}
+	// The wait counts from the time of the attempt, which is written after the call.
+	for made := false; !made; {
+		_, all, _, err := people.SearchWithAttempts(ctx, "a271244")
+		if err != nil {
+			return err
+		}
+		made = len(all) == 1 && all[0].Attempted != ""
+	}
+	moved.Store(int64(20 * time.Minute))
+	began = time.Now()
+	d.row("clock", "moved by 20 minutes; the message hops, and is due")
+	if err := d.called(ctx, posts, "a271244#1", began); err != nil {
+		return err
+	}
+	return d.answered(ctx, people, notices, posts)
+}
+
+// called waits for the call of a step.
+func (d *demo) called(ctx context.Context, posts <-chan post, key string, since time.Time) error {
+	select {
+	case p := <-posts:
+		if p.key != key {
+			return fmt.Errorf("the contact was called for %q, want %q", p.key, key)
+		}
+		d.row("call "+key, "%s, %s later", green("the contact was called"), ms(p.at.Sub(since)))
+		d.row("", "%s", faint(p.body))
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("call %s: %w", key, context.Cause(ctx))
+	}
+}
+
+// answered answers the second call and holds that the sister service is told,
+// the search is successful, and nobody is called again.
+func (d *demo) answered(ctx context.Context, people *manhunt.Table, notices string, posts <-chan post) error {
+	for first := false; !first; { // the attempt is written before the call, and stays
+		var err error
+		if first, err = people.Answer(ctx, "a271244", 1, "on my way"); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	m, ok, err := d.world.receive(ctx, notices)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return fmt.Errorf("the notice: %w", context.Cause(ctx))
+	case m.body != wantNotice:
+		return fmt.Errorf("the notice is\n  %s\nwant\n  %s", m.body, wantNotice)
+	}
+	d.row("answer", "the search is %s, Reflex was told after %s", green("successful"), ms(m.at.Sub(began)))
+	s, made, found, err := people.SearchWithAttempts(ctx, "a271244")
+	if err != nil {
+		return err
+	}
+	if !found || s.Status != manhunt.Successful || s.Resolution != "on my way" || len(made) != 2 {
+		return fmt.Errorf("in the end the search is %+v with %d attempts, want it successful with 2", s, len(made))
+	}
+	select {
+	case p := <-posts:
+		return fmt.Errorf("the contact was called once more, for %s", p.key)
+	default:
+	}
+	return d.nothingMore(ctx, notices)
+}
+
+// consume runs Manhunt's routes on stream and queue; end stops them.
+func (d *demo) consume(ctx context.Context, table, attempts, notices string, now func() time.Time) (end func(), err error) {
+	quiet := slog.New(slog.DiscardHandler)
+	settings := map[string]string{"MANHUNT_QUEUE": attempts, "REFLEX_QUEUE": notices, "MANHUNT_WEBHOOKS": "any"}
+	sqs := d.world.cfg.Copy()
+	sqs.BaseEndpoint = &d.world.stack.SQS
+	deps, err := manhunt.Connection{
+		DynamoDB: d.world.cfg, SQS: sqs, Tables: []string{table}, Env: func(name string) string { return settings[name] },
+		Check: true, Logger: quiet, Now: now,
+	}.Deps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	deps.MaxDelay = time.Second // so that a message is there a second after the clock was moved
+	r, err := manhunt.NewRouter(deps)
+	if err != nil {
+		return nil, err
+	}
+	p, err := poller.New(d.world.cfg, r, poller.Options{
+		Streams: []poller.Stream{{Table: table}}, Store: state.NewMemory(), Start: poller.TrimHorizon, Logger: quiet,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := queue.New(sqs, r, queue.Options{Queues: []string{attempts}, Wait: time.Second, Logger: quiet})
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{p.Run, c.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				stop(err)
+			}
+		})
+	}
+	return func() {
+		stop(nil)
+		running.Wait()
+	}, nil
+}
