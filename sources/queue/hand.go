@@ -96,9 +96,9 @@ func (h *hand) release(n int) {
 // because SQS delivers some messages twice or because it was not extended in
 // time, is not started again: the receipt handle that is valid now is taken
 // over.
+// h.mu is held over a whole answer: who sees that one came again sees, too,
+// what came behind it.
 func (h *hand) add(m *message) (added, start bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if old := h.byID[m.ID]; old != nil {
 		old.handle, old.taken, old.until, old.renewAt, old.told = m.handle, m.taken, m.until, m.renewAt, false
 		return false, false

@@ -116,6 +116,8 @@ func (r *receiving) more(ctx context.Context) {
 // take puts what was received in hand and starts it. It returns for each
 // message that is new when its lane has ended.
 func (r *receiving) take(ctx context.Context, ms []*message) (ends []chan struct{}) {
+	r.s.hand.mu.Lock()
+	defer r.s.hand.mu.Unlock()
 	for _, m := range ms {
 		added, start := r.s.hand.add(m)
 		if !added {

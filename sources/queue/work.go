@@ -21,12 +21,10 @@ func (s *source) work(ctx context.Context, t terms, lane string) {
 		case m == nil:
 			return
 		case ctx.Err() != nil:
-			ms := s.hand.giveUp(lane, m)
-			s.giveBack(t, ms, 0)
+			ms := s.giveBackLane(t, lane, m, 0)
 			s.ended(EndUnused, ms...)
 		case s.hand.lapsed(m):
-			ms := s.hand.giveUp(lane, m)
-			s.drop(ms)
+			ms := s.dropLane(lane, m)
 			s.ended(EndLost, ms...)
 		default:
 			s.one(t, m)
@@ -40,12 +38,10 @@ func (s *source) one(t terms, m *message) {
 	v := s.handle(t, m)
 	switch {
 	case v.abandoned:
-		ms := s.hand.giveUp(m.lane, m)
-		s.drop(ms)
+		ms := s.dropLane(m.lane, m)
 		s.ended(EndLost, ms...)
 	case v.end == EndReturned:
-		ms := s.hand.giveUp(m.lane, m)
-		s.giveBack(t, ms, v.after)
+		ms := s.giveBackLane(t, m.lane, m, v.after)
 		s.ended(EndReturned, m)
 		s.ended(EndUnused, ms[1:]...)
 	default:
@@ -58,11 +54,30 @@ func (s *source) one(t terms, m *message) {
 		s.ended(EndLost, m)
 		s.log().Warn("a message was handled and may come again: it could not be deleted", "message", m.ID, "received", m.Received, "error", err)
 		if s.fifo {
-			ms := s.hand.giveUp(m.lane, nil)
-			s.giveBack(t, ms, 0)
+			ms := s.giveBackLane(t, m.lane, nil, 0)
 			s.ended(EndUnused, ms...)
 		}
 	}
+}
+
+// giveBackLane has m and all of its lane come again after the delay. When they
+// took so long to give back that they came again meanwhile, others may have
+// come behind them.
+func (s *source) giveBackLane(t terms, lane string, m *message, after time.Duration) (all []*message) {
+	for ms := s.hand.giveUp(lane, m); len(ms) > 0; ms = s.hand.giveUp(lane, nil) {
+		s.giveBack(t, ms, after)
+		all = append(all, ms...)
+	}
+	return all
+}
+
+// dropLane lets m and all of its lane go.
+func (s *source) dropLane(lane string, m *message) (all []*message) {
+	for ms := s.hand.giveUp(lane, m); len(ms) > 0; ms = s.hand.giveUp(lane, nil) {
+		s.drop(ms)
+		all = append(all, ms...)
+	}
+	return all
 }
 
 func (s *source) ended(e End, ms ...*message) {
