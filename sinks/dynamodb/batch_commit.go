@@ -94,7 +94,7 @@ func (c *committing) request(ctx context.Context, open []int, estimate units) (a
 		return err
 	})
 	if err != nil {
-		s.settle(estimate, nil)
+		s.settleAfter(err, estimate, nil)
 		return c.refused(ctx, open, err)
 	}
 	s.settle(estimate, out.ConsumedCapacity)

@@ -101,6 +101,16 @@ func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
 	}
 }
 
+// settleAfter is settle for a request that may have failed. What DynamoDB may
+// have done, and a condition that it has judged, cost units that no answer
+// tells: then the estimate stays taken.
+func (s *Store) settleAfter(err error, estimate units, consumed []types.ConsumedCapacity) {
+	if mayBeDone(err) || codeOf(err) == "ConditionalCheckFailedException" || reasonsOf(err) != nil {
+		return
+	}
+	s.settle(estimate, consumed)
+}
+
 // take is at once when the bucket has anything.
 func (b *bucket) take(ctx context.Context, n float64) error {
 	if ctx.Err() != nil {

@@ -59,6 +59,20 @@ func classify(err error) class {
 	return refused
 }
 
+// mayBeDone reports whether a write that failed with err may have been done: its
+// answer was lost, or tells nothing.
+func mayBeDone(err error) bool {
+	if err == nil || classify(err) != passing {
+		return false
+	}
+	switch codeOf(err) {
+	case "TransactionConflictException", "ReplicatedWriteConflictException", "InvalidSignatureException":
+		return false
+	}
+	var network *net.OpError
+	return !errors.As(err, &network) || network.Op != "dial"
+}
+
 func codeOf(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
@@ -20,7 +21,7 @@ import (
 // Conditions that do not hold are one [*dynamo.ConditionError] with the indexes
 // of all of them. What the service will never take is sluice.Permanent.
 // Conflicts with other writes, and what else is refused for the moment, are
-// tried again, up to Options.Attempts times. A repetition after a lost answer
+// tried again, up to Options.Attempts times within Options.Timeout. A repetition after a lost answer
 // does nothing when the first was done; a call that failed, and is made again,
 // is a new transaction: see [Store.Once].
 func (s *Store) Transact(ctx context.Context, ops ...dynamo.Op) error {
@@ -90,13 +91,29 @@ func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInp
 	if err := s.take(ctx, estimate); err != nil {
 		return err
 	}
-	out, err := s.db.TransactWriteItems(ctx, in, func(o *dynamodb.Options) { o.Retryer = r })
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
+	defer cancel()
+	out, err := s.db.TransactWriteItems(ctx, in, func(o *dynamodb.Options) {
+		o.Retryer = r
+		o.APIOptions = append(o.APIOptions, s.eachTry)
+	})
 	if err != nil {
-		s.settle(estimate, nil)
+		s.settleAfter(err, estimate, nil)
 		return err
 	}
 	s.settle(estimate, out.ConsumedCapacity)
 	return nil
+}
+
+// eachTry is try for those that the SDK makes.
+func (s *Store) eachTry(stack *middleware.Stack) error {
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("OneTry", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, m middleware.Metadata, err error) {
+		err = s.try(ctx, func(ctx context.Context) (err error) {
+			out, m, err = next.HandleFinalize(ctx, in)
+			return err
+		})
+		return out, m, err
+	}), "Retry", middleware.After)
 }
 
 func tableOf(t *types.TransactWriteItem) string {

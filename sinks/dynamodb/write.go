@@ -15,7 +15,7 @@ import (
 // Write makes one write, under its condition if it has one. A condition that
 // does not hold is a [*dynamo.ConditionError] with the item that was found.
 // What the service will never take is sluice.Permanent; what it refuses for the
-// moment is tried again, up to Options.Attempts times.
+// moment is tried again, up to Options.Attempts times within Options.Timeout.
 //
 // An answer may be lost. The write is then made again, and its condition judged
 // beside what the first one may have left: a Put that finds what it puts, and a
@@ -30,18 +30,31 @@ func (s *Store) Write(ctx context.Context, op dynamo.Op) error {
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("dynamodb: table %q: %w", op.Table, err))
 	}
-	lost := false
+	// A budget is waited for before the time of the write begins.
+	estimate := units{op.Table: 1}
+	if err := s.take(ctx, estimate); err != nil {
+		return &tableError{op.Table, err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
+	defer cancel()
+	taken, lost := true, false
 	err = s.retry(ctx, func(ctx context.Context) error {
-		estimate := units{op.Table: 1}
-		if err := s.take(ctx, estimate); err != nil {
-			return err
+		if !taken {
+			if err := s.take(ctx, estimate); err != nil {
+				return err
+			}
 		}
-		capacity, err := s.writeSingle(ctx, &o)
-		s.settle(estimate, capacity)
+		taken = false
+		var capacity []types.ConsumedCapacity
+		err := s.try(ctx, func(ctx context.Context) (err error) {
+			capacity, err = s.writeSingle(ctx, &o)
+			return err
+		})
+		s.settleAfter(err, estimate, capacity)
 		if lost && foundOwn(err, op) {
 			return nil
 		}
-		lost = lost || err != nil && classify(err) == passing
+		lost = lost || mayBeDone(err)
 		return err
 	})
 	var failed *types.ConditionalCheckFailedException
