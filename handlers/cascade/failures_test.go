@@ -185,7 +185,15 @@ func TestPanicsAreErrors(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"exclude": func(c *Config) { c.Children[0].Exclude = func(sluice.Item) bool { panic("oh") } },
 		"query":   func(c *Config) { c.Query = func(context.Context, dynamo.Query) (dynamo.Page, error) { panic("oh") } },
-		"delete":  func(c *Config) { c.DeleteAll = func(context.Context, string, []sluice.Item) []error { panic("oh") } },
+		"hook": func(c *Config) {
+			c.Every = 1
+			c.Hooks.Progress = func(p Progress) {
+				if !p.Done {
+					panic("oh")
+				}
+			}
+		},
+		"delete": func(c *Config) { c.DeleteAll = func(context.Context, string, []sluice.Item) []error { panic("oh") } },
 	} {
 		w := points(30)
 		c := w.config()

@@ -139,8 +139,11 @@ func (p *purge) pass(ctx context.Context) {
 			}
 			deleters.Go(func() {
 				defer func() { <-slots }()
-				p.guard(func() error { return p.delete(ctx, chunk) })
-				p.tell(false)
+				p.guard(func() error {
+					err := p.delete(ctx, chunk)
+					p.tell(false)
+					return err
+				})
 			})
 		}
 		if p.stopped() {
