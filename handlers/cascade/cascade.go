@@ -77,7 +77,7 @@ type Child struct {
 	// called with the key attributes and Attributes, or with the whole item
 	// when it was found by an index.
 	Exclude    func(row sluice.Item) bool
-	Attributes []string // what Exclude looks at, besides the key
+	Attributes []string // what Exclude looks at, besides the key: attributes, or dotted paths
 }
 
 // Attr says what a key attribute of the children holds: the text Before, the

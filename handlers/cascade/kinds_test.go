@@ -24,7 +24,7 @@ func one() *world {
 		`{"PK":{"S":"s-1"},"SK":{"S":"attempt#1"}}`,
 		`{"PK":{"S":"s-1"},"SK":{"S":"attempt#2"}}`,
 		`{"PK":{"S":"s-1"},"SK":{"S":"note#1"}}`,
-		`{"PK":{"S":"s-1"},"SK":{"S":"log"},"keep":{"BOOL":true}}`,
+		`{"PK":{"S":"s-1"},"SK":{"S":"log"},"keep":{"BOOL":true},"flags":{"M":{"keep":{"BOOL":true}}}}`,
 		`{"PK":{"S":"s-10"},"SK":{"S":"attempt#1"}}`,
 		`{"PK":{"S":"MAP#7"},"SK":{"S":"POINT#s-1#1"}}`,
 		`{"PK":{"S":"MAP#7"},"SK":{"S":"POINT#s-10#1"}}`,
@@ -55,6 +55,10 @@ func TestKinds(t *testing.T) {
 		{"partition", []Child{{Partition: partition}}, []string{"s-1 attempt#1", "s-1 attempt#2", "s-1 log", "s-1 note#1"}},
 		{"partition but some", []Child{{Partition: partition, Attributes: []string{"keep", "PK"}, Exclude: func(row sluice.Item) bool {
 			v, _ := row.Lookup("keep")
+			return v.Bool()
+		}}}, []string{"s-1 attempt#1", "s-1 attempt#2", "s-1 note#1"}},
+		{"partition but some by a path", []Child{{Partition: partition, Attributes: []string{"flags.keep"}, Exclude: func(row sluice.Item) bool {
+			v, _ := row.Lookup("flags.keep")
 			return v.Bool()
 		}}}, []string{"s-1 attempt#1", "s-1 attempt#2", "s-1 note#1"}},
 		{"all but the search", []Child{{Partition: partition, Exclude: func(row sluice.Item) bool {

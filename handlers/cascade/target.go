@@ -110,13 +110,27 @@ func (t *target) query() dynamo.Query {
 	}
 	q.Attributes = append(q.Attributes, t.child.Key...)
 	if t.child.Index == "" {
-		for _, name := range t.child.Attributes {
-			if !slices.Contains(q.Attributes, name) {
-				q.Attributes = append(q.Attributes, name)
+		for _, path := range t.child.Attributes {
+			for _, name := range mayBegin(path) {
+				if !slices.Contains(q.Attributes, name) {
+					q.Attributes = append(q.Attributes, name)
+				}
 			}
 		}
 	}
 	return q
+}
+
+// mayBegin returns the attributes in which a dotted path may begin, as Lookup
+// takes it: one that is not asked for would make Exclude see nothing, and what
+// is to stay would go.
+func mayBegin(path string) (names []string) {
+	for i, c := range path {
+		if c == '.' && i > 0 {
+			names = append(names, path[:i])
+		}
+	}
+	return append(names, path)
 }
 
 // attribute returns the attribute of that name, one of a key.
@@ -129,6 +143,22 @@ func attribute(it sluice.Item, name string) item.Attribute {
 		return item.Binary(name, v.Bytes())
 	}
 	return item.String(name, v.Str())
+}
+
+// strays says how the partition and prefix of a message are not those of its
+// parent, as far as the parent's key tells; "" if they are. What is made of
+// other attributes is the sender's to know: the parent is gone.
+func (t *target) strays() string {
+	if want, ok, err := t.child.Partition.of(t.parent, sluice.Item{}); err == nil && ok && !item.Of(want).Equal(t.partition) {
+		return fmt.Sprintf("key is %s; the children of %s are under %s", t.partition.Raw(), t.parent.Raw(), item.Of(want).Raw())
+	}
+	if t.prefix == "" {
+		return ""
+	}
+	if want, ok, err := t.child.Sort.of(t.parent, sluice.Item{}); err == nil && ok && !item.Of(want).Equal(item.Of(item.String(t.child.Sort.Name, t.prefix))) {
+		return fmt.Sprintf("key begins with %q; the children of %s begin otherwise: %s", t.prefix, t.parent.Raw(), item.Of(want).Raw())
+	}
+	return ""
 }
 
 // stays reports whether a row of the partition is not to be deleted.
