@@ -140,6 +140,9 @@ func (c *Cascade) parse(body sluice.Item, child *Child) (*target, error) {
 	if t.partition, err = parseKey(key, "key", names[:1]); err != nil {
 		return nil, err
 	}
+	if fault := t.strays(); fault != "" {
+		return nil, errors.New(fault)
+	}
 	if v, ok := body.Lookup(sweepName); ok {
 		if v.Kind() != item.BOOL {
 			return nil, errors.New("sweep is neither true nor false")

@@ -100,6 +100,8 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		{change(`{"map_id":"m-1"}`, `{"map_id":{"B":"?"}}`), `key: `},
 		{change(`{"map_id":"m-1"}`, `{"map_id":{"S":"m-1"}}`), `key.map_id is missing, or neither`},
 		{change(`{"map_id":"m-1"}`, `{"map_id":{"N":"1","B":""}}`), `key.map_id is missing, or neither`},
+		{change(`"key":{"map_id":"m-1"}`, `"key":{"map_id":"m-2"}`), `key is {"map_id":{"S":"m-2"}}; the children of {"user_id":{"S":"u-1"},"map_id":{"S":"m-1"}} are under {"map_id":{"S":"m-1"}}`},
+		{change(`"key":{"map_id":"m-1"}`, `"key":{"map_id":{"N":"1"}}`), `are under {"map_id":{"S":"m-1"}}`},
 		{change(`"user_id":"u-1",`, ``), `parent.key.user_id is missing`},
 		{change(`"dedupeKey"`, `"child":"x","dedupeKey"`), `parents of table "maps" have no children of the name "x" here`},
 		{change(`"dedupeKey"`, `"child":1,"dedupeKey"`), `child is missing or no text`},
@@ -150,6 +152,26 @@ func TestWorkerTellsCascadesApart(t *testing.T) {
 	c.Children[0].Name = "more"
 	if _, err := Worker(a, must(t, c)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Nor is the prefix of another parent's children taken, as far as the parent's
+// key tells.
+func TestMessageWithThePrefixOfAnotherIsRefused(t *testing.T) {
+	w := one()
+	x := must(t, w.one(Child{Partition: Attr{Name: "PK", Before: "MAP#", From: "map"}, Sort: Attr{Name: "SK", Before: "POINT#", From: "PK", After: "#"}}))
+	for _, prefix := range []string{"POINT#s-10#", "POINT#s-1", "POINT#s-1#"} {
+		want := 9
+		if prefix == "POINT#s-1#" {
+			want = 8
+		}
+		w.tables["one"].set(search, sluice.Item{})
+		body := `{"kind":"cascade.delete","table":"one","key":{"PK":"MAP#7","SK":{"begins_with":"` + prefix + `"}},"parent":{"table":"one","key":{"PK":"s-1","SK":"search"}},"dedupeKey":"one/s-1/search"}`
+		err := x.Work(t.Context(), record(sluice.Message{Body: body}))
+		w.tables["one"].put(search)
+		if got := len(w.tables["one"].rows); got != want || (err == nil) != (want == 8) {
+			t.Errorf("%s: %d rows are left, %v", prefix, got, err)
+		}
 	}
 }
 
