@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -22,6 +23,7 @@ type Options struct {
 	Write func(ctx context.Context, op dynamo.Op) error
 
 	// TTL is how long a record that is done is not handled again (default 72 h).
+	// A claim holds until its own end, also with a shorter TTL.
 	TTL time.Duration
 
 	// InProgress is how long a handler may take whose context has no deadline:
@@ -60,9 +62,9 @@ func (e *PayloadError) Error() string {
 }
 
 // Once makes a Middleware that calls its handler once for each record, as far
-// as the package comment says. name stands in the rows: it is unique among the
-// routes that share a table, and stays, since a record that comes again under
-// another name is handled again. Once panics when name or Options are wrong.
+// as the package comment says. name stands in the rows, where a '#' ends it: it
+// has none, is unique among the routes that share a table, and stays, since a
+// record that comes again under another name is handled again. Once panics when name or Options are wrong.
 func Once(name string, o Options) sluice.Middleware {
 	o = o.withDefaults()
 	if err := o.validate(name); err != nil {
@@ -91,8 +93,8 @@ func (o Options) withDefaults() Options {
 
 func (o Options) validate(name string) error {
 	var errs []error
-	if name == "" {
-		errs = append(errs, errors.New("the name is empty"))
+	if name == "" || strings.Contains(name, "#") {
+		errs = append(errs, fmt.Errorf("the name is %q, want a text without '#', which ends it in the ids of rows: another's could be the same", name))
 	}
 	if o.Table == "" {
 		errs = append(errs, errors.New("Options.Table is missing"))

@@ -170,6 +170,34 @@ func TestClaimsEndWithTheDeadline(t *testing.T) {
 	}
 }
 
+// A claim holds until its own end also when what is done is to be forgotten
+// before that: nobody takes over from a handler that is running.
+func TestTTLShorterThanAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := newTable()
+		short := func(o *Options) { o.TTL = 2 * time.Second }
+		other := &handler{}
+		h := &handler{do: func(context.Context) error {
+			for range 29 {
+				time.Sleep(time.Second)
+				claimed := (*InProgressError)(nil)
+				if err := tb.wrap(other, short)(t.Context(), event()); !errors.As(err, &claimed) || other.calls != 0 {
+					t.Fatalf("after %v: %v, %d calls", time.Since(begin), err, other.calls)
+				}
+			}
+			return nil
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if err := tb.wrap(h, short)(ctx, event()); err != nil {
+			t.Fatal(err)
+		}
+		if got := num(tb.rows["mail#test#e-1"], "expiration"); got != begin.Add(31*time.Second).Unix() {
+			t.Errorf("done, expires at %d", got)
+		}
+	})
+}
+
 // A handler that has lost its claim to another does not take that one's away
 // when it fails, nor is its success forgotten.
 func TestLateEnd(t *testing.T) {
@@ -372,13 +400,22 @@ func TestRowsThatAreNone(t *testing.T) {
 func TestOnceNamesWhatIsWrong(t *testing.T) {
 	defer func() {
 		got := fmt.Sprint(recover())
-		for _, want := range []string{`Once("")`, "the name is empty", "Options.Table is missing", "Options.Write is missing", "Options.InProgress is -1s", "Options.TTL is 1ms"} {
+		for _, want := range []string{`Once("mail#test")`, `the name is "mail#test"`, "Options.Table is missing", "Options.Write is missing", "Options.InProgress is -1s", "Options.TTL is 1ms"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s\ndoes not say %q", got, want)
 			}
 		}
 	}()
-	Once("", Options{TTL: time.Millisecond, InProgress: -time.Second})
+	Once("mail#test", Options{TTL: time.Millisecond, InProgress: -time.Second})
+}
+
+func TestOnceNeedsAName(t *testing.T) {
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, `the name is ""`) {
+			t.Error(got)
+		}
+	}()
+	Once("", Options{})
 }
 
 // Two workers get the same record again and again, die in the middle, fail, and

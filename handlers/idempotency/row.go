@@ -44,9 +44,11 @@ func hash(payload []byte) string {
 // put claims a record that nobody has claimed or done, or whose claim or row
 // has ended.
 func (m *once) put(c claim, now time.Time) dynamo.Op {
+	expires := now.Add(m.o.TTL).Unix()
+	expires = max(expires, c.until.Unix()+1) // with a TTL shorter than a handler takes, another would take over from it
 	attrs := []item.Attribute{
 		item.String(attrID, c.id),
-		item.Number(attrExpiration, decimal(now.Add(m.o.TTL).Unix())),
+		item.Number(attrExpiration, decimal(expires)),
 		item.Number(attrInProgress, decimal(c.until.UnixMilli())),
 		item.String(attrStatus, inProgress),
 		item.String(attrClaim, c.token),
