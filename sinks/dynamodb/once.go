@@ -109,6 +109,8 @@ type part struct {
 	key   sluice.Item // of that item; absent when it is not known
 	table string
 
+	guessed bool                    // the key is what others have shown
+	whole   sluice.Item             // of a marker
 	item    types.TransactWriteItem // ready; of markers and Ops
 	add     *dynamo.Add
 	dropped bool // the item of the Add is not there
@@ -164,14 +166,20 @@ func (o *once) prepare(u dynamo.Unit) (*unit, error) {
 	}
 	for i, p := range n.parts {
 		if j := slices.IndexFunc(n.parts[:i], p.sameItem); j >= 0 {
+			if p.guessed || n.parts[j].guessed {
+				n.alone = true // DynamoDB knows
+				continue
+			}
 			return nil, fmt.Errorf("item %s of table %q is touched twice; a transaction may touch an item once", p.key.Raw(), p.table)
 		}
 	}
 	return n, nil
 }
 
+// sameItem reports whether p and q surely touch the same item. Tables of the
+// same name may be those of two accounts.
 func (p *part) sameItem(q *part) bool {
-	return p.ref == q.ref && p.key.Exists() && q.key.Exists() && p.key.Equal(q.key)
+	return p.ref == q.ref && p.table == q.table && p.key.Exists() && q.key.Exists() && p.key.Equal(q.key)
 }
 
 func markerPart(m dynamo.Marker) (*part, error) {
@@ -180,7 +188,7 @@ func markerPart(m dynamo.Marker) (*part, error) {
 		return nil, errors.New("it needs a Table, and an Item with the attribute that Key names")
 	}
 	return &part{
-		what: aMarker, table: m.Table, key: key, ref: newRef(m.Table, key.Hash()),
+		what: aMarker, table: m.Table, key: key, whole: m.Item, ref: newRef(m.Table, key.Hash()),
 		item: types.TransactWriteItem{Put: &types.Put{
 			TableName: &m.Table, Item: sdkitem.Map(m.Item),
 			ConditionExpression: new("attribute_not_exists(#k)"), ExpressionAttributeNames: map[string]string{"#k": m.Key},
@@ -208,7 +216,7 @@ func (o *once) opPart(i int, op dynamo.Op) (*part, int, error) {
 	}
 	p := &part{what: anOp, index: i, table: op.Table, key: op.Key, item: c.transacted()}
 	if op.Kind == dynamo.PutOp {
-		p.key = o.keyOf(op.Table, op.Item)
+		p.key, p.guessed = o.keyOf(op.Table, op.Item), true
 	} else {
 		o.learn(op.Table, op.Key)
 	}
@@ -233,8 +241,8 @@ func (o *once) learn(table string, key sluice.Item) {
 }
 
 // keyOf returns the key of an item that is put, or an absent one as long as no
-// other write has shown of what it is made. A mistake does no harm: what should
-// not have shared a transaction is refused, and sent apart.
+// other write has shown of what it is made. That may be mistaken, and does no
+// harm: what should not have shared a transaction is refused, and sent apart.
 func (o *once) keyOf(table string, it sluice.Item) sluice.Item {
 	names, ok := o.keys.Load(table)
 	if !ok {

@@ -29,6 +29,7 @@ type pool struct {
 	opt     Options
 
 	mu      sync.Mutex
+	asked   uint64           // units that have come
 	waiting []*unit          // the oldest first
 	busy    map[ref]struct{} // items in transactions on their way
 
@@ -42,6 +43,7 @@ type pool struct {
 
 // state is what the pool knows of a unit.
 type state struct {
+	nth   uint64          // of those that have come
 	ctx   context.Context //nolint:containedctx // of the unit's commit; it bounds how long the unit may wait
 	sent  bool            // in a transaction on its way
 	done  bool
@@ -59,7 +61,8 @@ func (p *pool) commit(ctx context.Context, units []*unit) []error {
 	defer p.mu.Unlock()
 	defer p.leave(units)
 	for _, u := range units {
-		u.ctx = ctx
+		p.asked++
+		u.nth, u.ctx = p.asked, ctx
 	}
 	p.waiting = append(p.waiting, units...)
 	p.wake()
@@ -190,7 +193,7 @@ func (p *pool) form(now time.Time) (_ *transaction, next time.Time) {
 }
 
 func (p *pool) launched(t *transaction, now time.Time) {
-	t.begun = now
+	t.begun, t.asked = now, p.asked
 	p.flying++
 	if until := now.Add(min(2*p.usual, longest)); until.After(p.hold) {
 		p.hold = until

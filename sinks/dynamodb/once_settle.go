@@ -63,7 +63,8 @@ func isOfCaller(err error) bool {
 	return false
 }
 
-// applied ends u, which is durable, and all that wait with the same marker.
+// applied ends u, which is durable, and all that wait with the same marker: the
+// same item, because markers of one partition key may differ in their sort key.
 func (p *pool) applied(u *unit) {
 	if !u.applied.Before {
 		for _, part := range u.parts {
@@ -75,7 +76,7 @@ func (p *pool) applied(u *unit) {
 	u.finish(nil)
 	marker := u.parts[0]
 	for _, w := range p.waiting {
-		if !w.done && w.parts[0].sameItem(marker) {
+		if !w.done && w.parts[0].sameItem(marker) && w.parts[0].whole.Equal(marker.whole) {
 			w.applied.Before = true
 			w.finish(nil)
 		}
@@ -206,11 +207,14 @@ func (v *verdict) hear(what reason, p *part, r *types.CancellationReason) {
 }
 
 // drop takes the Adds to an item that is not there out of all units that wait
-// or were just sent. All of them were asked for already when it was found
-// missing.
+// or were just sent: of those that were asked for when it was found missing.
+// Before a later one the item may have been made.
 func (p *pool) drop(missing *part, t *transaction) {
 	for _, units := range [][]*unit{t.units, p.waiting} {
 		for _, u := range units {
+			if u.nth > t.asked {
+				continue
+			}
 			for _, part := range u.parts {
 				if part.what == anAdd && !part.add.Create && part.sameItem(missing) {
 					part.dropped = true

@@ -20,6 +20,7 @@ type transaction struct {
 	steps []*step
 	at    map[ref]*step
 	begun time.Time
+	asked uint64 // units that had come when it was sent
 	bytes int
 	full  bool // the last unit that was not taken is too much
 }
@@ -90,7 +91,7 @@ func (t *transaction) take(u *unit) bool {
 // range of int64 cannot: it would wrap.
 func (s *step) merges(p *part) bool {
 	first := s.shares[0].part
-	if p.what != anAdd || first.what != anAdd || p.add.Create != first.add.Create || !p.key.Equal(first.key) {
+	if p.what != anAdd || first.what != anAdd || p.table != first.table || p.add.Create != first.add.Create || !p.key.Equal(first.key) {
 		return false
 	}
 	attributes := len(s.by)

@@ -1,0 +1,118 @@
+package dynamodb
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// An Add that is asked for once its item is there is not dropped because
+// another one, which is still under way, has found the item missing.
+func TestOnceDropsOnlyWhatWasAskedForBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		st := s.store(Options{})
+		st.once.pool.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+			err := s.send(ctx, in)
+			time.Sleep(50 * time.Millisecond) // the answer is on its way
+			return err
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			got, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("1"), Adds: []dynamo.Add{addTo("a", 1)}})
+			if err != nil || len(got.Dropped) != 1 {
+				t.Error(got, err)
+			}
+		})
+		time.Sleep(20 * time.Millisecond)
+		s.mu.Lock()
+		s.items["counters/a"] = map[string]string{"pk": "a"}
+		s.mu.Unlock()
+		got, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("2"), Adds: []dynamo.Add{addTo("a", 1)}})
+		if err != nil || got.Dropped != nil {
+			t.Error(got, err)
+		}
+		wg.Wait()
+		if n := s.items["counters/a"]["n"]; n != "1" {
+			t.Errorf("counted %q", n)
+		}
+	})
+}
+
+// Markers may stand beside each other in one partition.
+func TestOnceTellsMarkersOfOnePartitionApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		st := s.store(Options{})
+		put := map[string]bool{}
+		st.once.pool.send = func(_ context.Context, in *dynamodb.TransactWriteItemsInput) error {
+			for _, step := range in.TransactItems {
+				put[plain(step.Put.Item["sk"])] = true
+			}
+			time.Sleep(10 * time.Millisecond)
+			return nil
+		}
+		in := func(sk string) dynamo.Unit {
+			return dynamo.Unit{Marker: dynamo.Marker{Table: "orders", Key: "pk", Item: item.Of(item.String("pk", "o"), item.String("sk", sk))}}
+		}
+		for i, r := range together(t, st, in("1"), in("2")) {
+			if r.err != nil || r.applied.Before {
+				t.Errorf("unit %d: %+v", i, r)
+			}
+		}
+		if !put["1"] || !put["2"] {
+			t.Errorf("put: %v", put)
+		}
+	})
+}
+
+// Tables of two accounts may have the same name.
+func TestOnceTellsTablesOfTwoAccountsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		var units []dynamo.Unit
+		tables := []string{"arn:aws:dynamodb:us-east-1:1:table/c", "arn:aws:dynamodb:us-east-1:2:table/c"}
+		for _, table := range tables {
+			m := marker("m")
+			m.Table = table
+			units = append(units, dynamo.Unit{Marker: m, Adds: []dynamo.Add{{Table: table, Key: pk("a"), By: map[string]int64{"n": 1}, Create: true}}})
+		}
+		for i, r := range together(t, s.store(Options{}), units...) {
+			if r.err != nil || r.applied.Before {
+				t.Errorf("unit %d: %+v", i, r)
+			}
+		}
+		for _, table := range tables {
+			if n := s.items[table+"/a"]["n"]; n != "1" {
+				t.Errorf("%s: counted %q", table, n)
+			}
+		}
+	})
+}
+
+// What is believed of a table's key, from what others have written, refuses
+// nothing: that is for DynamoDB, which knows.
+func TestOnceDoesNotRefuseByAGuess(t *testing.T) {
+	o := newService(t, 1, faults{}).store(Options{}).once
+	if _, err := o.prepare(dynamo.Unit{Marker: marker("m"), Ops: []dynamo.Op{dynamo.Delete("things", pk("a"))}}); err != nil { // DynamoDB will refuse it: there is a sort key
+		t.Fatal(err)
+	}
+	put := func(sk string) dynamo.Op {
+		return dynamo.Put("things", item.Of(item.String("pk", "a"), item.String("sk", sk)))
+	}
+	u, err := o.prepare(dynamo.Unit{Marker: marker("m"), Ops: []dynamo.Op{put("1"), put("2")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := newTransaction()
+	if !u.alone || !tr.take(u) || len(tr.steps) != 3 {
+		t.Errorf("alone: %v, %d steps", u.alone, len(tr.steps))
+	}
+}
