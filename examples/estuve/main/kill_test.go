@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work is what a daemon does with --queue, but for the time after which a
+// work is what "worker" does, but for the time after which a
 // message of a dead worker comes again.
 func work(ctx context.Context) error {
 	cfg, err := config.LoadDefaultConfig(ctx)
@@ -131,8 +131,9 @@ func (w *world) daemon() (stop func()) {
 	exit := make(chan int, 1)
 	var log bytes.Buffer
 	go func() {
-		args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(w.t.TempDir(), "state.db")}
-		exit <- run.Run(ctx, app(w.getenv), args, w.getenv, &log, &log)
+		a, args := app(w.getenv, []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(w.t.TempDir(), "state.db")})
+		a.Queues = nil // that is for the workers
+		exit <- run.Run(ctx, a, args, w.getenv, &log, &log)
 	}()
 	return func() {
 		cancel()

@@ -1,6 +1,7 @@
 // Command main runs Estuve: as a Lambda function where Lambda starts it, as a
-// daemon everywhere else. With a subcommand it makes the tables, repairs
-// counters, or tells what a cascade would delete.
+// daemon everywhere else, of streams and queue or, with "worker", of the queue
+// alone. With another subcommand it makes the tables, repairs counters, or tells
+// what a cascade would delete.
 package main
 
 import (
@@ -19,12 +20,22 @@ func main() {
 			os.Exit(run.Exit(command(ctx, os.Args[2:], os.Getenv, os.Stdin, os.Stdout), "estuve "+os.Args[1], os.Stderr))
 		}
 	}
-	run.Main(app(os.Getenv))
+	a, args := app(os.Getenv, os.Args[1:])
+	os.Args = append(os.Args[:1], args...)
+	run.Main(a)
 }
 
-// app reads all three streams unless it is told which.
-func app(env func(string) string) run.App {
-	return run.App{Name: "estuve", Tables: estuve.Named(env("ESTUVE_PREFIX")).Streams(), Routes: routes}
+// app reads all three streams, and works off the queue if there is one, unless
+// flags say otherwise. As a worker it does the latter alone.
+func app(env func(string) string, args []string) (run.App, []string) {
+	a := run.App{Name: "estuve", Tables: estuve.Named(env("ESTUVE_PREFIX")).Streams(), Routes: routes}
+	if q := env("ESTUVE_QUEUE"); q != "" {
+		a.Queues = []string{q}
+	}
+	if len(args) > 0 && args[0] == "worker" {
+		a.Name, a.Tables, args = "estuve-worker", nil, args[1:]
+	}
+	return a, args
 }
 
 func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
