@@ -63,9 +63,7 @@ func work(ctx context.Context) error {
 	return c.Run(ctx)
 }
 
-const many = 10_000
-
-// A map of 10,000 points goes, and so does, after its first page of deletes, the
+// A map of many points goes, and so does, after its first page of deletes, the
 // worker: kill -9. Another one takes the message that comes again, and the
 // totals are right in the end.
 func TestWorkerIsKilledAfterItsFirstPage(t *testing.T) {
