@@ -50,40 +50,56 @@ func (n Count) validate() error {
 }
 
 // By is the Key of parents whose key attributes have the same names in the
-// child. A child that lacks one has no parent.
+// child. A child that lacks one, or has something there that is no key, such as
+// NULL or an empty text, has no parent.
 func By(attributes ...string) func(child sluice.Item) sluice.Item {
 	attributes = slices.Clone(attributes)
 	return func(child sluice.Item) sluice.Item {
-		if key := child.Only(attributes...); key.Len() == len(attributes) {
-			return key
+		key := child.Only(attributes...)
+		if key.Len() != len(attributes) {
+			return sluice.Item{}
 		}
-		return sluice.Item{}
+		for _, v := range key.All() {
+			if !isKey(v) {
+				return sluice.Item{}
+			}
+		}
+		return key
 	}
 }
 
 // From is the Key of parents whose key attributes have other names in the
-// child: attributes maps the parent's names to the child's. A child that lacks
-// one, or has something there that is no key, has no parent.
+// child: attributes maps the parent's names to the child's. A child has no
+// parent when By would say so.
 func From(attributes map[string]string) func(child sluice.Item) sluice.Item {
 	names := slices.Sorted(maps.Keys(attributes))
 	attributes = maps.Clone(attributes)
 	return func(child sluice.Item) sluice.Item {
 		var key []item.Attribute
 		for _, name := range names {
-			v, _ := child.Lookup(attributes[name])
+			v, ok := child.Lookup(attributes[name])
+			if !ok || !isKey(v) {
+				return sluice.Item{}
+			}
 			switch v.Kind() {
-			case item.S:
-				key = append(key, item.String(name, v.Str()))
 			case item.N:
 				key = append(key, item.Number(name, v.Str()))
 			case item.B:
 				key = append(key, item.Binary(name, v.Bytes()))
 			default:
-				return sluice.Item{}
+				key = append(key, item.String(name, v.Str()))
 			}
 		}
 		return item.Of(key...)
 	}
+}
+
+// isKey reports whether v can be a key attribute. DynamoDB refuses a
+// transaction with one that cannot, and what its record adds to other parents
+// with it.
+func isKey(v sluice.Value) bool {
+	k := v.Kind()
+	return (k == item.S || k == item.N || k == item.B) && v.Len() > 0
 }
 
 // value is what a child counts.

@@ -265,6 +265,21 @@ func TestFrom(t *testing.T) {
 	}
 }
 
+// A child whose reference to its parent is empty, or NULL, has no parent: its
+// record counts at those that there are.
+func TestChildrenWithoutAParent(t *testing.T) {
+	for _, none := range []string{`{"NULL":true}`, `{"S":""}`, `{"B":""}`, `{"BOOL":true}`, `{"L":[]}`} {
+		for name, key := range map[string]func(sluice.Item) sluice.Item{"By": By("id", "n"), "From": From(map[string]string{"x": "id", "y": "n"})} {
+			if got := key(parse(`{"id":{"S":"a"},"n":` + none + `}`)); got.Exists() {
+				t.Errorf("%s of %s: %s", name, none, got.Raw())
+			}
+			if got := key(parse(`{"id":{"S":"a"},"n":{"N":"7"},"z":` + none + `}`)); got.Len() != 2 {
+				t.Errorf("%s: %s", name, got.Raw())
+			}
+		}
+	}
+}
+
 func TestNewNamesWhatIsWrong(t *testing.T) {
 	_, err := New(Config{Name: "a#b", Life: time.Hour, Counts: []Count{{}, {Create: true}}})
 	if err == nil {
