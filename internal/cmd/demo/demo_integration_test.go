@@ -22,7 +22,7 @@ func TestDemo(t *testing.T) {
 	if err := run(t.Context(), &screen{out: &out, begin: time.Now()}); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, want := range []string{"7 written, 3 routed, 4 settled without a route", "2 by the daemon, the same bytes by Lambda", "call a271244#1   the contact was called", "the search is successful"} {
+	for _, want := range []string{"7 written, 3 routed, 4 settled without a route", "2 by the daemon, the same bytes by Lambda", "call a271244#1   the contact was called", "the search is successful", "600 on the map, 600 on the user", "all points, and every count is 0 again"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q:\n%s", want, out.String())
 		}

@@ -74,14 +74,14 @@ func run(ctx context.Context, s *screen) error {
 	if d.world, err = newWorld(stack, d.table); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context) error{d.prepare, d.byDaemon, d.byLambda, d.bySearch} {
+	for _, part := range []func(context.Context) error{d.prepare, d.byDaemon, d.byLambda, d.bySearch, d.byCascade} {
 		if err := part(ctx); err != nil {
 			return err
 		}
 	}
 
 	stack.Stop()
-	d.title("5. Summary")
+	d.title("6. Summary")
 	d.row("changes", "%d written, %d routed, %d settled without a route", d.changes, d.routed, d.changes-d.routed)
 	d.row("messages", "%d by the daemon, %s by Lambda", len(d.bodies), green("the same bytes"))
 	d.row("write to queue", "%s at best, %s at worst", ms(slices.Min(d.latencies)), ms(slices.Max(d.latencies)))
