@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,7 @@ const (
 // calls. When ctx ends before the item is sent, it is not written; after that
 // Put waits for the true result.
 func (s *Store) Put(ctx context.Context, table string, it sluice.Item) error {
-	w, err := s.newPut(ctx, table, it)
+	w, err := s.newPut(table, it, s.keysOf(ctx, table))
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (s *Store) Put(ctx context.Context, table string, it sluice.Item) error {
 
 // Delete deletes the item with the key, if there is one, as Put writes one.
 func (s *Store) Delete(ctx context.Context, table string, key sluice.Item) error {
-	w, err := s.newDelete(ctx, table, key)
+	w, err := s.newDelete(table, key, nil)
 	if err != nil {
 		return err
 	}
@@ -79,14 +80,14 @@ type keyID struct {
 	hash  uint64 // of the key attributes with their names; 1 and 1.0 have the same
 }
 
-func (s *Store) newPut(ctx context.Context, table string, it sluice.Item) (*batchWrite, error) {
+func (s *Store) newPut(table string, it sluice.Item, keys keysOf) (*batchWrite, error) {
 	if !it.Exists() {
 		return nil, refuse(table, errors.New("Put has no item"))
 	}
 	if err := tooLarge(it); err != nil {
 		return nil, refuse(table, err)
 	}
-	names, err := s.keys.of(ctx, table)
+	names, err := keys()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (s *Store) newPut(ctx context.Context, table string, it sluice.Item) (*batc
 	return s.newWrite(table, names, it, key, types.WriteRequest{PutRequest: &types.PutRequest{Item: sdkitem.Map(it)}}), nil
 }
 
-func (s *Store) newDelete(_ context.Context, table string, key sluice.Item) (*batchWrite, error) {
+func (s *Store) newDelete(table string, key sluice.Item, _ keysOf) (*batchWrite, error) {
 	if !key.Exists() {
 		return nil, refuse(table, errors.New("Delete has no key"))
 	}
@@ -169,15 +170,23 @@ func (s *Store) batcher(table string) *batch.Batcher[*batchWrite] {
 	return s.shared
 }
 
-type makeWrite func(ctx context.Context, table string, it sluice.Item) (*batchWrite, error)
+type makeWrite func(table string, it sluice.Item, keys keysOf) (*batchWrite, error)
+
+// keysOf returns the names of the table's key attributes.
+type keysOf func() ([]string, error)
+
+func (s *Store) keysOf(ctx context.Context, table string) keysOf {
+	return func() ([]string, error) { return s.keys.of(ctx, table) }
+}
 
 func (s *Store) writeAll(ctx context.Context, table string, items []sluice.Item, newWrite makeWrite) []error {
 	if len(items) == 0 {
 		return nil
 	}
 	m := many{store: s, table: table, errs: make([]error, len(items)), writes: make([]*batchWrite, len(items))}
+	keys := sync.OnceValues(s.keysOf(ctx, table))
 	for i, it := range items {
-		m.writes[i], m.errs[i] = newWrite(ctx, table, it)
+		m.writes[i], m.errs[i] = newWrite(table, it, keys)
 	}
 	waves, ids := m.waves()
 	if err := s.order.enter(ctx, ids); err != nil {
@@ -242,26 +251,50 @@ func (m *many) without(wave []int, behind map[keyID]error) []int {
 
 // write writes a wave, several requests at a time.
 func (m *many) write(ctx context.Context, wave []int) {
+	for _, i := range wave {
+		m.errs[i] = &tableError{m.table, errors.New("its goroutine ended; whether it was written is not known")}
+	}
 	chunks := slices.Collect(slices.Chunk(wave, maxWrites))
-	b := m.store.batcher(m.table)
 	var next atomic.Int64
 	work := func() {
 		for n := int(next.Add(1)) - 1; n < len(chunks); n = int(next.Add(1)) - 1 {
-			ws := make([]*batchWrite, len(chunks[n]))
-			for k, i := range chunks[n] {
-				ws[k] = m.writes[i]
-			}
-			for k, err := range b.DoAll(ctx, ws) {
-				m.errs[chunks[n][k]] = fromBatch(m.table, err)
-			}
+			m.writeChunk(ctx, chunks[n])
 		}
 	}
+	// A panic, which can be one of a hook, is for the caller's goroutine, and
+	// only after all others have ended: its keys are free then.
 	var wg sync.WaitGroup
+	var panicked atomic.Pointer[string]
+	defer func() {
+		wg.Wait()
+		if p := panicked.Load(); p != nil {
+			panic(*p)
+		}
+	}()
 	for range min(len(chunks), m.store.opt.InFlight) - 1 {
-		wg.Go(work)
+		wg.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					panicked.Store(new(fmt.Sprintf("%v\n%s", p, debug.Stack())))
+				}
+			}()
+			work()
+		})
 	}
 	work()
-	wg.Wait()
+}
+
+func (m *many) writeChunk(ctx context.Context, chunk []int) {
+	ws := make([]*batchWrite, len(chunk))
+	for k, i := range chunk {
+		ws[k] = m.writes[i]
+	}
+	errs := m.store.batcher(m.table).DoAll(ctx, ws)
+	for k, i := range chunk {
+		if m.errs[i] = nil; errs != nil {
+			m.errs[i] = fromBatch(m.table, errs[k])
+		}
+	}
 }
 
 func (m *many) fail(err error) {

@@ -81,7 +81,7 @@ func TestKeysAreComparedAsDynamoDBDoes(t *testing.T) {
 	key := func(pk, sk item.Attribute) sluice.Item { return item.Of(pk, sk) }
 	st := (&tablesStub{}).store(t, Options{Keys: map[string][]string{"t": {"pk", "sk"}, "n": {"pk", "sk"}}})
 	id := func(table string, it sluice.Item) keyID {
-		w, err := st.newPut(t.Context(), table, it)
+		w, err := st.newPut(table, it, st.keysOf(t.Context(), table))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestKeysAreComparedAsDynamoDBDoes(t *testing.T) {
 			t.Errorf("%s: another key", name)
 		}
 	}
-	del, err := st.newDelete(t.Context(), "t", key(item.Number("sk", "1.00"), item.String("pk", "a")))
+	del, err := st.newDelete("t", key(item.Number("sk", "1.00"), item.String("pk", "a")), nil)
 	if err != nil || del.id != one {
 		t.Errorf("a Delete has another key: %v", err)
 	}
@@ -160,7 +160,7 @@ func TestWhatCanNeverBeWritten(t *testing.T) {
 func TestRequestsKeepTheLimitOfBytes(t *testing.T) {
 	var s tablesStub
 	st := s.store(t, Options{})
-	w, err := st.newPut(t.Context(), "t", thing("a", strings.Repeat("x", 300<<10)))
+	w, err := st.newPut("t", thing("a", strings.Repeat("x", 300<<10)), st.keysOf(t.Context(), "t"))
 	if err != nil || w.bytes < 300<<10 || w.bytes > 301<<10 {
 		t.Errorf("%v %v", w.bytes, err)
 	}
