@@ -74,11 +74,14 @@ func (r Reads) Maps(ctx context.Context, userID string) ([]Map, error) {
 }
 
 // Points returns a page of up to limit points of a map, in the order of their
-// ids, and where the next page begins: after is "" for the first page, and next
-// is "" when there is no other. Points that come and go meanwhile neither
-// repeat nor hide others.
+// ids (0 is as many as the service puts into a page), and where the next page
+// begins: after is "" for the first page, and next is "" when there is no other.
+// Points that come and go meanwhile neither repeat nor hide others.
 func (r Reads) Points(ctx context.Context, mapID string, limit int, after string) (points []Point, next string, err error) {
-	q := dynamo.Query{Table: r.Tables.Points, Partition: item.String("map_id", mapID), Limit: limit}
+	q := dynamo.Query{Table: r.Tables.Points, Partition: item.String("map_id", mapID)}
+	if limit > 0 {
+		q.Limit = limit + 1 // DynamoDB ends a full page without knowing whether another follows
+	}
 	if after != "" {
 		q.After = item.Of(item.String("map_id", mapID), item.String("point_id", after))
 	}
@@ -86,7 +89,12 @@ func (r Reads) Points(ctx context.Context, mapID string, limit int, after string
 	if err != nil {
 		return nil, "", err
 	}
-	for _, it := range page.Items {
+	items := page.Items
+	if limit > 0 && len(items) > limit {
+		items = items[:limit]
+		page.Next = items[limit-1]
+	}
+	for _, it := range items {
 		var p Point
 		if err := decode(r.Tables.Points, it, &p); err != nil {
 			return nil, "", err

@@ -58,9 +58,7 @@ func checkReads(t *testing.T, r Reads) {
 			for _, p := range points {
 				ids = append(ids, p.ID)
 			}
-			if len(ids) > 0 { // a full last page can be followed by an empty one
-				pages += fmt.Sprint(ids, " ")
-			}
+			pages += fmt.Sprint(ids, " ")
 			if after = next; next == "" {
 				break
 			}
