@@ -146,28 +146,37 @@ func notSent(table string, err error) error {
 // newBatchers makes one Batcher for all tables, and one for each that has a
 // budget: what waits for a budget holds up no other table.
 func (s *Store) newBatchers() {
-	o := batch.Options{
+	s.shared = s.newBatcher(s.opt.Timeout)
+	for table := range s.budget.buckets {
+		s.own.Store(table, s.newBatcher(patience))
+	}
+}
+
+func (s *Store) newBatcher(timeout time.Duration) *batch.Batcher[*batchWrite] {
+	return batch.New(s.commit, func(w *batchWrite) int { return w.bytes }, batch.Options{
 		MaxItems: maxWrites,
 		MaxBytes: maxRequestBytes,
 		InFlight: s.opt.InFlight,
 		Linger:   s.opt.Linger,
-		Timeout:  s.opt.Timeout,
+		Timeout:  timeout,
 		Hooks:    batch.Hooks{Committed: s.opt.Hooks.Committed},
-	}
-	size := func(w *batchWrite) int { return w.bytes }
-	s.shared = batch.New(s.commit, size, o)
-	o.Timeout = patience
-	s.own = map[string]*batch.Batcher[*batchWrite]{}
-	for table := range s.budget.buckets {
-		s.own[table] = batch.New(s.commit, size, o)
-	}
+	})
 }
 
 func (s *Store) batcher(table string) *batch.Batcher[*batchWrite] {
-	if b := s.own[tableName(table)]; b != nil {
-		return b
+	if b, ok := s.own.Load(tableName(table)); ok {
+		return b.(*batch.Batcher[*batchWrite])
 	}
 	return s.shared
+}
+
+// setApart gives a table that was throttled a Batcher of its own, and leaves it
+// there: what waits for its throughput would hold up the writes to other tables
+// in the same request, and keep all requests to itself.
+func (s *Store) setApart(table string) {
+	if name := tableName(table); s.batcher(table) == s.shared {
+		s.own.LoadOrStore(name, s.newBatcher(s.opt.Timeout))
+	}
 }
 
 type makeWrite func(table string, it sluice.Item, keys keysOf) (*batchWrite, error)

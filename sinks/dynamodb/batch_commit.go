@@ -108,6 +108,9 @@ func (c *committing) refused(ctx context.Context, open []int, err error) (again 
 	kind := classify(err)
 	c.fail(open, func(table string) error { return s.explain("BatchWriteItem", table, err) })
 	if kind < refused {
+		if kind == throttled && c.divide(open, false) == nil { // of one table
+			c.store.setApart(c.writes[open[0]].table)
+		}
 		return open
 	}
 	for _, part := range c.divide(open, kind == permanent || codeOf(err) == "ItemCollectionSizeLimitExceededException") {
@@ -172,6 +175,7 @@ func (c *committing) unprocessed(open []int, back map[string][]types.WriteReques
 		if ids[w.id] || tables[w.id.table] {
 			c.errs[i] = &tableError{w.table, errUnprocessed}
 			again = append(again, i)
+			c.store.setApart(w.table)
 		}
 	}
 	return again

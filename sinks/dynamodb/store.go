@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -23,7 +24,7 @@ type Store struct {
 	keys   keySchemas
 	order  lanes
 	shared *batch.Batcher[*batchWrite]
-	own    map[string]*batch.Batcher[*batchWrite] // of tables with a budget
+	own    sync.Map // *batch.Batcher[*batchWrite] by name of the table: of those with a budget, or that were throttled
 
 	once *once
 }
