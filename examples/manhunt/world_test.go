@@ -371,8 +371,12 @@ func drawn(t *testing.T, seed uint64) {
 			break
 		}
 		steps[a.Step] = true
-		if a.Attempted == "" || a.Outcome == "contacted" && called[fmt.Sprint("a271244#", a.Step)] == 0 {
-			t.Errorf("attempt %+v, %d calls", a, called[fmt.Sprint("a271244#", a.Step)])
+		calls := called[fmt.Sprint("a271244#", a.Step)]
+		// The last one is not made when the search ends while it waits to be
+		// tried again.
+		waited := faulty && calls == 0 && a.Step == int64(len(attempts))-1 && s.Resolution != noResponse
+		if a.Attempted == "" && !waited || a.Outcome == "contacted" && calls == 0 {
+			t.Errorf("attempt %+v, %d calls", a, calls)
 		}
 	}
 	for key, n := range called {

@@ -138,34 +138,63 @@ func (s *Consumer) free(attempt sluice.Item) (owner string, err error) {
 	return owner, nil
 }
 
-// finish writes down that the step was attempted. When that fails the message
-// comes again, and the step is tried again with the same key when the lease is
-// over: what was done and not written down is not known to anybody.
+// Limits of what is still written when a step was tried, or the process ends.
+const (
+	finishTries    = 5
+	finishPause    = 250 * time.Millisecond // after the first try, doubled each time
+	writeTimeout   = 10 * time.Second       // of one try
+	releaseTimeout = 5 * time.Second
+)
+
+// finish writes down that the step was attempted, also when the process is
+// ending: what was done and not written down is not known to anybody. It
+// therefore tries a few times itself, since nothing remembers the call between
+// two deliveries. When all fail the message comes again, and the step is tried
+// again with the same key when the lease is over.
 func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) error {
 	at := s.c.Config.Now().Truncate(time.Second)
-	err := s.c.Write(ctx, s.owned(l, "SET #at = :at, #outcome = :outcome REMOVE #owner, #until").
+	op := s.owned(l, "SET #at = :at, #outcome = :outcome REMOVE #owner, #until").
 		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Claim.Outcome).
-		Value(":at", message.FormatTime(at)).Value(":outcome", outcome))
-	switch {
-	case err == nil:
-		return nil
-	case dynamo.IsCondition(err):
-		// The lease was over, and another has taken the step over: what it
-		// writes is what counts. Or the attempt was deleted.
-		return sluice.Skip("lease lost")
+		Value(":at", message.FormatTime(at)).Value(":outcome", outcome)
+	for tries := 1; ; tries++ {
+		err := s.detached(ctx, writeTimeout, op)
+		switch {
+		case err == nil:
+			return nil
+		case dynamo.IsCondition(err):
+			// The lease was over, and another has taken the step over: what it
+			// writes is what counts. Or the attempt was deleted. Or a try before
+			// this one has written it, and its answer was lost.
+			return sluice.Skip("lease lost")
+		case sluice.IsPermanent(err), tries == finishTries, !pause(ctx, finishPause<<(tries-1)):
+			return fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err)
+		}
 	}
-	return fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err)
 }
 
-// releaseTimeout bounds the release of a lease when the process is ending.
-const releaseTimeout = 5 * time.Second
+// detached makes a write that the end of ctx does not stop.
+func (s *Consumer) detached(ctx context.Context, timeout time.Duration, op dynamo.Op) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	return s.c.Write(ctx, op)
+}
+
+// pause returns false when ctx has ended before d.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // release ends a lease at once, so that the next delivery need not wait for it.
 // Without success the step waits until the lease is over.
 func (s *Consumer) release(ctx context.Context, t Try, l lease) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
-	_ = s.c.Write(ctx, s.owned(l, "SET #until = :now").
+	_ = s.detached(ctx, releaseTimeout, s.owned(l, "SET #until = :now").
 		Name("#until", s.c.Claim.Until).Value(":now", message.FormatTime(s.c.Config.Now())))
 }
 

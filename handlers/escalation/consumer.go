@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -59,8 +60,9 @@ type ConsumerConfig struct {
 	// Timeout bounds one call of Contact (default 30 s).
 	Timeout time.Duration
 	// GiveUpAfter is how long after it was due a step is tried again when
-	// Contact fails for the moment (default 10 min). It then counts as
-	// attempted, so that the next step has its turn.
+	// Contact fails for the moment, or panics (default 10 min). It then counts
+	// as attempted, so that the next step has its turn; at once when a
+	// [sluice.RetryAfter] asks for longer than that.
 	GiveUpAfter time.Duration
 
 	// NoResponse is the reason that Fail is given for an escalation that
@@ -243,21 +245,48 @@ func (s *Consumer) contact(ctx context.Context, t Try, held lease) (outcome stri
 	if left < s.c.Timeout/2 {
 		return "", fmt.Errorf("claiming has left only %v of the lease", left)
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(s.c.Timeout, left))
+	calling, cancel := context.WithTimeout(ctx, min(s.c.Timeout, left))
 	defer cancel()
-	err = s.c.Contact(ctx, t)
+	err = s.call(calling, t)
 	switch {
 	case err == nil:
 		outcome = Contacted
 	case sluice.IsSkip(err):
 		outcome = Skipped
-	case sluice.IsPermanent(err), !s.c.Config.Now().Before(t.NotBefore.Add(s.c.GiveUpAfter)):
+	case sluice.IsPermanent(err):
+		outcome = Failed
+	case ctx.Err() != nil: // the process is ending: that says nothing about the step
+	case s.tooLate(t, err):
 		outcome = Failed
 	}
 	if s.c.Called != nil {
 		s.c.Called(t, outcome, err)
 	}
 	return outcome, err
+}
+
+// call makes a panic of Contact an error: whoever cannot be contacted because
+// of it must not hold up the steps that follow.
+func (s *Consumer) call(ctx context.Context, t Try) (err error) {
+	ended := false
+	defer func() {
+		if !ended {
+			err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
+		}
+	}()
+	err = s.c.Contact(ctx, t)
+	ended = true
+	return err
+}
+
+// tooLate reports whether the step's time will be over when err lets it be tried
+// again.
+func (s *Consumer) tooLate(t Try, err error) bool {
+	next := s.c.Config.Now()
+	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+		next = next.Add(retry.After)
+	}
+	return !next.Before(t.NotBefore.Add(s.c.GiveUpAfter))
 }
 
 // again is the outcome of a message whose step is to be tried again. Of what

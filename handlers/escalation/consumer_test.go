@@ -219,6 +219,12 @@ func TestTry(t *testing.T) {
 		{name: "not yet too long", rec: ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:01Z"), contact: func(context.Context, Try) error { return outage }, calls: 1,
 			err: "retry: step P1#0: contacting: busy"},
 
+		{name: "busy beyond the limit", contact: func(context.Context, Try) error { return sluice.RetryAfter(10*time.Minute, outage) }, calls: 1,
+			rings: fmt.Sprintf(made, "failed")},
+		{name: "panics", contact: func(context.Context, Try) error { panic("no such number") }, err: "retry: step P1#0: contacting: panic: no such number"},
+		{name: "panics for too long", rec: ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:00Z"), contact: func(context.Context, Try) error { panic("no such number") },
+			rings: fmt.Sprintf(made, "failed")},
+
 		{name: "bad message", rec: ring(`"n":0`, `"n":"0"`), err: `permanent: message of a step: attribute "n" is of type S, want N`},
 		{name: "not due", rec: ring("10:00:00", "10:20:00"), err: "skipped: not due yet"},
 	} {
@@ -317,25 +323,57 @@ func TestOneAtATime(t *testing.T) {
 	})
 }
 
-// An outcome that could not be written is not known: the step is tried again,
-// with the same key, when the lease is over.
+// An outcome that cannot be written at once is written later, with the time of
+// the attempt, and without another call.
+func TestOutcomeIsWrittenAgain(t *testing.T) {
+	for name, taken := range map[string]bool{"refused": false, "the answer is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRota(t)
+				w.contact = func(context.Context, Try) error {
+					fails := 3
+					w.Fault = func(after bool, _ []dynamo.Op) error {
+						if after != taken || fails == 0 {
+							return nil
+						}
+						fails--
+						return errors.New("throttled")
+					}
+					return nil
+				}
+				err := w.consumer(t).Try(t.Context(), ring())
+				if want := map[bool]string{false: "", true: "skipped: lease lost"}[taken]; outcome(err) != want {
+					t.Errorf("%v, want %q", err, want)
+				}
+				if len(w.calls) != 1 || !parse(w.rings()).Equal(parse(fmt.Sprintf(made, "contacted"))) {
+					t.Errorf("calls %q, attempt %s", w.calls, w.rings())
+				}
+			})
+		})
+	}
+}
+
+// An outcome that cannot be written at all is not known: the step is tried
+// again, with the same key, when the lease is over.
 func TestOutcomeIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRota(t)
 		down := errors.New("throttled")
+		writes := 0
 		w.contact = func(context.Context, Try) error {
-			w.Fault = func(bool, []dynamo.Op) error { return down }
+			w.Fault = func(bool, []dynamo.Op) error { writes++; return down }
 			return nil
 		}
 		c := w.consumer(t)
-		if err := c.Try(t.Context(), ring()); !errors.Is(err, down) || sluice.IsPermanent(err) {
-			t.Fatal(err)
+		if err := c.Try(t.Context(), ring()); !errors.Is(err, down) || sluice.IsPermanent(err) || writes != 5 {
+			t.Fatal(err, writes)
 		}
+		took := w.Now().Sub(start)
 		w.contact, w.Fault = nil, nil
 		err := c.Try(t.Context(), ring())
 		retry, ok := errors.AsType[*sluice.RetryError](err)
-		if !ok || retry.After != 2*time.Minute || len(w.calls) != 1 {
-			t.Fatal(err)
+		if !ok || retry.After != 2*time.Minute-took || took > 30*time.Second || len(w.calls) != 1 {
+			t.Fatal(err, took)
 		}
 		time.Sleep(retry.After)
 		if err := c.Try(t.Context(), ring()); err != nil || len(w.calls) != 2 || len(w.Items("rings")) != 1 || !strings.Contains(w.rings(), `"contacted"`) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -128,4 +129,44 @@ func TestReleasedAtTheEnd(t *testing.T) {
 			t.Errorf("told %q, want %s", told, want)
 		}
 	})
+}
+
+// A process that is told to end while it contacts somebody writes down that it
+// did, and does not take its own end for the provider's failure.
+func TestEndsDuringACall(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		calls error
+		want  string
+	}{
+		{"contacted", nil, `"contacted"`},
+		{"refused for good", sluice.Permanent(errors.New("no such number")), `"failed"`},
+		{"cut off", context.Canceled, `"leaseUntil"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRota(t)
+				ctx, stop := context.WithCancel(t.Context())
+				w.contact = func(context.Context, Try) error {
+					stop()
+					return tt.calls
+				}
+				c := w.config()
+				c.Write = func(ctx context.Context, op dynamo.Op) error {
+					if ctx.Err() != nil {
+						return ctx.Err()
+					}
+					return w.Write(ctx, op)
+				}
+				s, err := NewConsumer(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				late := ring("2024-05-01T10:00:00Z", "2024-05-01T09:30:00Z") // it would be given up
+				if err := s.Try(ctx, late); (err == nil) != (tt.calls != context.Canceled) || !strings.Contains(w.rings(), tt.want) {
+					t.Errorf("%v, attempt %s", err, w.rings())
+				}
+			})
+		})
+	}
 }
