@@ -16,7 +16,7 @@ type keySchemas struct {
 	ask func(ctx context.Context, table string) ([]string, error)
 
 	mu     sync.Mutex
-	tables map[string]*keySchema // by name of the table
+	tables map[string]*keySchema // by name or ARN, as the table was called: two accounts may have the same names
 }
 
 type keySchema struct {
@@ -25,10 +25,12 @@ type keySchema struct {
 	err   error
 
 	gaveUp bool // the context of the one that asked has ended
+	given  bool // by Options: of a bare name, for ARNs with that name, too
 }
 
-// set names the key attributes of a table.
-func (k *keySchemas) set(table string, names []string) {
+// set names the key attributes of a table, as Options give them or as they were
+// found.
+func (k *keySchemas) set(table string, names []string, given bool) {
 	done := make(chan struct{})
 	close(done)
 	k.mu.Lock()
@@ -36,7 +38,10 @@ func (k *keySchemas) set(table string, names []string) {
 	if k.tables == nil {
 		k.tables = map[string]*keySchema{}
 	}
-	k.tables[tableName(table)] = &keySchema{done: done, names: names}
+	k.tables[table] = &keySchema{done: done, names: names, given: given}
+	if name := tableName(table); given && k.tables[name] == nil {
+		k.tables[name] = &keySchema{done: done, names: names}
+	}
 }
 
 // of returns the names of a table's key attributes. Callers that come while
@@ -44,13 +49,16 @@ func (k *keySchemas) set(table string, names []string) {
 func (k *keySchemas) of(ctx context.Context, table string) ([]string, error) {
 	for {
 		k.mu.Lock()
-		schema := k.tables[tableName(table)]
+		schema := k.tables[table]
+		if byName := k.tables[tableName(table)]; schema == nil && byName != nil && byName.given {
+			schema = byName
+		}
 		if schema == nil {
 			schema = &keySchema{done: make(chan struct{})}
 			if k.tables == nil {
 				k.tables = map[string]*keySchema{}
 			}
-			k.tables[tableName(table)] = schema
+			k.tables[table] = schema
 			k.mu.Unlock()
 			return k.askFor(ctx, table, schema)
 		}
@@ -72,7 +80,7 @@ func (k *keySchemas) askFor(ctx context.Context, table string, schema *keySchema
 		schema.gaveUp = ctx.Err() != nil && schema.err != nil
 		if schema.err != nil {
 			k.mu.Lock()
-			delete(k.tables, tableName(table))
+			delete(k.tables, table)
 			k.mu.Unlock()
 		}
 		close(schema.done)

@@ -44,7 +44,7 @@ func (s *Store) check(ctx context.Context, table string) error {
 		return err
 	}
 	if named == nil {
-		s.keys.set(table, key)
+		s.keys.set(table, key, false)
 	} else if !sameNames(named, key) {
 		return &tableError{table, fmt.Errorf("its key is %q %s, but Options.Keys say %q", key, s.where, named)}
 	}

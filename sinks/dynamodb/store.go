@@ -53,7 +53,7 @@ func New(cfg aws.Config, o Options) (*Store, error) {
 	s.budget = newBudget(s.opt.Budget)
 	s.keys.ask = s.keyNames
 	for table, names := range s.opt.Keys {
-		s.keys.set(table, names)
+		s.keys.set(table, names, true)
 	}
 	s.newBatchers()
 	s.once = newOnce(s.transactOnce, func(err error) error { return s.explain("TransactWriteItems", "", err) }, s.opt)
