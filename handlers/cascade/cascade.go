@@ -46,7 +46,7 @@ type Config struct {
 	// hands over to the queue. 0 hands over every cascade; see also
 	// DefaultThreshold and Unlimited.
 	Threshold  int
-	InlineTime time.Duration // after which Remove hands over what is left, whatever the Threshold; at most half of what its context leaves it (default 5 s)
+	InlineTime time.Duration // after which Remove hands over what is left, whatever the Threshold, also when it has but read rows that stay; at most half of what its context leaves it (default 5 s)
 
 	Budget     time.Duration // for one message (default 5 min)
 	Margin     time.Duration // of Budget, or before the deadline of a message's context, in which nothing more is begun (default 30 s, at most half of the time)

@@ -374,6 +374,42 @@ func TestInlineTime(t *testing.T) {
 	}
 }
 
+// Time that goes into rows that stay counts as well: a record whose partition
+// takes longer to read than its function has would never be through.
+func TestTimeOfRowsThatStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := points(1000)
+		w.took = time.Second
+		c := w.config()
+		c.Threshold, c.PageSize = 1000, 10
+		c.Children[0].Exclude = func(row sluice.Item) bool {
+			v, _ := row.Lookup("point_id")
+			return v.Str() > "p-000005"
+		}
+		x := must(t, c)
+		for n, rows := range []string{"some", "none"} { // that are to go, at the start
+			begun := time.Now()
+			if err := x.Remove(t.Context(), mapRemoved()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begun); took > 10*time.Second || len(w.queue) != n+1 || w.queue[n].m.Body != body {
+				t.Errorf("%s: took %v, sent %q", rows, took, bodies(w))
+			}
+		}
+		w.queue = nil
+		w.tables["points"].put(`{"map_id":{"S":"m-1"},"point_id":{"S":"p-000001"}}`)
+		c.Budget = 20 * time.Second // less than reading all takes
+		begun := time.Now()
+		if err := must(t, c).Work(t.Context(), record(sluice.Message{Body: body})); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 20*time.Second || len(w.queue) != 1 || w.queue[0].m.Body != body {
+			t.Errorf("message: took %v, sent %q", took, bodies(w))
+		}
+		w.drain(t, must(t, c).Work) // one that finds nothing goes on to the end, and not round for ever
+	})
+}
+
 // Nothing bounds a cascade without a queue but its context.
 func TestUnlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -41,6 +41,7 @@ type purge struct {
 	t     *target
 	rows  int       // how many rows may be tried; Unlimited is no limit
 	until time.Time // when nothing more is begun; zero is no limit
+	other bool      // another goes on from there, who has more time: until holds also when nothing was deleted
 	told  bool      // its end is worth a line of the log
 
 	mu       sync.Mutex
@@ -118,7 +119,16 @@ func (p *purge) pass(ctx context.Context) {
 		p.guard(func() error { return p.read(reading, pages) })
 	})
 	slots := make(chan struct{}, p.t.c.c.Concurrency)
+	first := true
 	for page := range pages {
+		if !first { // there is more to read, or there was
+			p.stopInTime()
+		}
+		first = false
+		if p.stopped() {
+			stopReading()
+			continue
+		}
 		rows := page
 		p.guard(func() (err error) {
 			rows, err = p.candidates(page)
@@ -203,9 +213,7 @@ func (p *purge) admit(ctx context.Context, chunk []sluice.Item) []sluice.Item {
 	case ctx.Err() != nil:
 		p.err = fmt.Errorf("cascade of %s: %w", p.t.dedupeKey(), context.Cause(ctx))
 		return nil
-	case p.deleted > 0 && !p.until.IsZero() && !time.Now().Before(p.until):
-		// A run that has deleted nothing goes on: its message, sent once more,
-		// would begin with the same rows, and go round for ever.
+	case p.outOfTime():
 		p.end = more
 		return nil
 	case p.rows != Unlimited && p.tried+len(chunk) > p.rows:
@@ -213,6 +221,22 @@ func (p *purge) admit(ctx context.Context, chunk []sluice.Item) []sluice.Item {
 	}
 	p.tried += len(chunk)
 	return chunk
+}
+
+// outOfTime reports whether the run is to end for the time that it took. The
+// caller holds the lock. A message that has deleted nothing goes on: sent once
+// more, it would begin with the same rows, and go round for ever.
+func (p *purge) outOfTime() bool {
+	return !p.until.IsZero() && !time.Now().Before(p.until) && (p.other || p.deleted > 0)
+}
+
+// stopInTime stops a pass that reads rows that stay, which nobody admits.
+func (p *purge) stopInTime() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.end == goOn && p.err == nil && p.outOfTime() {
+		p.end = more
+	}
 }
 
 // delete deletes rows.

@@ -67,7 +67,7 @@ func (c *Cascade) inline(ctx context.Context, t *target, p *purge) error {
 	if c.c.Threshold != 0 {
 		p.rows = c.c.Threshold
 		if p.rows != Unlimited {
-			p.until = c.inlineUntil(ctx)
+			p.until, p.other = c.inlineUntil(ctx), true
 		}
 		var err error
 		if end, err = p.run(ctx); err != nil {
