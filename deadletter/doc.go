@@ -18,7 +18,8 @@
 // Other changes of the item may have been handled since the record was parked.
 // So a redriven record goes only to routes that allow it (router.Redrive), and
 // says so in its Origin. Where a flow parks whole items (flow.Options.ParkItem)
-// later changes wait behind a parked one, and RedriveAll runs them in order.
+// later changes wait behind a parked one, and RedriveAll runs them in order. A
+// message of a queue has no later changes: every route of messages takes it.
 //
 // A redrive runs beside the flows: it knows nothing of their limits, and does
 // not wait for a change of the same item that a flow is handling.

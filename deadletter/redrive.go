@@ -195,7 +195,7 @@ func routesOf(m sluice.Matcher, rec *sluice.Record, name string) ([]*sluice.Rout
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	for _, rt := range routes {
-		if !rt.Redrive {
+		if !rt.Redrive && rec.EventName != sluice.Delivery { // a message has no later changes
 			return nil, fmt.Errorf("%w: route %q does not allow redriven records: later changes of the item may have been handled since", ErrRefused, rt.Name)
 		}
 	}

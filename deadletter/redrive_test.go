@@ -326,3 +326,19 @@ func TestRedriveTimeout(t *testing.T) {
 		}
 	})
 }
+
+// A message has no later changes that a redrive could overtake: every route of
+// messages takes it, as the router says.
+func TestMessagesAreRedriven(t *testing.T) {
+	for _, route := range []string{"r", ""} {
+		b := NewBox(state.NewMemory(), "app")
+		var r calls
+		m := router.New()
+		m.Handle("job#MESSAGE", r.handle, router.Name("r"))
+		msg := sluice.Message{ID: "m1", Body: `{"kind":"job"}`}
+		one := park(t, b, msg.Record("arn:aws:sqs:eu-west-1:123456789012:jobs"), route)
+		if err := b.Redrive(t.Context(), m, one); err != nil || len(r.got) != 1 {
+			t.Errorf("parked for %q: %v; the route got %q", route, err, r.got)
+		}
+	}
+}
