@@ -74,7 +74,7 @@ func judge(err error) verdict {
 	if r, ok := errors.AsType[*sluice.Remaining](err); ok {
 		v.rest, v.after = r.Rest, r.After
 		if r.Err == nil {
-			v.err = errNoCause
+			v.err = fmt.Errorf("%w: %w", errNoCause, err) // what was asked for stays in it
 		}
 	}
 	if r, ok := errors.AsType[*sluice.RetryError](err); ok {

@@ -89,6 +89,7 @@ func TestDelayThatIsAskedFor(t *testing.T) {
 	}{
 		{sluice.RetryAfter(37*time.Minute, errDown), 37 * time.Minute},
 		{&sluice.Remaining{After: 3 * time.Hour, Err: errDown}, 3 * time.Hour},
+		{&sluice.Remaining{After: 2 * time.Hour}, 2 * time.Hour},
 		{sluice.RetryAfter(1500*time.Millisecond, errDown), 2 * time.Second},
 		{sluice.RetryAfter(48*time.Hour, errDown), 12*time.Hour - 10*time.Second}, // SQS's most
 	} {
