@@ -27,7 +27,9 @@
 // (exponential by its receives, with full jitter, or what [sluice.RetryAfter]
 // asks for, up to twelve hours), so that neither a crash nor a long wait holds
 // anything. When it comes again all its routes run again, also those that had
-// succeeded, and Rest of a [sluice.Remaining] is forgotten.
+// succeeded, and Rest of a [sluice.Remaining] is forgotten. Routes behind one
+// that fails wait for it: a message that is parked before they have run is
+// parked for all of its routes.
 //
 // # Failures
 //

@@ -271,3 +271,51 @@ func TestStandardGroupsRunTogether(t *testing.T) {
 		w.expectLeft("jobs")
 	})
 }
+
+// several sends every message to all of its routes, in order.
+type several []*sluice.Route
+
+func (r several) Routes() []*sluice.Route { return r }
+
+func (r several) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Route, error) {
+	return append(dst, r...), nil
+}
+
+// Routes behind one that fails have not run: what is parked then is for all.
+func TestPoisonOfSeveralRoutes(t *testing.T) {
+	for _, c := range []struct {
+		fails int    // the route that does
+		want  string // that is parked; "" is all
+	}{{0, ""}, {1, ""}, {2, "c"}} {
+		bubble(t, func(t *testing.T) {
+			w := newWorld(t)
+			ran := map[string]bool{} // the bad one
+			var r several
+			for i, name := range []string{"a", "b", "c"} {
+				r = append(r, &sluice.Route{Name: name, Index: i, Handler: func(_ context.Context, rec *sluice.Record) error {
+					if nOf(rec) != "bad" {
+						return nil
+					}
+					if ran[name] = true; i == c.fails {
+						return errDown
+					}
+					return nil
+				}})
+			}
+			letters := new(box)
+			w.stub.send("jobs", body("bad"))
+			w.startRoutes(Options{DeadLetter: letters, MaxReceives: 3}, r)
+			for i := 0; len(letters.ids()) == 0 && i < 600; i++ {
+				w.stub.send("jobs", body(i))
+				pass(900 * time.Millisecond)
+			}
+			pass(time.Minute)
+			w.end()
+			w.expectLeft("jobs")
+			f, ok := letters.parked["jobs-001"]
+			if !ok || f.Route != c.want || !errors.Is(f.Last, errDown) || !strings.Contains(f.Last.Error(), r[c.fails].Name) && c.want == "" {
+				t.Errorf("route %d fails, %v have run: parked for %q: %v, want %q", c.fails, ran, f.Route, f.Last, c.want)
+			}
+		})
+	}
+}

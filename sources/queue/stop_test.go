@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -228,4 +229,58 @@ func TestBadOptions(t *testing.T) {
 	if !slices.Equal([]string{arnOf("https://h/1/a", "cn-north-1", "a"), arnOf("https://h/1/a", "us-gov-west-1", "a")}, []string{"arn:aws-cn:sqs:cn-north-1:1:a", "arn:aws-us-gov:sqs:us-gov-west-1:1:a"}) {
 		t.Error("partitions")
 	}
+}
+
+// parkFunc is dead letters.
+type parkFunc func(ctx context.Context) error
+
+func (p parkFunc) Park(ctx context.Context, _ *sluice.Record, _ sluice.Failure) error { return p(ctx) }
+
+// Dead letters that never answer do not hold up the end, whoever calls them.
+func TestStopWithDeadLettersThatHang(t *testing.T) {
+	for _, err := range []error{errDown, errNever} {
+		bubble(t, func(t *testing.T) {
+			w := newWorld(t)
+			q := w.stub.queues["jobs"]
+			q.retention, q.attributes["MessageRetentionPeriod"] = time.Hour, "3600"
+			w.stub.send("jobs", body(1))
+			q.ms[0].sent = q.ms[0].sent.Add(-50 * time.Minute) // too old: to be parked
+			release := make(chan struct{})
+			w.start(Options{DeadLetter: parkFunc(func(context.Context) error { <-release; return nil })}, func(context.Context, *sluice.Record) error { return err })
+			pass(time.Minute)
+			begin := time.Now()
+			ended := make(chan struct{})
+			go func() { w.end(); close(ended) }()
+			pass(26 * time.Second)
+			select {
+			case <-ended:
+			default:
+				t.Errorf("%v: Run still waits after %v", err, time.Since(begin))
+			}
+			close(release)
+			<-ended
+			w.expectLeft("jobs", "jobs-001")
+		})
+	}
+}
+
+// Dead letters that end their goroutine have not taken the message.
+func TestDeadLettersThatExit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		q := w.stub.queues["jobs"]
+		q.retention, q.attributes["MessageRetentionPeriod"] = time.Hour, "3600"
+		w.stub.send("jobs", body(1))
+		q.ms[0].sent = q.ms[0].sent.Add(-50 * time.Minute)
+		exits := 2
+		w.start(Options{DeadLetter: parkFunc(func(context.Context) error {
+			if exits--; exits >= 0 {
+				runtime.Goexit()
+			}
+			return nil
+		})}, func(context.Context, *sluice.Record) error { return errDown })
+		pass(time.Minute)
+		w.end()
+		w.expectLeft("jobs")
+	})
 }

@@ -3,8 +3,10 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -102,13 +104,14 @@ type call struct {
 	result flow.Result
 	took   time.Duration
 	err    error
+	ended  int // routes that came to an end, this time
 }
 
 // handle takes m through a flow of its own. Nothing is retried in it.
 func (s *source) handle(t terms, m *message) verdict {
 	o := s.c.o
 	var last call
-	parked := false
+	parked, ended := false, 0
 	hooks := o.FlowHooks
 	hooks.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		switch r {
@@ -122,9 +125,10 @@ func (s *source) handle(t terms, m *message) verdict {
 			}
 			s.log().Warn("message parked as a dead letter", "route", name, "message", m.ID, "received", m.Received, "error", err)
 		case flow.Stopped: // told when it is known what becomes of it
-			last = call{rec, route, r, took, err}
+			last = call{rec, route, r, took, err, ended}
 			return
 		}
+		ended++
 		if next := o.FlowHooks.Handled; next != nil {
 			next(rec, route, r, took, err)
 		}
@@ -207,7 +211,7 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 		old = m.Sent.Add(time.Duration(ofRetention * float64(s.retention)))
 	}
 	if o.DeadLetter != nil && (poison || !now.Before(old)) {
-		perr := s.park(t, rec, f)
+		perr := s.park(t, rec, f, last.ended)
 		if perr == nil {
 			s.log().Warn("message parked as a dead letter", attrs...)
 			return verdict{end: EndParked}
@@ -230,17 +234,33 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	return verdict{end: EndReturned, after: after}
 }
 
-// park calls the dead letters, which may panic like a handler.
-func (s *source) park(t terms, rec *sluice.Record, f sluice.Failure) (err error) {
-	ended := false
-	defer func() {
-		if !ended {
-			err = &sluice.PanicError{Value: recover()}
+// park has rec in the dead letters, for its route or, when there are others
+// that have not come to an end, for all. What it calls may panic or end its
+// goroutine like a handler, and is not waited for when Run ends.
+func (s *source) park(t terms, rec *sluice.Record, f sluice.Failure, ended int) error {
+	result := make(chan error, 1)
+	go func() {
+		var err error
+		returned := false
+		defer func() {
+			if !returned {
+				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
+			}
+			result <- err
+		}()
+		if routes, merr := s.c.matcher.Match(nil, rec); f.Route != "" && (merr != nil || len(routes) > ended+1) {
+			f.Last = fmt.Errorf("route %q: %w; routes after it have not run", f.Route, f.Last)
+			f.Route = ""
 		}
+		err = s.c.o.DeadLetter.Park(t.giveUp, rec, f)
+		returned = true
 	}()
-	err = s.c.o.DeadLetter.Park(t.writes, rec, f)
-	ended = true
-	return err
+	select {
+	case err := <-result:
+		return err
+	case <-t.writes.Done():
+		return t.writes.Err()
+	}
 }
 
 // asked is the delay that err asks for.
