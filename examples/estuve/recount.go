@@ -20,7 +20,9 @@ type Recounter struct {
 	Found  func(rollup.Correction)
 }
 
-// Run recounts users. It returns what became of all their counters: two of each
+// Run recounts users. It is not for users of whom a large map is being deleted:
+// points of a map that is gone are not found, and a cascade that waits would
+// take them off once more. It returns what became of all their counters: two of each
 // user, and one of each map.
 func (r Recounter) Run(ctx context.Context, users iter.Seq[string]) (all rollup.Recounted, err error) {
 	keys := func(yield func(sluice.Item, error) bool) {

@@ -22,7 +22,8 @@
 //     a retry or a redrive runs it;
 //   - a process that dies leaves a claim that ends with the handler's deadline,
 //     or after Options.InProgress: then another takes over;
-//   - a Skip is done; what a [sluice.Remaining] leaves is claimed anew, and done
+//   - a Skip is done (with Options.Key also for later records of the key: let
+//     the route choose the records, and not the handler); what a [sluice.Remaining] leaves is claimed anew, and done
 //     when it is through.
 //
 // # What it cannot do

@@ -28,7 +28,9 @@ import (
 // This is right as long as Settle is longer than a record takes from its write
 // to its effect. It is not while a route fails, while records wait among the
 // dead letters or are replayed later, or when a child is deleted and written
-// again, the same as it was, within Settle and while another is under way.
+// again, the same as it was, within Settle and while another is under way. Nor
+// is it while a cascade has yet to delete children that the counter has and
+// Children no longer finds: their records take them off once more.
 // So run it while the routes are ready and without lag; redrive or delete the
 // dead letters first; and when in doubt run it once more, which tells what it
 // should not find.

@@ -38,7 +38,9 @@ type Config struct {
 
 	// Life is how old a record can be and still count (default 72 h, at least
 	// 25 h): a marker outlives it by an hour. Make it longer than records stay
-	// among the dead letters before somebody redrives them.
+	// among the dead letters before somebody redrives them, and do so from the
+	// start: markers that are there already end as they were to, so that after
+	// a change a record older than the former Life could count twice.
 	Life time.Duration
 
 	Now   func() time.Time // default time.Now
