@@ -31,10 +31,10 @@ type Op struct {
 type OpKind uint8
 
 const (
-	PutOp OpKind = iota + 1
-	UpdateOp
-	DeleteOp
-	CheckOp // nothing but its condition; in a transaction only
+	PutOp    OpKind = iota + 1 // writes an item whole
+	UpdateOp                   // changes attributes of an item, or makes one
+	DeleteOp                   // deletes an item
+	CheckOp                    // nothing but its condition; in a transaction only
 )
 
 // Put writes an item in the place of the one with its key, if there is one.
@@ -100,6 +100,7 @@ type ConditionError struct {
 	Tables []string      // beside Failed
 }
 
+// Error names the writes and their tables.
 func (e *ConditionError) Error() string {
 	return fmt.Sprintf("conditions of writes %v to %v do not hold", e.Failed, e.Tables)
 }

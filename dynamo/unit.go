@@ -20,7 +20,9 @@ type Unit struct {
 	Ops    []Op // with conditions of their own; one that does not hold fails the Unit with a [*ConditionError] (indexes into Ops)
 }
 
-// Marker is an item that is there when a Unit was applied.
+// Marker is an item that is there when a Unit was applied. Its table may have a
+// sort key; but Units whose markers share a partition key go one after another,
+// so that a partition of its own for each marker is faster.
 type Marker struct {
 	Table string
 	Item  sluice.Item
