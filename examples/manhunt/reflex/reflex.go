@@ -81,23 +81,17 @@ func isOpen(rec *sluice.Record) bool { return text(rec.New, "status") == open }
 
 func hasClosed(rec *sluice.Record) bool { return text(rec.Old, "status") == open && !isOpen(rec) }
 
-// begin opens the search of an incident's stage and sets the timer of its end.
-// The search is put on condition that the incident is still open at that stage:
-// whoever closes it afterwards finds the search and cancels it.
+// begin opens the search of a stage and sets the timer of its end. Both are
+// those of the record, also when the incident has come to a later stage since:
+// no contact is left out. The search is put on condition that the incident is
+// still open: whoever closes it afterwards finds the search and cancels it.
 func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
-	of, err := parse(rec.New)
+	in, err := parse(rec.New)
 	if err != nil {
 		return err
 	}
-	if of.Status != open {
+	if in.Status != open {
 		return sluice.Skip("incident not open")
-	}
-	in, err := a.get(ctx, of.ID)
-	if err != nil {
-		return err
-	}
-	if in.Status != open || in.Stage != of.Stage {
-		return sluice.Skip("stage is over")
 	}
 	stage, err := in.stage()
 	if err != nil {
@@ -108,13 +102,13 @@ func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
 		return err
 	}
 	err = a.d.Store.Transact(ctx,
-		dynamo.Check(a.d.Table, key(in.ID), atStage).Name("#status", "status").Name("#stage", "stage").Value(":open", open).Value(":stage", in.Stage),
+		dynamo.Check(a.d.Table, key(in.ID), "#status = :open").Name("#status", "status").Value(":open", open),
 		dynamo.Put(a.d.Manhunt, in.search(stage)).If("attribute_not_exists(#key)").Name("#key", "PK"),
 	)
 	refused, isRefused := errors.AsType[*dynamo.ConditionError](err)
 	switch {
 	case isRefused && refused.Failed[0] == 0:
-		return sluice.Skip("stage is over")
+		return sluice.Skip("incident not open")
 	case isRefused: // the search is there already
 	case err != nil:
 		return fmt.Errorf("opening the search of incident %s, stage %d: %w", in.ID, in.Stage, err)

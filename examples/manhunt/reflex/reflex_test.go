@@ -229,7 +229,7 @@ func TestClosed(t *testing.T) {
 			a := &app{d: Deps{Store: &closes{World: w.World, closed: closed}, Table: "reflex", Manhunt: "manhunt", Send: w.Queue("reflex"), Now: w.Now}}
 			w.put(t, "reflex", Fixtures()[0])
 			rec := streamtest.Insert("reflex", Fixtures()[0])
-			if err := a.begin(t.Context(), &rec); fmt.Sprint(err) != "skipped: stage is over" || len(w.found(t)) > 0 || len(w.Sent) > 0 {
+			if err := a.begin(t.Context(), &rec); fmt.Sprint(err) != "skipped: incident not open" || len(w.found(t)) > 0 || len(w.Sent) > 0 {
 				t.Errorf("%v, searches %q, sent %v", err, w.found(t), w.Sent)
 			}
 		})
@@ -293,6 +293,22 @@ func TestSearchIsOpenedOnce(t *testing.T) {
 		same(t, "searches", w.found(t), search(1, "canceled"))
 		same(t, "timers", w.timers(), "20:00:00 +600 "+firstTimer)
 		is(t, w.incident(), "open at 1 since 2019-12-30T20:00:00Z")
+	})
+}
+
+// A stage that is over before its record is seen has its search, too: the
+// contact of the next one joins, and takes nobody's place.
+func TestTwoStagesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t)
+		w.Twice = true
+		w.put(t, "reflex", Fixtures()[0])
+		w.put(t, "reflex", streamtest.Item(strings.NewReplacer(`"stage":{"N":"1"}`, `"stage":{"N":"2"}`, "20:00:00Z", "20:10:00Z").Replace(string(Fixtures()[0].Raw()))))
+		w.run(t, "20:05:00")
+		same(t, "searches", w.found(t), search(1, "active"), search(2, "active"))
+		w.run(t, "20:15:00") // the first timer changes nothing
+		is(t, w.incident(), "open at 2 since 2019-12-30T20:10:00Z")
+		same(t, "timers", w.timers(), "20:00:00 +600 "+firstTimer, "20:00:00 +900 "+secondTimer)
 	})
 }
 
