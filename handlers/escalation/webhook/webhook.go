@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -161,14 +162,11 @@ func (c *Client) control(_ context.Context, _, address string, _ syscall.RawConn
 	if err != nil {
 		return &forbiddenError{address}
 	}
-	if a := ap.Addr().Unmap(); !a.IsGlobalUnicast() || a.IsPrivate() || shared.Contains(a) {
-		return &forbiddenError{a.String()}
+	if !public(ap.Addr()) {
+		return &forbiddenError{ap.Addr().Unmap().String()}
 	}
 	return nil
 }
-
-// shared is the space of providers' own networks, RFC 6598.
-var shared = netip.MustParsePrefix("100.64.0.0/10")
 
 // redirect follows those that keep the method and the host. Any other answers
 // with its own status, which is then taken for a failure.
@@ -185,6 +183,9 @@ func (c *Client) failed(host string, err error) error {
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // without the URL
+	}
+	if strings.HasPrefix(err.Error(), "failed to parse Location header") { // and shows it
+		return sluice.Permanent(fmt.Errorf("webhook to %s: answered with a redirect that leads to no URL", host))
 	}
 	return fmt.Errorf("webhook to %s: %w", host, err)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,14 @@ func TestRefused(t *testing.T) {
 		{"metadata", Options{AllowHTTP: true}, Call{URL: "http://169.254.169.254/latest", Key: "k"}, "address 169.254.169.254 is not public"},
 		{"shared", Options{AllowHTTP: true}, Call{URL: "http://100.64.0.1/", Key: "k"}, "is not public"},
 		{"mapped", Options{AllowHTTP: true}, Call{URL: "http://[::ffff:10.0.0.1]/", Key: "k"}, "address 10.0.0.1 is not public"},
+		{"NAT64 of a private one", Options{AllowHTTP: true}, Call{URL: "http://[64:ff9b::a00:5]/", Key: "k"}, "is not public"},
+		{"NAT64 of the metadata", Options{AllowHTTP: true}, Call{URL: "http://[64:ff9b::a9fe:a9fe]/", Key: "k"}, "is not public"},
+		{"NAT64 of a network's own", Options{AllowHTTP: true}, Call{URL: "http://[64:ff9b:1::a00:5]/", Key: "k"}, "is not public"},
+		{"6to4 of a private one", Options{AllowHTTP: true}, Call{URL: "http://[2002:a00:5::1]/", Key: "k"}, "is not public"},
+		{"site-local", Options{AllowHTTP: true}, Call{URL: "http://[fec0::1]/", Key: "k"}, "is not public"},
+		{"protocol assignments", Options{AllowHTTP: true}, Call{URL: "http://192.0.0.192/", Key: "k"}, "is not public"},
+		{"benchmarks", Options{AllowHTTP: true}, Call{URL: "http://198.18.0.1/", Key: "k"}, "is not public"},
+		{"reserved", Options{AllowHTTP: true}, Call{URL: "http://240.0.0.1/", Key: "k"}, "is not public"},
 		{"file", local, Call{URL: "file:///etc/passwd", Key: "k"}, "is no URL"},
 		{"no URL", local, Call{URL: "z@example.com", Key: "k"}, "is no URL"},
 		{"no key", local, Call{URL: srv.URL}, "the idempotency key is missing"},
@@ -145,6 +154,30 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestPublic(t *testing.T) {
+	for address, want := range map[string]bool{
+		"93.184.215.14": true, "2600:1f18::1": true, "64:ff9b::5db8:d70e": true, "::ffff:93.184.215.14": true,
+		"64:ff9b::7f00:1": false, "64:ff9b::a00:5%eth0": false, "fd00:ec2::254": false, "fe80::1": false, "::": false, "0.0.0.1": false, "::7f00:1": false,
+	} {
+		if got := public(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: public %v, want %v", address, got, want)
+		}
+	}
+}
+
+// An error does not show where a redirect that cannot be read leads.
+func TestRedirectThatIsNoURL(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "http://a b/?token=secret")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	defer srv.Close()
+	err := client(t, local).Post(t.Context(), Call{URL: srv.URL, Key: "k"})
+	if outcome(err) != "permanent" || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "redirect") {
+		t.Error(err)
 	}
 }
 
