@@ -81,7 +81,7 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 // OpenStore returns the tables. ESTUVE_BUDGET bounds what cascades take of
 // points, in write units a second.
 func OpenStore(c Connection, t Tables) (*dynamodb.Store, error) {
-	o := dynamodb.Options{Keys: t.Keys(), Hooks: dynamodb.Hooks{Consumed: c.Consumed}, Logger: c.Logger}
+	o := dynamodb.Options{Keys: t.Keys(), Hooks: dynamodb.Hooks{Consumed: c.Consumed}}
 	if c.BatchHooks != nil {
 		o.Hooks.Committed = c.BatchHooks("dynamodb").Committed
 	}

@@ -68,7 +68,7 @@ func (c Connection) Deps(ctx context.Context) (d Deps, err error) {
 		}
 		d.Notify = told.Send
 	}
-	if d.Store, err = dynamodb.New(c.DynamoDB, dynamodb.Options{Logger: c.Logger}); err != nil {
+	if d.Store, err = dynamodb.New(c.DynamoDB, dynamodb.Options{}); err != nil {
 		return d, err
 	}
 	d.Providers, err = c.providers()

@@ -23,7 +23,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if err != nil {
 			return nil, err
 		}
-		store, err := dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{Hooks: dynamodb.Hooks{Committed: s.BatchHooks("dynamodb").Committed}, Logger: s.Logger})
+		store, err := dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{Hooks: dynamodb.Hooks{Committed: s.BatchHooks("dynamodb").Committed, Consumed: s.Consumed}})
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package dynamodb
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -28,7 +27,6 @@ type Options struct {
 	Attempts int           // for what the service has refused for the moment, in one commit (default 8)
 	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 50 ms)
 	Hooks    Hooks
-	Logger   *slog.Logger // default slog.Default(); so far there is nothing to log
 }
 
 // Hooks are called as things happen; nil ones are passed over. They must be
@@ -53,9 +51,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Backoff == 0 {
 		o.Backoff = 50 * time.Millisecond
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
 	}
 	return o
 }
