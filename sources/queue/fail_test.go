@@ -319,3 +319,49 @@ func TestPoisonOfSeveralRoutes(t *testing.T) {
 		})
 	}
 }
+
+// Dead letters that fail are told as such, and what is parked once they work
+// says why the message failed, not why they did.
+func TestDeadLettersThatRecover(t *testing.T) {
+	for _, c := range []struct{ body, want string }{{body(1), errNever.Error()}, {"no JSON", "no JSON object"}} {
+		bubble(t, func(t *testing.T) {
+			w := newWorld(t)
+			q := w.stub.queues["jobs"]
+			q.retention, q.attributes["MessageRetentionPeriod"] = time.Hour, "3600"
+			w.stub.send("jobs", c.body)
+			q.ms[0].sent = q.ms[0].sent.Add(-50 * time.Minute) // too old: parked whatever fails
+			letters := &reluctant{fails: 1}
+			refused := 0
+			hooks := flow.Hooks{ParkFailed: func(_ *sluice.Record, _ *sluice.Route, err error) {
+				if refused++; !errors.Is(err, errFull) {
+					t.Errorf("refused with %v", err)
+				}
+			}}
+			w.start(Options{DeadLetter: letters, FlowHooks: hooks}, func(context.Context, *sluice.Record) error { return errNever })
+			pass(time.Minute)
+			w.end()
+			w.expectLeft("jobs")
+			if f := letters.parked["jobs-001"]; f.Last == nil || !strings.Contains(f.Last.Error(), c.want) || errors.Is(f.Last, errFull) || f.First == nil {
+				t.Errorf("parked %+v, want %q", f, c.want)
+			}
+			if refused != 1 {
+				t.Errorf("%d refusals are told", refused)
+			}
+		})
+	}
+}
+
+var errFull = errors.New("disk full")
+
+// reluctant refuses at first.
+type reluctant struct {
+	box
+	fails int
+}
+
+func (r *reluctant) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
+	if r.fails--; r.fails >= 0 {
+		return errFull
+	}
+	return r.box.Park(ctx, rec, f)
+}

@@ -105,6 +105,23 @@ type call struct {
 	took   time.Duration
 	err    error
 	ended  int // routes that came to an end, this time
+
+	refused *sluice.Failure // that the dead letters did not take
+}
+
+// letters are dead letters that note what they refuse.
+type letters struct {
+	flow.DeadLetter
+	refused *sluice.Failure
+}
+
+func (l *letters) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
+	l.refused = &f // also when it panics
+	err := l.DeadLetter.Park(ctx, rec, f)
+	if err == nil {
+		l.refused = nil
+	}
+	return err
 }
 
 // handle takes m through a flow of its own. Nothing is retried in it.
@@ -125,7 +142,7 @@ func (s *source) handle(t terms, m *message) verdict {
 			}
 			s.log().Warn("message parked as a dead letter", "route", name, "message", m.ID, "received", m.Received, "error", err)
 		case flow.Stopped: // told when it is known what becomes of it
-			last = call{rec, route, r, took, err, ended}
+			last = call{rec: rec, route: route, result: r, took: took, err: err, ended: ended}
 			return
 		}
 		ended++
@@ -133,9 +150,14 @@ func (s *source) handle(t terms, m *message) verdict {
 			next(rec, route, r, took, err)
 		}
 	}
+	var dead flow.DeadLetter
+	l := &letters{DeadLetter: o.DeadLetter}
+	if o.DeadLetter != nil {
+		dead = l
+	}
 	f := flow.Open(t.handlers, s.c.matcher, flow.Options{
 		Concurrency: 1, Window: 1, WindowBytes: math.MaxInt64, MaxAhead: 1,
-		Policy: flow.Stop, DeadLetter: o.DeadLetter, StuckAfter: o.StuckAfter, Group: s.c.group, Hooks: hooks, Logger: o.Logger,
+		Policy: flow.Stop, DeadLetter: dead, StuckAfter: o.StuckAfter, Group: s.c.group, Hooks: hooks, Logger: o.Logger,
 	})
 	rec := m.Record(s.arn)
 	_, submitErr := f.Submit(t.handlers, *rec)
@@ -155,12 +177,13 @@ func (s *source) handle(t terms, m *message) verdict {
 	if err == nil {
 		err = submitErr
 	}
+	last.refused = l.refused
 	v := s.failed(t, m, rec, last, err)
 	if next := o.FlowHooks.Handled; next != nil && last.rec != nil {
 		switch {
 		case v.end == EndParked:
 			last.result = flow.Parked
-		case !sluice.IsPermanent(last.err):
+		case o.DeadLetter != nil || !sluice.IsPermanent(last.err):
 			last.result = flow.Retried
 		}
 		next(last.rec, last.route, last.result, last.took, last.err)
@@ -186,11 +209,8 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	set(&route.Attempts, o.MaxReceives)
 	set(&route.Backoff, o.Backoff)
 	set(&route.MaxBackoff, max(o.MaxBackoff, route.Backoff))
-	if sluice.IsPermanent(last.err) { // and there are no dead letters, or they have failed
+	if sluice.IsPermanent(last.err) && o.DeadLetter == nil {
 		after := route.MaxBackoff
-		if o.DeadLetter != nil {
-			after = s.backoff(m, route.Backoff, route.MaxBackoff)
-		}
 		s.log().Error("a message failed for good and is not parked: it comes again, until the queue's redrive policy or retention takes it", append(attrs, "retryIn", after)...)
 		return verdict{end: EndReturned, after: after}
 	}
@@ -206,6 +226,13 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 			s.pace.failed(now)
 		}
 	}
+	if last.refused != nil { // and err says why; f is to say why the message failed
+		perr := err
+		f, poison = *last.refused, false
+		f.Attempts, err = m.Received, f.Last
+		attrs[7] = err
+		s.refused(rec, last.route, attrs, perr)
+	}
 	old := now.Add(maxHold) // when the queue is about to drop it
 	if !m.Sent.IsZero() {
 		old = m.Sent.Add(time.Duration(ofRetention * float64(s.retention)))
@@ -216,10 +243,7 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 			s.log().Warn("message parked as a dead letter", attrs...)
 			return verdict{end: EndParked}
 		}
-		s.log().Error("dead letters failed: the message comes again", append(attrs, "deadLetterError", perr)...)
-		if hook := o.FlowHooks.ParkFailed; hook != nil {
-			hook(rec, last.route, perr)
-		}
+		s.refused(rec, last.route, attrs, perr)
 	}
 	after := asked(err)
 	if after <= 0 {
@@ -232,6 +256,14 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 		s.log().Warn("message failed: it comes again", append(attrs, "retryIn", after, "unlogged", untold)...)
 	}
 	return verdict{end: EndReturned, after: after}
+}
+
+// refused tells that the dead letters did not take rec.
+func (s *source) refused(rec *sluice.Record, route *sluice.Route, attrs []any, err error) {
+	s.log().Error("dead letters failed: the message comes again", append(attrs, "deadLetterError", err)...)
+	if hook := s.c.o.FlowHooks.ParkFailed; hook != nil {
+		hook(rec, route, err)
+	}
 }
 
 // park has rec in the dead letters, for its route or, when there are others
