@@ -73,8 +73,9 @@ func (h *Handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocati
 			break
 		}
 	}
-	if lost := int(o.counts.unrouted.Load()); lost > 0 && lost == len(recs) {
-		// Without ReportBatchItemFailures an answer would lose them all.
+	if lost := int(o.counts.unrouted.Load()); lost > 0 && lost == inv.Failed && inv.Settled == 0 {
+		// Without ReportBatchItemFailures an answer would lose them all. Those
+		// behind the first of a group in a FIFO queue were not looked at.
 		return nil, fmt.Errorf("no message of queue %q has a route: is it the right queue? The first: %w", recs[0].Table, inv.Stopped)
 	}
 	slices.Sort(failures)
