@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"time"
 
@@ -62,14 +63,11 @@ func (a *app) consumer(c escalation.Config) escalation.ConsumerConfig {
 	}
 }
 
-// admit holds that the contact exists and belongs to the search's domain: one
-// of another domain behaves as missing.
+// admit holds that the contact exists and belongs to the search's domain.
 func admit(e escalation.Escalation, partition []sluice.Item) string {
 	domain := attribute(e.Item, "domainId")
-	for _, it := range partition {
-		if attribute(it, "entityType") == "contact" && attribute(it, "SK") == "contact" && domain != "" && attribute(it, "GSI1PK") == domain {
-			return ""
-		}
+	if slices.ContainsFunc(partition, func(it sluice.Item) bool { return isContact(it, domain) }) {
+		return ""
 	}
 	return contactNotFound
 }

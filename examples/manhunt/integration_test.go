@@ -96,18 +96,18 @@ func TestQueries(t *testing.T) {
 		}
 	})
 	t.Run("contact", func(t *testing.T) { // 3
-		c, ok, err := table.Contact(ctx, "89fa8f8")
+		c, ok, err := table.Contact(ctx, "db3280c", "89fa8f8")
 		if want := (Contact{ID: "89fa8f8", DomainID: "db3280c", Name: "Zavier Curtis"}); err != nil || !ok || c != want {
 			t.Errorf("%+v, %v, %v", c, ok, err)
 		}
-		for _, id := range []string{"nobody", "a271244", "x1", "x2"} {
-			if c, ok, err := table.Contact(ctx, id); ok || err != nil {
+		for _, id := range []string{"nobody", "a271244", "x1", "x2", "0000002"} { // the last is of another domain
+			if c, ok, err := table.Contact(ctx, "db3280c", id); ok || err != nil {
 				t.Errorf("%s: %+v, %v", id, c, err)
 			}
 		}
 	})
 	t.Run("contact with methods", func(t *testing.T) { // 4
-		c, methods, ok, err := table.ContactWithMethods(ctx, "89fa8f8")
+		c, methods, ok, err := table.ContactWithMethods(ctx, "db3280c", "89fa8f8")
 		if err != nil || !ok || c.ID != "89fa8f8" || len(methods) != 2 {
 			t.Fatalf("%+v, %+v, %v, %v", c, methods, ok, err)
 		}
@@ -115,7 +115,7 @@ func TestQueries(t *testing.T) {
 		if methods[1] != want || methods[0].ID != "538235b" {
 			t.Errorf("%+v", methods)
 		}
-		if _, _, ok, err := table.ContactWithMethods(ctx, "a271244"); ok || err != nil {
+		if _, _, ok, err := table.ContactWithMethods(ctx, "db3280c", "a271244"); ok || err != nil {
 			t.Errorf("a search: %v, %v", ok, err)
 		}
 	})

@@ -236,6 +236,28 @@ func TestUnroutedChanges(t *testing.T) {
 
 func ignore(context.Context, sluice.Message) error { return nil }
 
+// A contact of another domain behaves as missing, and so does what is none.
+func TestContactOfADomain(t *testing.T) {
+	fx := Fixtures()
+	table := NewTable(newDB(append(fx[:search:search], edit(fx[contact], "89fa8f8", "c2", `"GSI1PK":{"S":"db3280c"},`, ""), edit(fx[contact], "89fa8f8", "g1", `"entityType":{"S":"contact"}`, `"entityType":{"S":"group"}`))...), "manhunt")
+	for _, tt := range []struct {
+		domain, id string
+		want       bool
+	}{
+		{"db3280c", "89fa8f8", true}, {"6f7ad1b", "89fa8f8", false}, {"", "89fa8f8", false},
+		{"", "c2", false}, {"db3280c", "g1", false}, {"db3280c", "nobody", false},
+	} {
+		c, found, err := table.Contact(t.Context(), tt.domain, tt.id)
+		if err != nil || found != tt.want || found && c.Name != "Zavier Curtis" {
+			t.Errorf("%q, %s: %+v, %v, %v", tt.domain, tt.id, c, found, err)
+		}
+		c, methods, found, err := table.ContactWithMethods(t.Context(), tt.domain, tt.id)
+		if err != nil || found != tt.want || found != (len(methods) == 2) || found && c.Name != "Zavier Curtis" {
+			t.Errorf("%q, %s with methods: %+v, %+v, %v, %v", tt.domain, tt.id, c, methods, found, err)
+		}
+	}
+}
+
 func TestStoreErrorsAreRetried(t *testing.T) {
 	fx := Fixtures()
 	db := newDB(fx...)

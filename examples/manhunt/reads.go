@@ -3,6 +3,7 @@ package manhunt
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
@@ -79,27 +80,37 @@ func (t *Table) SearchWithAttempts(ctx context.Context, id string) (s Search, at
 	return s, attempts, true, err
 }
 
-// Contact returns a contact; false when there is none.
-func (t *Table) Contact(ctx context.Context, id string) (c Contact, found bool, err error) {
+// Contact returns a contact of a domain; false when there is none.
+func (t *Table) Contact(ctx context.Context, domainID, id string) (c Contact, found bool, err error) {
 	it, err := t.get(ctx, id, "contact", "contact")
-	if err != nil || !it.Exists() {
+	if err != nil || !isContact(it, domainID) {
 		return c, false, err
 	}
 	return c, true, decode(it, &c)
 }
 
-// ContactWithMethods returns a contact and its methods, by their ids; false
-// when there is no such contact.
-func (t *Table) ContactWithMethods(ctx context.Context, id string) (c Contact, methods []Method, found bool, err error) {
+// ContactWithMethods returns a contact of a domain and its methods, by their
+// ids; false when there is no such contact.
+func (t *Table) ContactWithMethods(ctx context.Context, domainID, id string) (c Contact, methods []Method, found bool, err error) {
 	items, err := t.partition(ctx, id)
 	if err != nil {
 		return c, nil, false, err
 	}
-	if c, found, err = first[Contact](items, "contact"); err != nil || !found {
+	i := slices.IndexFunc(items, func(it sluice.Item) bool { return isContact(it, domainID) })
+	if i < 0 {
+		return c, nil, false, nil
+	}
+	if err := decode(items[i], &c); err != nil {
 		return c, nil, false, err
 	}
 	methods, err = all[Method](items, "contactMethod")
 	return c, methods, true, err
+}
+
+// isContact reports whether an item is a contact of the domain: one of another
+// domain behaves as missing.
+func isContact(it sluice.Item, domainID string) bool {
+	return attribute(it, "entityType") == "contact" && attribute(it, "SK") == "contact" && domainID != "" && attribute(it, "GSI1PK") == domainID
 }
 
 // Contacts returns the contacts of a domain by name. Like all that follow it
