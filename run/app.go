@@ -87,8 +87,7 @@ const Help = `Positions and dead letters are kept in the state file. A stream th
 read needs --start; a queue does not, and may be consumed without any table. At
 the first signal it stops reading, handles what it has taken, stores the
 positions and exits with 0 within the grace period; a second signal ends it at
-once. It exits with 1 when it cannot start and with 2 when a
-flag is wrong.
+once. It exits with 1 when it cannot start and with 2 when a flag is wrong.
 
 AWS credentials and Region come from the usual places. SLUICE_ENDPOINT_SQS is
 the URL of SQS, in place of the Region's.`

@@ -81,13 +81,19 @@ func (q testQueue) send(bodies ...string) {
 // empty fails when there are messages, visible or not.
 func (q testQueue) empty() {
 	q.t.Helper()
+	q.holds("0")
+}
+
+// holds fails unless there are so many messages, all of them visible.
+func (q testQueue) holds(visible string) {
+	q.t.Helper()
 	out, err := q.client.GetQueueAttributes(q.t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: q.url, AttributeNames: []types.QueueAttributeName{"All"}})
 	if err != nil {
 		q.t.Fatal(err)
 	}
-	for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"} {
-		if n := out.Attributes[name]; n != "0" {
-			q.t.Errorf("%s is %s", name, n)
+	for name, want := range map[string]string{"ApproximateNumberOfMessages": visible, "ApproximateNumberOfMessagesNotVisible": "0"} {
+		if n := out.Attributes[name]; n != want {
+			q.t.Errorf("%s is %s, want %s", name, n, want)
 		}
 	}
 }
@@ -139,9 +145,10 @@ func TestQueueAlone(t *testing.T) {
 	q.empty()
 }
 
-// When one of the two cannot start, neither runs.
+// When one of the two cannot start, neither runs, and no message is received.
 func TestOneCannotStart(t *testing.T) {
 	tb, q := newTable(t, images), newQueue(t)
+	q.send(`{"kind":"job","n":1}`)
 	endpoint := os.Getenv(endpointEnv)
 	for name, tt := range map[string]struct {
 		args []string
@@ -158,4 +165,5 @@ func TestOneCannotStart(t *testing.T) {
 		}
 		c.until(tt.want, 1)
 	}
+	q.holds("1")
 }

@@ -53,8 +53,15 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 		}
 	}
 	if len(o.Queues) > 0 {
+		// A daemon whose streams cannot be opened takes no message with it,
+		// which would be hidden for a minute and have one receive more.
+		var opened <-chan struct{}
+		if s.poller != nil {
+			opened = s.poller.Opened()
+		}
 		s.consumer, err = queue.New(aws("sqs"), m, queue.Options{
 			Queues:       o.Queues,
+			After:        opened,
 			DeadLetter:   box,
 			Group:        group,
 			StartTimeout: o.startTimeout,

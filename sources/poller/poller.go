@@ -30,6 +30,7 @@ type Poller struct {
 	health      health
 	gaps        *gaps
 	ran         atomic.Bool
+	opened      chan struct{}
 }
 
 // New returns a Poller that calls the service by cfg. It makes no call; its
@@ -48,7 +49,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	if o.Flow.Logger == nil {
 		o.Flow.Logger = o.Logger
 	}
-	p := &Poller{cfg: cfg, matcher: m, o: o,
+	p := &Poller{cfg: cfg, matcher: m, o: o, opened: make(chan struct{}),
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
 	p.quotas = newQuotas(o)
 	p.checkpoints = newCheckpointer(o, p.checkpointed)
@@ -73,6 +74,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	close(p.opened)
 	p.loadGaps(ctx)
 	p.health.begin(following)
 	defer p.health.begin(nil)
@@ -101,6 +103,10 @@ func (p *Poller) Run(ctx context.Context) error {
 	background.Wait()
 	return errors.Join(errs...)
 }
+
+// Opened returns a channel that is closed when Run has opened every stream: it
+// does not return one of the errors of a start any more.
+func (p *Poller) Opened() <-chan struct{} { return p.opened }
 
 // terms are contexts that end at different times after Run's has.
 type terms struct {

@@ -80,6 +80,13 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if c.o.After != nil {
+		select {
+		case <-c.o.After:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	var t terms
 	var ends [3]context.CancelFunc
 	reserve := min(c.o.Grace/4, 3*time.Second)

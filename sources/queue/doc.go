@@ -10,6 +10,8 @@
 // A Lambda function that a queue triggers needs no Consumer: the handler of
 // package sources/lambda takes the events of queues, too.
 //
+// Options.After holds the receiving back until something else is ready.
+//
 // # The life of a message
 //
 // It is received when there is a place for it: what is in hand is bounded by

@@ -24,7 +24,7 @@ type QueueError struct {
 func (e *QueueError) Error() string {
 	msg := fmt.Sprintf("queue %q %s: %s: %v", e.Queue, e.Where, e.Action, e.Err)
 	if e.Do != "" {
-		msg += ". " + e.Do
+		msg = strings.TrimSuffix(msg, ".") + ". " + e.Do
 	}
 	return msg
 }

@@ -60,6 +60,10 @@ type Options struct {
 	Grace        time.Duration // from the cancelling of Run's context to its return (default 25 s)
 	StuckAfter   time.Duration // a handler running longer is reported (default 1 min)
 
+	// After, when it is closed, lets the consumer receive. Queues are opened
+	// before, so that what is wrong with them is told at once (default: at once).
+	After <-chan struct{}
+
 	Group     *flow.Group // limits of the routes that are shared with other sources (default: the consumer's own)
 	Hooks     Hooks
 	FlowHooks flow.Hooks   // of each message's flow; a failed message is Retried when it comes again

@@ -1,0 +1,44 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Nothing is received before After is closed, but queues are opened.
+func TestAfter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stub.send("jobs", body(1))
+		begin := make(chan struct{})
+		w.start(Options{After: begin}, func(context.Context, *sluice.Record) error { return nil })
+		pass(time.Minute)
+		if n := w.stub.count("ReceiveMessage"); n != 0 {
+			t.Errorf("%d receives before", n)
+		}
+		if n := w.stub.count("GetQueueUrl"); n != 1 {
+			t.Errorf("the queue was opened %d times", n)
+		}
+		if w.c.Health().Ready {
+			t.Error("ready before it receives")
+		}
+		close(begin)
+		pass(time.Second)
+		w.end()
+		w.expectEnds(map[End]int{EndSettled: 1})
+	})
+}
+
+func TestStopBeforeAfter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stub.send("jobs", body(1))
+		w.start(Options{After: make(chan struct{})}, func(context.Context, *sluice.Record) error { return nil })
+		pass(time.Second)
+		w.end()
+		w.expectLeft("jobs", "jobs-001")
+	})
+}
