@@ -60,7 +60,10 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		return dst, sluice.Permanent(&RedriveError{Routes: refused})
 	}
 	if event == message && len(routes) == 0 {
-		return dst, sluice.Permanent(fmt.Errorf("message %s of queue %s: no route takes messages of kind %q; a queue forgets what is taken from it", rec.EventID, rec.Table, string(typ)))
+		if len(typ) == 0 {
+			return dst, sluice.Permanent(fmt.Errorf("%s: its body has no member \"kind\" to route it by; a queue forgets what is taken from it", where(rec)))
+		}
+		return dst, sluice.Permanent(fmt.Errorf("%s: no route takes messages of kind %q; a queue forgets what is taken from it", where(rec), string(typ)))
 	}
 	if len(dst) == n && r.hooks.Unrouted != nil {
 		why := NoRoute
@@ -144,6 +147,9 @@ func (e *RedriveError) Error() string {
 
 // where names a record for an error's reader; its payload is nobody's business.
 func where(rec *sluice.Record) string {
+	if rec.EventName == sluice.Delivery {
+		return "message " + rec.EventID + " of queue " + rec.Table
+	}
 	s := "table " + rec.Table
 	if rec.ShardID != "" {
 		s += ", shard " + rec.ShardID

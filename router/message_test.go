@@ -24,8 +24,8 @@ func TestMessagesRouteByTheirKind(t *testing.T) {
 		{`{"kind":"a.try","entityType":"b"}`, "a.try#MESSAGE", ""},
 		{`{"kind":"b"}`, "", ""},
 		{`{"kind":"c"}`, "", `message m1 of queue attempts: no route takes messages of kind "c"`},
-		{`{"entityType":"a.try"}`, "", `no route takes messages of kind ""`},
-		{`{"kind":7}`, "", "kind of a message is of type N"},
+		{`{"entityType":"a.try"}`, "", `message m1 of queue attempts: its body has no member "kind"`},
+		{`{"kind":7}`, "", "message m1 of queue attempts: type of the record: the kind of a message is of type N"},
 		{`hello`, "", "undecodable record: body of message m1 of queue attempts: it is no JSON object"},
 	} {
 		routes, err := r.Match(nil, received(tt.body))
