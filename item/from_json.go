@@ -19,7 +19,7 @@ func FromJSON(data []byte) (Item, error) {
 	d.UseNumber()
 	tok, err := d.Token()
 	if err == nil && tok != json.Delim('{') {
-		return Item{}, fmt.Errorf("it is no JSON object: it begins with %.32v", tok)
+		return Item{}, errors.New("it is no JSON object but " + beginning(tok))
 	}
 	if err != nil {
 		return Item{}, notJSON(err)
@@ -32,6 +32,22 @@ func FromJSON(data []byte) (Item, error) {
 		return Item{}, fmt.Errorf("there is data after the JSON object, at byte %d", d.InputOffset())
 	}
 	return Parse(dst)
+}
+
+// beginning names a value by its first token; what it says is nobody's
+// business.
+func beginning(tok json.Token) string {
+	switch tok.(type) {
+	case json.Delim:
+		return "an array"
+	case string:
+		return "a string"
+	case json.Number:
+		return "a number"
+	case bool:
+		return "a boolean"
+	}
+	return "null"
 }
 
 func notJSON(err error) error {

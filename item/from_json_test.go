@@ -19,7 +19,7 @@ func TestFromJSON(t *testing.T) {
 		t.Errorf("s is %q", v.Str())
 	}
 	for in, want := range map[string]string{
-		``: "no JSON object", `null`: "begins with", `"x"`: "begins with", `{"a"}`: "no JSON object", `{"a":1}x`: "data after",
+		``: "no JSON object", `null`: "but null", `"x"`: "but a string", `[1]`: "but an array", `1`: "but a number", `true`: "but a boolean", `{"a"}`: "no JSON object", `{"a":1}x`: "data after",
 		`{"a":1,"a":1}`: "duplicate", `{"a":[}`: "no JSON object", `{"a":1` + strings.Repeat("0", 200) + `}`: "a",
 		`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`: "deep",
 	} {

@@ -31,7 +31,7 @@ type Send func(ctx context.Context, m sluice.Message) error
 // HopOptions configure Hop; the zero value is ready to use.
 type HopOptions struct {
 	NotBefore string           // member of the body, or dotted path, that says when it is due, in RFC 3339 (default "notBefore")
-	MaxDelay  time.Duration    // of one hop (default MaxDelay)
+	MaxDelay  time.Duration    // of one hop, at least 1 s (default MaxDelay)
 	Now       func() time.Time // default time.Now
 }
 
@@ -49,6 +49,9 @@ func Hop(send Send, o HopOptions) sluice.Middleware {
 	}
 	if o.MaxDelay == 0 {
 		o.MaxDelay = MaxDelay
+	}
+	if o.MaxDelay < time.Second { // delays are whole seconds
+		panic(fmt.Sprintf("message: HopOptions.MaxDelay is %v, want at least 1s", o.MaxDelay))
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -71,7 +74,7 @@ func Hop(send Send, o HopOptions) sluice.Middleware {
 			if delay == 0 {
 				return next(ctx, rec)
 			}
-			if err := send(ctx, sluice.Message{Body: m.Body, Attributes: m.Attributes, Delay: delay}); err != nil {
+			if err := send(ctx, sluice.Message{Body: m.Body, Attributes: m.Attributes, GroupID: m.GroupID, Delay: delay}); err != nil {
 				return fmt.Errorf("sending message %s of queue %s once more, due in %v: %w", rec.EventID, rec.Table, due.Sub(o.Now()), err)
 			}
 			return sluice.Skip("not due yet")

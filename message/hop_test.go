@@ -37,7 +37,7 @@ func TestHop(t *testing.T) {
 			h := Hop(func(_ context.Context, m sluice.Message) error { sent = append(sent, m); return tt.sendErr }, HopOptions{
 				Now: func() time.Time { return time.Date(2019, 12, 30, 19, 52, 20, 0, time.UTC) },
 			})(func(context.Context, *sluice.Record) error { called = true; return nil })
-			m := sluice.Message{ID: "m1", Body: tt.body, Received: 3, Attributes: map[string]sluice.MessageAttribute{"n": {Type: "Number.x", Value: "7"}, "b": {Type: "Binary", Bytes: []byte{0, 255}}}}
+			m := sluice.Message{ID: "m1", Body: tt.body, Received: 3, GroupID: "g1", Attributes: map[string]sluice.MessageAttribute{"n": {Type: "Number.x", Value: "7"}, "b": {Type: "Binary", Bytes: []byte{0, 255}}}}
 			err := h(t.Context(), m.Record(queueARN))
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("%v, want %q", err, tt.want)
@@ -47,7 +47,7 @@ func TestHop(t *testing.T) {
 			}
 			var want []sluice.Message
 			if tt.hops > 0 {
-				want = []sluice.Message{{Body: m.Body, Attributes: m.Attributes, Delay: tt.hops}}
+				want = []sluice.Message{{Body: m.Body, Attributes: m.Attributes, GroupID: "g1", Delay: tt.hops}}
 			}
 			if diff := cmp.Diff(want, sent); diff != "" {
 				t.Error(diff)
@@ -67,4 +67,14 @@ func TestHopIsForMessages(t *testing.T) {
 	if err := h(t.Context(), &sluice.Record{EventName: sluice.Insert, Table: "orders"}); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "not for a INSERT of table orders") {
 		t.Error(err)
 	}
+}
+
+// A delay that is cut to nothing would make a message due at once.
+func TestHopRefusesPartsOfASecond(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("hops of half a second were taken")
+		}
+	}()
+	Hop(func(context.Context, sluice.Message) error { return nil }, HopOptions{MaxDelay: time.Second / 2})
 }
