@@ -2,6 +2,19 @@
 
 package main
 
-// many is fewer with the race detector, which makes a count take ten times as
-// long. It is more than a page.
-const many = 2_000
+import (
+	"os/exec"
+	"testing"
+)
+
+// elsewhere runs the test in a process without the race detector, which makes a
+// count take ten times as long, and reports that it has.
+func elsewhere(t *testing.T) bool {
+	t.Helper()
+	out, err := exec.Command("go", "test", "-race=false", "-tags", "integration", "-vet=off", "-count=1", "-v", "-run", "^"+t.Name()+"$", ".").CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Errorf("without the race detector: %v", err)
+	}
+	return true
+}
