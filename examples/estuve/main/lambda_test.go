@@ -1,0 +1,88 @@
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/estuve"
+	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/runtimeapi"
+	"github.com/sluicehq/sluice/item"
+)
+
+// The same program is the function that works off the queue: it deletes the
+// points of a map that is gone and sends the sweep; a message that it cannot
+// take is answered as failed, alone.
+func TestWorkerAsAFunction(t *testing.T) {
+	w := newWorld(t)
+	binary := filepath.Join(t.TempDir(), "bootstrap")
+	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	q := localtest.SQS(t)
+	queues := awssqs.NewFromConfig(q)
+	name := "estuve-" + rand.Text()
+	made, err := queues.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 60 {
+		w.put(estuve.Fixture{Table: w.tables.Points, Item: item.Of(item.String("map_id", "m-1"), item.String("point_id", fmt.Sprint(i)), item.String("user_id", "u-1"))})
+	}
+	w.put(estuve.Fixture{Table: w.tables.Points, Item: item.Of(item.String("map_id", "m-2"), item.String("point_id", "kept"), item.String("user_id", "u-1"))})
+
+	var log bytes.Buffer
+	fn, err := runtimeapi.Start(t.Context(), runtimeapi.Command{Path: binary, Stdout: &log, Stderr: &log, Env: []string{
+		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local",
+		"SLUICE_ENDPOINT_DYNAMODB=" + w.env["SLUICE_ENDPOINT_DYNAMODB"], "SLUICE_ENDPOINT_SQS=" + *q.BaseEndpoint,
+		"ESTUVE_PREFIX=" + w.prefix, "ESTUVE_QUEUE=" + *made.QueueUrl,
+	}})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	body := `{"kind":"cascade.delete","table":"` + w.tables.Points + `","key":{"map_id":"m-1"},"parent":{"table":"` + w.tables.Maps + `","key":{"user_id":"u-1","map_id":"m-1"}},"dedupeKey":"` + w.tables.Maps + `/u-1/m-1"}`
+	answer, err := fn.Invoke(t.Context(), queueEvent(t, body, `{"kind":"unknown"}`), 20*time.Second)
+	if want := `{"batchItemFailures":[{"itemIdentifier":"m1"}]}`; err != nil || string(answer.Payload) != want {
+		t.Fatalf("answer %s %s, %v; want %s\n%s", answer.Payload, answer.Message, err, want, log.String())
+	}
+	if _, err := fn.Stop(); err != nil {
+		t.Error(err)
+	}
+	if left := w.points(); left != 0 {
+		t.Errorf("%d points of the map are left", left)
+	}
+	if it, err := w.store.Get(t.Context(), w.tables.Points, item.Of(item.String("map_id", "m-2"), item.String("point_id", "kept"))); !it.Exists() || err != nil {
+		t.Errorf("the point of another map: %v", err)
+	}
+	out, err := queues.GetQueueAttributes(t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessagesDelayed}})
+	if err != nil || out.Attributes["ApproximateNumberOfMessagesDelayed"] != "1" {
+		t.Errorf("the sweep: %v, %v", out.Attributes, err)
+	}
+}
+
+// queueEvent is what Lambda hands over of messages.
+func queueEvent(t *testing.T, bodies ...string) []byte {
+	t.Helper()
+	var event struct{ Records []json.RawMessage }
+	for i, body := range bodies {
+		m := sluice.Message{ID: fmt.Sprint("m", i), Body: body, Received: 1, Sent: time.Now()}
+		event.Records = append(event.Records, m.Record("arn:aws:sqs:us-east-1:000000000000:cascades").Raw())
+	}
+	data, err := json.Marshal(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
