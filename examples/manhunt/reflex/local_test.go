@@ -316,6 +316,7 @@ func TestIncidentOnServers(t *testing.T) {
 	}
 	c.until("the incident is acknowledged", func() bool { return c.incident() == "acknowledged at 2" })
 	c.until("the other search is canceled", func() bool { return c.status("ebd7ce4") == manhunt.Canceled })
+	c.until("its notice", func() bool { return len(c.bodiesOf("ebd7ce4#canceled")) == 1 })
 	c.move("21:00:00")
 	c.until("the timer changes nothing", func() bool { return c.dropped("I-1#2") })
 	if got := c.incident() + ", " + c.status("e923fda") + ", " + c.status("ebd7ce4"); got != "acknowledged at 2, successful, canceled" {
