@@ -42,16 +42,20 @@ var rules = []rule{
 	// What hangs on it. Router, sources, sinks and handlers never import each
 	// other; an application brings them together.
 	{pkgs: "sdkitem", ours: []string{"item", "internal/jsonscan"}},
-	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/streamsapi"}},
-	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch"}},
+	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/latectx", "internal/streamsapi"}},
+	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/latectx", "internal/sqsclient"}},
+
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
 	{pkgs: "internal/awsclient"},
+	{pkgs: "internal/latectx", stdOnly: true},
+	{pkgs: "internal/sqsclient"},
 	{pkgs: "state/...", ours: nil},
 	// What handlers ask for, and sinks do.
 	{pkgs: "dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "message", ours: []string{"."}, stdOnly: true},
 	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/quorum"}},
+	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/sqsclient"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	{pkgs: "deadletter/...", ours: []string{".", "state"}},
 	{pkgs: "handlers/...", ours: []string{".", "dynamo", "message"}},

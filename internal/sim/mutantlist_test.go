@@ -61,7 +61,7 @@ var mutants = []mutant{
 		props: []string{propStop},
 	},
 	{
-		name: "grace without an end", file: "sources/poller/poller.go",
+		name: "grace without an end", file: "internal/latectx/latectx.go",
 		old:   `timer = time.AfterFunc(d, cancel)`,
 		new:   `timer = time.AfterFunc(1000*d, cancel)`,
 		props: []string{propStop},

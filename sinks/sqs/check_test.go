@@ -32,7 +32,7 @@ func TestNew(t *testing.T) {
 		{queue: "https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/jobs", name: "jobs", url: "https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/jobs", where: "at AWS in region us-east-1"},
 		{queue: "https://sqs.cn-north-1.amazonaws.com.cn/1/jobs", region: "cn-north-1", name: "jobs", url: "https://sqs.cn-north-1.amazonaws.com.cn/1/jobs", where: "at AWS in region cn-north-1"},
 		{queue: "https://sqs.eu-west-1.amazonaws.com/1/jobs", want: "is in region eu-west-1, but the configuration's region is us-east-1"},
-		{queue: "", want: "no queue given"},
+		{queue: "", want: "a queue's name is empty"},
 		{queue: "jobs", region: "-", want: "set AWS_REGION"},
 		{queue: "ftp://x/jobs", want: "is neither a queue's URL"},
 		{queue: "a/b", want: "is neither a queue's URL"},

@@ -2,12 +2,8 @@ package sqs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"path"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/internal/sqsclient"
 )
 
 // Queue sends to one queue. Its methods are safe for concurrent use; there is
@@ -44,36 +41,11 @@ func New(cfg aws.Config, queue string, o Options) (*Queue, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	q := &Queue{name: queue, opt: o.withDefaults()}
-	var own *string // the endpoint of a URL that is not at AWS
-	if strings.Contains(queue, "/") {
-		u, err := url.Parse(queue)
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || path.Base(u.Path) == "/" {
-			return nil, fmt.Errorf("sqs: %q is neither a queue's URL, such as https://sqs.us-east-1.amazonaws.com/123456789012/escalations, nor its name", queue)
-		}
-		q.name, q.url = path.Base(u.Path), queue
-		if region, aws := awsRegion(u.Hostname()); !aws {
-			own = new(u.Scheme + "://" + u.Host)
-		} else if region != "" && cfg.Region != "" && region != cfg.Region {
-			return nil, fmt.Errorf("sqs: queue %s is in region %s, but the configuration's region is %s", queue, region, cfg.Region)
-		}
+	at, err := sqsclient.Open(cfg, queue)
+	if err != nil {
+		return nil, fmt.Errorf("sqs: %w", err)
 	}
-	if q.name == "" {
-		return nil, errors.New("sqs: no queue given; want its URL or its name")
-	}
-	if cfg.Region == "" {
-		return nil, fmt.Errorf("sqs: queue %q: no region is configured; set AWS_REGION, or Region of the aws.Config", q.name)
-	}
-	q.fifo = strings.HasSuffix(q.name, ".fifo")
-	q.client = awssqs.NewFromConfig(cfg, func(c *awssqs.Options) {
-		if c.BaseEndpoint == nil {
-			c.BaseEndpoint = own
-		}
-		q.where = "at AWS in region " + c.Region
-		if c.BaseEndpoint != nil {
-			q.where = fmt.Sprintf("at %s in region %s", *c.BaseEndpoint, c.Region)
-		}
-	})
+	q := &Queue{name: at.Name, url: at.URL, where: at.Where, fifo: at.FIFO, client: at.Client, opt: o.withDefaults()}
 	q.maxMessage.Store(int64(q.opt.MaxBytes))
 	q.batch = batch.New(q.commit, func(e *entry) int { return e.size }, batch.Options{
 		MaxItems: maxEntries,
@@ -84,23 +56,6 @@ func New(cfg aws.Config, queue string, o Options) (*Queue, error) {
 		Hooks:    batch.Hooks{Committed: q.opt.Hooks.Committed},
 	})
 	return q, nil
-}
-
-// awsRegion reports whether host is one of AWS's, and its region if the name
-// says so.
-func awsRegion(host string) (region string, aws bool) {
-	name, ok := strings.CutSuffix(host, ".amazonaws.com")
-	if !ok {
-		name, ok = strings.CutSuffix(host, ".amazonaws.com.cn")
-	}
-	if !ok {
-		return "", false
-	}
-	region, ok = strings.CutPrefix(name, "sqs.")
-	if !ok || strings.Contains(region, ".") {
-		region = ""
-	}
-	return region, true
 }
 
 // Send returns nil once the queue has m. An error that is not

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/latectx"
 	"github.com/sluicehq/sluice/internal/streamsapi"
 	"github.com/sluicehq/sluice/state"
 )
@@ -81,9 +82,9 @@ func (p *Poller) Run(ctx context.Context) error {
 
 	var t terms
 	var ends [3]context.CancelFunc
-	t.flows, ends[0] = after(ctx, p.o.Grace-p.reserve())
-	t.handlers, ends[1] = after(ctx, p.o.Grace-p.reserve()/2)
-	t.writes, ends[2] = after(ctx, p.o.Grace)
+	t.flows, ends[0] = latectx.After(ctx, p.o.Grace-p.reserve())
+	t.handlers, ends[1] = latectx.After(ctx, p.o.Grace-p.reserve()/2)
+	t.writes, ends[2] = latectx.After(ctx, p.o.Grace)
 	for _, end := range ends {
 		defer end()
 	}
@@ -118,28 +119,5 @@ type terms struct {
 // reserve is the part of Grace that is kept for cancelled handlers to return,
 // and for the last writes.
 func (p *Poller) reserve() time.Duration { return min(p.o.Grace/4, 3*time.Second) }
-
-// after returns a context that ends d after ctx did.
-func after(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var mu sync.Mutex
-	var timer *time.Timer
-	stop := context.AfterFunc(ctx, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if late.Err() == nil {
-			timer = time.AfterFunc(d, cancel)
-		}
-	})
-	return late, func() {
-		stop()
-		cancel()
-		mu.Lock()
-		defer mu.Unlock()
-		if timer != nil {
-			timer.Stop()
-		}
-	}
-}
 
 func held(err error) bool { return errors.Is(err, state.ErrHeld) }

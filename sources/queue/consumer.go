@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/latectx"
 )
 
 // Consumer receives the messages of queues and hands them to the routes of a
@@ -90,9 +91,9 @@ func (c *Consumer) Run(ctx context.Context) error {
 	var t terms
 	var ends [3]context.CancelFunc
 	reserve := min(c.o.Grace/4, 3*time.Second)
-	t.handlers, ends[0] = after(ctx, c.o.Grace-reserve)
-	t.giveUp, ends[1] = after(ctx, c.o.Grace-reserve/2)
-	t.writes, ends[2] = after(ctx, c.o.Grace)
+	t.handlers, ends[0] = latectx.After(ctx, c.o.Grace-reserve)
+	t.giveUp, ends[1] = latectx.After(ctx, c.o.Grace-reserve/2)
+	t.writes, ends[2] = latectx.After(ctx, c.o.Grace)
 	for _, end := range ends {
 		defer end()
 	}
@@ -105,27 +106,4 @@ type terms struct {
 	handlers context.Context // handlers are cancelled
 	giveUp   context.Context // those that do not obey are given up
 	writes   context.Context // SQS is not called any more
-}
-
-// after returns a context that ends d after ctx did.
-func after(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var mu sync.Mutex
-	var timer *time.Timer
-	stop := context.AfterFunc(ctx, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if late.Err() == nil {
-			timer = time.AfterFunc(d, cancel)
-		}
-	})
-	return late, func() {
-		stop()
-		cancel()
-		mu.Lock()
-		defer mu.Unlock()
-		if timer != nil {
-			timer.Stop()
-		}
-	}
 }

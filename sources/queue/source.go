@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sluicehq/sluice/internal/sqsclient"
 )
 
 // source is one queue.
@@ -38,56 +39,17 @@ type source struct {
 }
 
 func newSource(c *Consumer, cfg aws.Config, queue string) (*source, error) {
-	s := &source{c: c, name: queue, region: cfg.Region, retention: retentionOf}
-	var own *string // the endpoint of a URL that is not at AWS
-	if strings.Contains(queue, "/") {
-		u, err := url.Parse(queue)
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || path.Base(u.Path) == "/" || path.Base(u.Path) == "." {
-			return nil, fmt.Errorf("queue: %q is neither a queue's URL, such as https://sqs.us-east-1.amazonaws.com/123456789012/jobs, nor its name", queue)
-		}
-		s.name, s.url = path.Base(u.Path), queue
-		if region, isAWS := awsRegion(u.Hostname()); !isAWS {
-			own = new(u.Scheme + "://" + u.Host)
-		} else if region != "" && cfg.Region != "" && region != cfg.Region {
-			return nil, fmt.Errorf("queue: %s is in Region %s, but the configuration's Region is %s", queue, region, cfg.Region)
-		}
+	at, err := sqsclient.Open(cfg, queue)
+	if err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
 	}
-	if s.name == "" {
-		return nil, errors.New("queue: a queue's name is empty: give its name or its URL")
+	s := &source{
+		c: c, name: at.Name, url: at.URL, where: at.Where, fifo: at.FIFO, client: at.Client,
+		region: cfg.Region, retention: retentionOf,
 	}
-	if cfg.Region == "" {
-		return nil, fmt.Errorf("queue: %q: no AWS Region is set: set AWS_REGION, or Region of the aws.Config", s.name)
-	}
-	s.fifo = strings.HasSuffix(s.name, ".fifo")
-	s.client = awssqs.NewFromConfig(cfg, func(o *awssqs.Options) {
-		if o.BaseEndpoint == nil {
-			o.BaseEndpoint = own
-		}
-		s.where = "at AWS in Region " + o.Region
-		if o.BaseEndpoint != nil {
-			s.where = fmt.Sprintf("at %s in Region %s", *o.BaseEndpoint, o.Region)
-		}
-	})
 	s.hand = newHand(c.o.Concurrency)
 	s.judge = newJudge(2 * c.o.MaxBackoff)
 	return s, nil
-}
-
-// awsRegion reports whether host is one of AWS's, and its Region if the name
-// says so.
-func awsRegion(host string) (region string, isAWS bool) {
-	name, ok := strings.CutSuffix(host, ".amazonaws.com")
-	if !ok {
-		name, ok = strings.CutSuffix(host, ".amazonaws.com.cn")
-	}
-	if !ok {
-		return "", false
-	}
-	region, ok = strings.CutPrefix(name, "sqs.")
-	if !ok || strings.Contains(region, ".") {
-		region = ""
-	}
-	return region, true
 }
 
 // open finds the queue and what is to be known of it. What may pass it tries
