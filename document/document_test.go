@@ -1,0 +1,45 @@
+package document
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestError(t *testing.T) {
+	down := errors.New("connection refused")
+	for _, tt := range []struct {
+		err     *Error
+		text    string
+		details map[string]string
+	}{
+		{
+			NewError(Op{Action: Put, Index: "tgw", ID: `a|"b"`, Routing: "r", Fence: Newer, Version: 7}, 400, "mapper_parsing_exception", "failed to parse field [n] of type [long]. Preview of field's value: 'secret'"),
+			`index of document "a|\"b\"" in "tgw": status 400: mapper_parsing_exception: failed to parse field [n] of type [long].`,
+			map[string]string{"action": "index", "index": "tgw", "id": `a|"b"`, "routing": "r", "version": "7", "version_type": "external", "status": "400", "type": "mapper_parsing_exception", "reason": "failed to parse field [n] of type [long]. Preview of field's value: 'secret'"},
+		},
+		{
+			&Error{Action: Delete, Ref: Ref{Index: "tgw", ID: "a"}, Err: down},
+			`delete of document "a" in "tgw": connection refused`,
+			map[string]string{"action": "delete", "index": "tgw", "id": "a"},
+		},
+	} {
+		if got := tt.err.Error(); got != tt.text {
+			t.Errorf("%s\nwant %s", got, tt.text)
+		}
+		if diff := cmp.Diff(tt.details, tt.err.Details()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if !errors.Is(&Error{Err: down}, down) {
+		t.Error("the cause is hidden")
+	}
+}
+
+func TestNamesOfTheBulkAPI(t *testing.T) {
+	got := []string{Put.String(), Delete.String(), NoFence.String(), Newer.String(), NewerOrEqual.String(), Action(9).String(), Fence(9).String()}
+	if diff := cmp.Diff([]string{"index", "delete", "internal", "external", "external_gte", "Action(9)", "Fence(9)"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,69 @@
+package document
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Error says that a document was not written, and why. Whether another try can
+// succeed is told by what wraps it: [sluice.Permanent] when none can.
+type Error struct {
+	Action  Action
+	Ref     Ref
+	Version int64
+	Fence   Fence
+	Status  int    // of HTTP, of the item or of the whole request; 0 when there was no answer
+	Type    string // such as mapper_parsing_exception; may be empty
+	Reason  string // in the service's words; may quote the document
+	Err     error  // when there was no answer, or none that could be read
+}
+
+// NewError returns the error of op.
+func NewError(op Op, status int, typ, reason string) *Error {
+	return &Error{Action: op.Action, Ref: op.Ref(), Version: op.Version, Fence: op.Fence, Status: status, Type: typ, Reason: reason}
+}
+
+// Error names the document and the failure. It leaves out what Reason quotes of
+// the document: errors are logged.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of document %q in %q", e.Action, e.Ref.ID, e.Ref.Index)
+	if e.Status != 0 {
+		fmt.Fprintf(&b, ": status %d", e.Status)
+	}
+	reason, _, _ := strings.Cut(e.Reason, " Preview of field's value")
+	for _, s := range []string{e.Type, reason} {
+		if s != "" {
+			b.WriteString(": " + s)
+		}
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Details are what a dead letter keeps beside the error's text.
+func (e *Error) Details() map[string]string {
+	d := map[string]string{"action": e.Action.String(), "index": e.Ref.Index, "id": e.Ref.ID}
+	if e.Ref.Routing != "" {
+		d["routing"] = e.Ref.Routing
+	}
+	if e.Fence != NoFence {
+		d["version"], d["version_type"] = strconv.FormatInt(e.Version, 10), e.Fence.String()
+	}
+	if e.Status != 0 {
+		d["status"] = strconv.Itoa(e.Status)
+	}
+	if e.Type != "" {
+		d["type"] = e.Type
+	}
+	if e.Reason != "" {
+		d["reason"] = e.Reason
+	}
+	return d
+}

@@ -1,0 +1,79 @@
+package document
+
+import "fmt"
+
+// Op is one write of a document. It is a value; who takes one does not change
+// its Body, and reads it until the call returns at most.
+type Op struct {
+	Action  Action
+	Index   string // or an alias
+	ID      string // 1 to 512 bytes
+	Routing string // "" is by ID
+	Fence   Fence
+	Version int64  // 0 and above; only with a Fence
+	Body    []byte // of Put: a JSON object, on one line or several
+}
+
+// Action says what an Op does.
+type Action uint8
+
+const (
+	Put    Action = iota + 1 // writes a document whole, in the place of the one with its ID
+	Delete                   // deletes one; that there is none is no error
+)
+
+// String returns the name that the bulk API has for it.
+func (a Action) String() string {
+	switch a {
+	case Put:
+		return "index"
+	case Delete:
+		return "delete"
+	}
+	return fmt.Sprintf("Action(%d)", a)
+}
+
+// Fence says which writes are refused because what is there is newer. A write
+// that is refused so has succeeded: its effect is there, or a later one.
+type Fence uint8
+
+const (
+	// NoFence refuses none: the last writer wins.
+	NoFence Fence = iota
+	// Newer takes what has a greater Version than what is there, or was deleted
+	// there not longer than index.gc_deletes ago.
+	Newer
+	// NewerOrEqual takes an equal Version, too: what is there is written again.
+	NewerOrEqual
+)
+
+// String returns the name that the bulk API has for it, as version_type.
+func (f Fence) String() string {
+	switch f {
+	case NoFence:
+		return "internal"
+	case Newer:
+		return "external"
+	case NewerOrEqual:
+		return "external_gte"
+	}
+	return fmt.Sprintf("Fence(%d)", f)
+}
+
+// Ref names a document.
+type Ref struct {
+	Index   string
+	ID      string
+	Routing string // "" is by ID
+}
+
+// Ref returns the document that is written.
+func (o Op) Ref() Ref { return Ref{o.Index, o.ID, o.Routing} }
+
+// Doc is a document as it was found, or that it was not.
+type Doc struct {
+	Ref
+	Found   bool
+	Version int64
+	Source  []byte // JSON
+}
