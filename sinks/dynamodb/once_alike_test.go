@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -91,6 +92,28 @@ func TestOnceTellsTablesOfTwoAccountsApart(t *testing.T) {
 		}
 		for _, table := range tables {
 			if n := s.items[table+"/a"]["n"]; n != "1" {
+				t.Errorf("%s: counted %q", table, n)
+			}
+		}
+	})
+}
+
+// Neither are they taken for one within a unit.
+func TestOnceTellsTablesOfAUnitApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		tables := []string{"arn:aws:dynamodb:us-east-1:1:table/c", "arn:aws:dynamodb:us-east-1:2:table/c"}
+		m := marker("a") // even the marker is alike
+		m.Table = "c"
+		u := dynamo.Unit{Marker: m}
+		for i, table := range tables {
+			u.Adds = append(u.Adds, dynamo.Add{Table: table, Key: pk("a"), By: map[string]int64{"n": int64(i + 1)}, Create: true})
+		}
+		if got, err := s.store(Options{}).Once(t.Context(), u); err != nil || got.Before {
+			t.Error(got, err)
+		}
+		for i, table := range tables {
+			if n := s.items[table+"/a"]["n"]; n != fmt.Sprint(i+1) {
 				t.Errorf("%s: counted %q", table, n)
 			}
 		}

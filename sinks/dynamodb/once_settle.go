@@ -56,7 +56,9 @@ func (p *pool) settle(ctx context.Context, t *transaction, err error) {
 // isOfCaller reports whether err is about who asks, and not what for.
 func isOfCaller(err error) bool {
 	switch codeOf(err) {
-	case "", "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "ExpiredToken", "ExpiredTokenException",
+	case "": // it was never sent
+		return classify(err) != permanent
+	case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "ExpiredToken", "ExpiredTokenException",
 		"MissingAuthenticationTokenException", "IncompleteSignatureException":
 		return true
 	}

@@ -301,6 +301,22 @@ func TestOnceFindsTheUnitToBlame(t *testing.T) {
 	}
 }
 
+// What the SDK itself refuses to send is one unit's fault, too.
+func TestOnceFindsTheUnitThatCannotBeSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tablesStub{other: func(string) (int, string) { return 200, `{}` }}
+		got := together(t, s.store(t, Options{}),
+			dynamo.Unit{Marker: marker("0"), Adds: []dynamo.Add{addTo("a", 1)}},
+			dynamo.Unit{Marker: marker("1"), Ops: []dynamo.Op{dynamo.Update("things", pk("x"), "")}},
+			dynamo.Unit{Marker: marker("2"), Adds: []dynamo.Add{addTo("a", 1)}})
+		for i, r := range got {
+			if (r.err != nil) != (i == 1) || sluice.IsPermanent(r.err) != (i == 1) {
+				t.Errorf("unit %d: %+v", i, r)
+			}
+		}
+	})
+}
+
 func TestUnitsThatAreRefused(t *testing.T) {
 	many := make([]dynamo.Add, 100)
 	for i := range many {

@@ -69,7 +69,7 @@ func (t *transaction) take(u *unit) bool {
 			continue
 		}
 		s := t.at[p.ref]
-		if s == nil || p.what != anAdd {
+		if s == nil || !s.merges(p) { // of u's own, when they are only alike
 			s = &step{}
 			t.at[p.ref] = s
 			t.steps = append(t.steps, s)
