@@ -162,14 +162,29 @@ func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) e
 		case err == nil:
 			return nil
 		case dynamo.IsCondition(err):
-			// The lease was over, and another has taken the step over: what it
-			// writes is what counts. Or the attempt was deleted. Or a try before
-			// this one has written it, and its answer was lost.
-			return sluice.Skip("lease lost")
+			return s.lost(t, err)
 		case sluice.IsPermanent(err), tries == finishTries, !pause(ctx, finishPause<<(tries-1)):
 			return fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err)
 		}
 	}
+}
+
+// lost is the outcome of a message whose step was taken over when its lease was
+// over: what the other writes is what counts. As long as it has not, the message
+// stays in the queue: that process may die, too. The attempt may also have been
+// deleted, or made by a try whose answer was lost.
+func (s *Consumer) lost(t Try, err error) error {
+	var found sluice.Item
+	if refused, ok := errors.AsType[*dynamo.ConditionError](err); ok && len(refused.Items) > 0 {
+		found = refused.Items[0]
+	}
+	if _, made := found.Lookup(s.c.Config.Attempt.At); made || !found.Exists() {
+		return sluice.Skip("lease lost")
+	}
+	if _, err = s.free(found); err == nil {
+		err = errors.New("its lease was lost, and nobody has it")
+	}
+	return s.claimError(t, err)
 }
 
 // detached makes a write that the end of ctx does not stop.

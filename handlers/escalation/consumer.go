@@ -36,8 +36,8 @@ type ConsumerConfig struct {
 	// Claim names what the consumer adds to an attempt.
 	Claim ClaimAttributes
 
-	// Transact makes all of the writes or none, and says with a
-	// [*dynamo.ConditionError], whose Items it fills, why not. Write makes one.
+	// Transact makes all of the writes or none, Write makes one. Both say with a
+	// [*dynamo.ConditionError], whose Items they fill, why not.
 	Transact func(ctx context.Context, ops ...dynamo.Op) error
 	Write    func(ctx context.Context, op dynamo.Op) error
 
@@ -255,7 +255,7 @@ func (s *Consumer) contact(ctx context.Context, t Try, held lease) (outcome stri
 		outcome = Skipped
 	case sluice.IsPermanent(err):
 		outcome = Failed
-	case ctx.Err() != nil: // the process is ending: that says nothing about the step
+	case ending(ctx): // that says nothing about the step
 	case s.tooLate(t, err):
 		outcome = Failed
 	}
@@ -265,18 +265,29 @@ func (s *Consumer) contact(ctx context.Context, t Try, held lease) (outcome stri
 	return outcome, err
 }
 
-// call makes a panic of Contact an error: whoever cannot be contacted because
-// of it must not hold up the steps that follow.
-func (s *Consumer) call(ctx context.Context, t Try) (err error) {
-	ended := false
-	defer func() {
-		if !ended {
-			err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
-		}
+// ending reports whether ctx has ended because the process does, and not by the
+// time limit of the message's route, which counts like Timeout.
+func ending(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+}
+
+// call makes a panic of Contact, or the end of its goroutine, an error: whoever
+// cannot be contacted because of it must not hold up the steps that follow.
+func (s *Consumer) call(ctx context.Context, t Try) error {
+	result := make(chan error, 1)
+	go func() {
+		var err error
+		ended := false
+		defer func() {
+			if !ended {
+				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
+			}
+			result <- err
+		}()
+		err = s.c.Contact(ctx, t)
+		ended = true
 	}()
-	err = s.c.Contact(ctx, t)
-	ended = true
-	return err
+	return <-result
 }
 
 // tooLate reports whether the step's time will be over when err lets it be tried

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,6 +224,8 @@ func TestTry(t *testing.T) {
 			rings: fmt.Sprintf(made, "failed")},
 		{name: "panics", contact: func(context.Context, Try) error { panic("no such number") }, err: "retry: step P1#0: contacting: panic: no such number"},
 		{name: "panics for too long", rec: ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:00Z"), contact: func(context.Context, Try) error { panic("no such number") },
+			rings: fmt.Sprintf(made, "failed")},
+		{name: "ends its goroutine for too long", rec: ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:00Z"), contact: func(context.Context, Try) error { runtime.Goexit(); return nil },
 			rings: fmt.Sprintf(made, "failed")},
 
 		{name: "bad message", rec: ring(`"n":0`, `"n":"0"`), err: `permanent: message of a step: attribute "n" is of type S, want N`},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Two find a lease that is over: one takes the step over, the other leaves it
@@ -60,7 +61,8 @@ func TestTwoTakeOver(t *testing.T) {
 }
 
 // Who comes back when the lease is over, and another has the step, changes
-// nothing of what that one does.
+// nothing of what that one does, and leaves the message to it: deleted, it would
+// be missing when that one's process dies.
 func TestComesBackTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRota(t)
@@ -79,13 +81,68 @@ func TestComesBackTooLate(t *testing.T) {
 		if err := w.consumer(t).Try(t.Context(), ring()); err != nil {
 			t.Error(err)
 		}
-		if err := <-first; outcome(err) != "skipped: lease lost" {
+		if err := <-first; outcome(err) != "retry: step P1#0: retry after 1m59s: it is being tried, or its process died" {
 			t.Error(err)
 		}
 		if it := w.Items("rings"); len(it) != 1 || !it[0].Equal(parse(`{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"ann"},"rank":{"N":"1"}}},"at":{"S":"2024-05-01T10:02:20Z"},"outcome":{"S":"failed"}}`)) {
 			t.Errorf("attempt %s", w.rings())
 		}
 	})
+}
+
+// Who comes back when the lease is over, and another has made the attempt or
+// it was deleted, is done.
+func TestComesBackToNothing(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, w *rota){
+		"made": func(t *testing.T, w *rota) { w.put(t, "rings", fmt.Sprintf(made, "failed")) },
+		"deleted": func(t *testing.T, w *rota) {
+			w.Write(t.Context(), dynamo.Delete("rings", item.Of(item.String("page", "P1"), item.Number("n", "0"))))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRota(t)
+				var want string
+				w.contact = func(context.Context, Try) error {
+					change(t, w)
+					want = w.rings()
+					return nil
+				}
+				if err := w.consumer(t).Try(t.Context(), ring()); outcome(err) != "skipped: lease lost" || w.rings() != want {
+					t.Errorf("%v, attempt %s", err, w.rings())
+				}
+			})
+		})
+	}
+}
+
+// A call that is cut off by the limit of its route says as much about the step
+// as one that is cut off by Timeout: the next one must have its turn.
+func TestLimitOfTheRoute(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		cause error
+		want  string
+	}{
+		{"of the route", nil, `"failed"`},
+		{"of the process", errors.New("stopped ahead of the deadline"), `"leaseUntil"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRota(t)
+				w.contact = func(ctx context.Context, _ Try) error {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, tt.cause)
+				defer cancel()
+				late := ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:00Z")
+				if err := w.consumer(t).Try(ctx, late); (err == nil) != (tt.cause == nil) || !strings.Contains(w.rings(), tt.want) {
+					t.Errorf("%v, attempt %s", err, w.rings())
+				}
+			})
+		})
+	}
 }
 
 // A process that is told to end gives the step back.
