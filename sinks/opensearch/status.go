@@ -1,0 +1,145 @@
+package opensearch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// StatusError is an answer with a status of 300 and above.
+type StatusError struct {
+	Method string
+	Path   string // without the query
+	Host   string // that was asked
+	Status int    // of HTTP
+	Type   string // such as index_not_found_exception; may be empty
+	Reason string // in the service's words; may be empty, may quote what was sent
+}
+
+// Error says what was asked of whom, the answer and, for what people get wrong,
+// what to do. It leaves out what Reason quotes of a document.
+func (e *StatusError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "opensearch: %s %s at %s: status %d", e.Method, e.Path, e.Host, e.Status)
+	reason, _, _ := strings.Cut(e.Reason, " Preview of field's value")
+	for _, s := range []string{e.Type, reason, e.hint()} {
+		if s != "" {
+			b.WriteString(": " + s)
+		}
+	}
+	return b.String()
+}
+
+func (e *StatusError) hint() string {
+	switch e.Status {
+	case http.StatusUnauthorized:
+		return "the user or the signature is not accepted: check Username and Password, or the AWS credentials, Region and Service"
+	case http.StatusForbidden:
+		if strings.Contains(e.Type, "cluster_block") {
+			return "the index or the cluster is blocked, for example because a disk is full"
+		}
+		return "the user or role lacks the permission: check its roles, or the access policy of the domain or collection"
+	case http.StatusNotFound:
+		if e.Type == "index_not_found_exception" {
+			return "create the index, or correct its name"
+		}
+	case http.StatusRequestEntityTooLarge:
+		return "the request is larger than the cluster, or a proxy before it, allows"
+	}
+	if e.Status < 400 {
+		return "the URL leads somewhere else: is it that of the cluster, and its scheme right?"
+	}
+	return ""
+}
+
+// maxErrorBody bounds what is read of an answer that refuses.
+const maxErrorBody = 1 << 20
+
+// failure returns the error that the answer is.
+func (a *answer) failure() error {
+	path, _, _ := strings.Cut(a.path, "?")
+	e := &StatusError{Method: a.method, Path: path, Host: a.host, Status: a.status}
+	body, err := io.ReadAll(io.LimitReader(a.body, maxErrorBody))
+	if err != nil {
+		e.Reason = "its text cannot be read: " + err.Error()
+		return e
+	}
+	e.Type, e.Reason = parseError(body)
+	return e
+}
+
+// parseError returns the type and the reason that the body of an answer has.
+// They stand in several places: services before the cluster answer in words of
+// their own, and proxies with no JSON at all.
+func parseError(body []byte) (typ, reason string) {
+	var v struct {
+		Error   json.RawMessage
+		Message string // of AWS, also as "Message"
+	}
+	if json.Unmarshal(body, &v) != nil {
+		return "", firstWords(body)
+	}
+	var detail struct{ Type, Reason string }
+	var text string
+	switch {
+	case json.Unmarshal(v.Error, &detail) == nil:
+		return detail.Type, detail.Reason
+	case json.Unmarshal(v.Error, &text) == nil:
+		return "", text
+	}
+	return "", v.Message
+}
+
+// firstWords is what can be shown of an answer in another form.
+func firstWords(body []byte) string {
+	s := strings.Join(strings.Fields(string(body)), " ")
+	if !utf8.ValidString(s) {
+		return "an answer that is no text"
+	}
+	if r := []rune(s); len(r) > 200 {
+		return string(r[:200]) + "…"
+	}
+	return s
+}
+
+// wrap says which request err is about.
+func (a *answer) wrap(err error) error {
+	path, _, _ := strings.Cut(a.path, "?")
+	at := ""
+	if a.host != "" {
+		at = " at " + a.host
+	}
+	return fmt.Errorf("opensearch: %s %s%s: %w", a.method, path, at, err)
+}
+
+// explain says, of an error for which there was no answer, what to do.
+func explain(ctx context.Context, err error) error {
+	var unknown x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
+	var network *net.OpError
+	hint := ""
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	case errors.As(err, &unknown):
+		hint = "its certificate is not trusted: name the file of its authority in Connection.CAFile"
+	case errors.As(err, &record):
+		hint = "it does not speak TLS: is http right, instead of https?"
+	case errors.As(err, &network) && network.Op == "dial":
+		hint = "it cannot be reached: is the URL right, and is the service running?"
+	case ctx.Err() != nil:
+		hint = "the time ran out"
+	}
+	if hint == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", hint, err)
+}
