@@ -215,7 +215,6 @@ func poll(t *testing.T, r *router.Router, tables Tables) (stop func(), settled f
 	var mu sync.Mutex
 	handled := map[string]int{}
 	var failed []string
-	more := make(chan bool, 1)
 	p, err := poller.New(localtest.DynamoDB(t), r, poller.Options{
 		Streams: []poller.Stream{{Table: tables.Users}, {Table: tables.Maps}, {Table: tables.Points}},
 		Store:   state.NewMemory(),
@@ -226,15 +225,11 @@ func poll(t *testing.T, r *router.Router, tables Tables) (stop func(), settled f
 				return
 			}
 			mu.Lock()
+			defer mu.Unlock()
 			if err == nil || sluice.IsSkip(err) {
 				handled[route.Name]++
 			} else {
 				failed = append(failed, err.Error())
-			}
-			mu.Unlock()
-			select {
-			case more <- true:
-			default:
 			}
 		}}},
 	})
@@ -256,24 +251,15 @@ func poll(t *testing.T, r *router.Router, tables Tables) (stop func(), settled f
 	t.Cleanup(stop)
 	return stop, func(want map[string]int) {
 		t.Helper()
-		late := time.After(time.Minute)
-		for {
+		localtest.Await(t, "records settle", func() string {
 			mu.Lock()
-			missing := false
+			defer mu.Unlock()
 			for route, n := range want {
-				missing = missing || handled[route] < n
+				if handled[route] < n {
+					return fmt.Sprintf("handled %v, want %v; failed %q", handled, want, failed)
+				}
 			}
-			mu.Unlock()
-			if !missing {
-				return
-			}
-			select {
-			case <-more:
-			case <-late:
-				mu.Lock()
-				defer mu.Unlock()
-				t.Fatalf("after a minute: handled %v, want %v; failed %q", handled, want, failed)
-			}
-		}
+			return ""
+		})
 	}
 }

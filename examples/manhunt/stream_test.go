@@ -63,8 +63,8 @@ func TestStream(t *testing.T) {
 		select {
 		case s := <-ch:
 			return s
-		case <-time.After(30 * time.Second):
-			t.Fatal("nothing came for 30 s")
+		case <-time.After(localtest.Patience):
+			t.Fatalf("nothing came for %v", localtest.Patience)
 			return ""
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -29,6 +29,8 @@ type world struct {
 	*Warehouse
 	t     *testing.T
 	store *dynamodb.Store
+
+	handled atomic.Int64 // records, by each of their routes
 
 	mu   sync.Mutex
 	told map[string][]string // bodies by dedupeKey
@@ -71,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	for _, name := range Tables(prefix) {
 		streams = append(streams, poller.Stream{Table: name})
 	}
-	p, err := poller.New(cfg, again(r), poller.Options{Application: "test", Streams: streams, Store: state.NewMemory(), Start: poller.TrimHorizon})
+	p, err := poller.New(cfg, w.again(r), poller.Options{Application: "test", Streams: streams, Store: state.NewMemory(), Start: poller.TrimHorizon})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // again calls every third handler a second time, as a redelivery would.
-func again(m sluice.Matcher) sluice.Matcher {
+func (w *world) again(m sluice.Matcher) sluice.Matcher {
 	for _, rt := range m.Routes() {
 		h := rt.Handler
 		rt.Handler = func(ctx context.Context, rec *sluice.Record) error {
@@ -96,30 +98,35 @@ func again(m sluice.Matcher) sluice.Matcher {
 			if err == nil && randv2.IntN(3) == 0 {
 				err = h(ctx, rec)
 			}
+			if err == nil {
+				w.handled.Add(1)
+			}
 			return err
 		}
 	}
 	return m
 }
 
-func (w *world) put(table string, it sluice.Item) {
+func (w *world) put(table string, items ...sluice.Item) {
 	w.t.Helper()
-	if err := w.store.Put(w.t.Context(), w.table(table), it); err != nil {
-		w.t.Fatal(err)
+	for _, err := range w.store.PutAll(w.t.Context(), w.table(table), items) {
+		if err != nil {
+			w.t.Error(err)
+		}
 	}
 }
 
-// become waits until ok, which says what is not yet as it should be.
-func (w *world) become(what string, ok func() string) {
+// become waits until wrong, which says what is not yet as it should be, has
+// nothing to say. Records of others may be handled first.
+func (w *world) become(what string, wrong func() string) {
 	w.t.Helper()
-	var last string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if last = ok(); last == "" {
-			return
+	localtest.Await(w.t, what, func() string {
+		handled := w.handled.Load()
+		if s := wrong(); s != "" {
+			return fmt.Sprintf("%s; %d handled", s, handled)
 		}
-		time.Sleep(50 * time.Millisecond) // the effects come from another goroutine
-	}
-	w.t.Errorf("%s: %s", what, last)
+		return ""
+	})
 }
 
 // renamed is a fixture as one of another package.
@@ -138,41 +145,36 @@ func TestEveryOrderOfEvents(t *testing.T) {
 	w := newWorld(t)
 	fx := Fixtures()
 	head, events, late := fx[0], fx[1:7], fx[7]
-	var pkgs []string
-	work := make(chan func())
+	orders := slices.Collect(permutations(len(events)))
+	if len(orders) != 720 {
+		t.Fatalf("%d orders", len(orders))
+	}
+	name := func(order []int) string {
+		return "p" + strings.ReplaceAll(strings.Trim(fmt.Sprint(order), "[]"), " ", "")
+	}
+	// Of some builds the first events are written, then their second ones, and
+	// so on: one request for each, and soon enough after one another that their
+	// records are handled side by side.
 	var wg sync.WaitGroup
-	for range 8 {
+	for some := range slices.Chunk(orders, 25) {
 		wg.Go(func() {
-			for f := range work {
-				f()
+			column := func(f func(order []int) Fixture) (items []sluice.Item) {
+				for _, order := range some {
+					items = append(items, renamed(f(order), name(order)))
+				}
+				return items
 			}
+			w.put(head.Table, column(func([]int) Fixture { return head })...)
+			for i := range events {
+				w.put(late.Table, column(func(order []int) Fixture { return events[order[i]] })...)
+			}
+			w.put(late.Table, column(func([]int) Fixture { return late })...)
 		})
 	}
-	for order := range permutations(len(events)) {
-		pkg := "p" + strings.Trim(fmt.Sprint(order), "[]")
-		pkg = strings.ReplaceAll(pkg, " ", "")
-		pkgs = append(pkgs, pkg)
-		work <- func() {
-			w.put(head.Table, renamed(head, pkg))
-			for _, i := range append(order, -1) {
-				f := late
-				if i >= 0 {
-					f = events[i]
-				}
-				w.put(f.Table, renamed(f, pkg))
-			}
-		}
-	}
-	close(work)
 	wg.Wait()
-	if len(pkgs) != 720 {
-		t.Fatalf("%d orders", len(pkgs))
-	}
-	for _, pkg := range pkgs {
+	for _, order := range orders {
+		pkg := name(order)
 		w.become(pkg, func() string { return w.wrong(pkg) })
-		if t.Failed() {
-			break // one order tells enough, and the others would take as long
-		}
 	}
 }
 

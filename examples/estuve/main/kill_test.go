@@ -93,7 +93,7 @@ func TestWorkerIsKilledAfterItsFirstPage(t *testing.T) {
 		}
 	}
 	defer w.daemon()()
-	w.await("all is counted", func() bool { return w.user() == estuve.User{ID: "u-1", Maps: 1, Points: many} })
+	w.await("all is counted", estuve.User{ID: "u-1", Maps: 1, Points: many})
 
 	var once sync.Once
 	var deletes atomic.Int64
@@ -116,7 +116,7 @@ func TestWorkerIsKilledAfterItsFirstPage(t *testing.T) {
 	t.Logf("killed with %d of %d points left", left, many)
 
 	second := w.worker(w.env["SLUICE_ENDPOINT_DYNAMODB"])
-	w.await("all is gone, and off the counters", func() bool { return w.user() == estuve.User{ID: "u-1"} })
+	w.await("all is gone, and off the counters", estuve.User{ID: "u-1"})
 	if left := w.points(); left != 0 {
 		t.Errorf("%d points are left", left)
 	}
@@ -170,19 +170,15 @@ func (w *world) wait(cmd *exec.Cmd, want string) {
 	}
 }
 
-// await looks again and again: what it waits for is done by other processes.
-func (w *world) await(what string, done func() bool) {
+// await waits until other processes have counted the user's maps and points.
+func (w *world) await(what string, want estuve.User) {
 	w.t.Helper()
-	late := time.After(4 * time.Minute)
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for !done() {
-		select {
-		case <-again.C:
-		case <-late:
-			w.t.Fatalf("not after 4 minutes: %s; %+v, %d points", what, w.user(), w.points())
+	localtest.Await(w.t, what, func() string {
+		if u := w.user(); u != want {
+			return fmt.Sprintf("%+v", u)
 		}
-	}
+		return ""
+	})
 }
 
 func (w *world) user() estuve.User {

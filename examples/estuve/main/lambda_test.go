@@ -53,7 +53,7 @@ func TestWorkerAsAFunction(t *testing.T) {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
 	body := `{"kind":"cascade.delete","table":"` + w.tables.Points + `","key":{"map_id":"m-1"},"parent":{"table":"` + w.tables.Maps + `","key":{"user_id":"u-1","map_id":"m-1"}},"dedupeKey":"` + w.tables.Maps + `/u-1/m-1"}`
-	answer, err := fn.Invoke(t.Context(), queueEvent(t, body, `{"kind":"unknown"}`), 20*time.Second)
+	answer, err := fn.Invoke(t.Context(), queueEvent(t, body, `{"kind":"unknown"}`), localtest.Patience)
 	if want := `{"batchItemFailures":[{"itemIdentifier":"m1"}]}`; err != nil || string(answer.Payload) != want {
 		t.Fatalf("answer %s %s, %v; want %s\n%s", answer.Payload, answer.Message, err, want, log.String())
 	}

@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,40 +49,54 @@ func TestDaemon(t *testing.T) {
 		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
 		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	exit := make(chan int, 1)
-	var log bytes.Buffer
-	go func() {
-		args := []string{"--table", name, "--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
-		exit <- run.Run(ctx, app(time.Now), args,
-			func(name string) string { return env[name] }, &log, &log)
-	}()
-
+	stop := daemon(t, name, env)
 	for _, it := range manhunt.Fixtures() {
 		if err := store.Put(t.Context(), it); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var keys []string
-	for len(keys) < 2 && t.Context().Err() == nil {
+	localtest.Await(t, "two messages", func() string {
 		out, err := queue.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
-		if err != nil || len(out.Messages) == 0 {
-			stop()
-			t.Fatalf("received %q, %v; exit %d, log:\n%s", keys, err, <-exit, log.String())
+		if err != nil {
+			return err.Error()
 		}
 		for _, m := range out.Messages {
 			_, key, _ := strings.Cut(*m.Body, `"dedupeKey":`)
 			keys = append(keys, key)
 		}
-	}
+		if len(keys) < 2 {
+			return fmt.Sprintf("received %q", keys)
+		}
+		return ""
+	})
 	slices.Sort(keys)
 	if got := strings.Join(keys, " "); got != `"a271244#0"} "a271244#1"}` {
 		t.Errorf("received %s", got)
 	}
 	stop()
-	if code := <-exit; code != 0 {
-		t.Errorf("exit %d, log:\n%s", code, log.String())
-	}
+}
+
+// daemon runs the program until stop is called or the test ends. stop returns
+// its log.
+func daemon(t *testing.T, table string, env map[string]string) (stop func() string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	exit := make(chan int, 1)
+	var log bytes.Buffer
+	args := []string{"--table", table, "--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
+	go func() {
+		exit <- run.Run(ctx, app(time.Now), args, func(name string) string { return env[name] }, &log, &log)
+	}()
+	stop = sync.OnceValue(func() string {
+		cancel()
+		if code := <-exit; code != 0 || t.Failed() {
+			t.Errorf("exit %d, log:\n%s", code, log.String())
+		}
+		return log.String()
+	})
+	t.Cleanup(func() { stop() })
+	return stop
 }
 
 // TestDaemonConsumes runs the program on its queue, too: the steps of a search
@@ -108,32 +124,21 @@ func TestDaemonConsumes(t *testing.T) {
 		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
 		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	exit := make(chan int, 1)
-	var log bytes.Buffer
-	go func() {
-		args := []string{"--table", name, "--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
-		exit <- run.Run(ctx, app(time.Now), args, func(name string) string { return env[name] }, &log, &log)
-	}()
+	stop := daemon(t, name, env)
 	for _, it := range manhunt.Fixtures()[:4] {
 		if err := table.Put(t.Context(), it); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var attempts []manhunt.Attempt
-	for ctx.Err() == nil && (len(attempts) == 0 || attempts[0].Attempted == "") {
-		if _, attempts, _, err = table.SearchWithAttempts(ctx, "a271244"); err != nil && ctx.Err() == nil {
-			t.Error(err)
-			break
+	localtest.Await(t, "an attempt", func() string {
+		if _, attempts, _, err = table.SearchWithAttempts(t.Context(), "a271244"); err != nil || len(attempts) == 0 || attempts[0].Attempted == "" {
+			return fmt.Sprintf("attempts %+v, %v", attempts, err)
 		}
-		select {
-		case <-time.After(50 * time.Millisecond): // what is in the table has no event
-		case <-ctx.Done():
-		}
-	}
-	stop()
-	if code := <-exit; code != 0 || len(attempts) != 1 || attempts[0].Outcome != "contacted" || !strings.Contains(log.String(), "pretending to reach a contact") {
-		t.Errorf("exit %d, attempts %+v, log:\n%s", code, attempts, log.String())
+		return ""
+	})
+	if log := stop(); len(attempts) != 1 || attempts[0].Outcome != "contacted" || !strings.Contains(log, "pretending to reach a contact") {
+		t.Errorf("attempts %+v, log:\n%s", attempts, log)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -44,9 +45,9 @@ type city struct {
 	queues   *awssqs.Client
 	urls     []string
 	now      atomic.Int64
-	happened chan struct{} // something was handled
 
 	mu      sync.Mutex
+	handled int // and not for later
 	calls   map[string]int
 	bodies  map[string]map[string]bool // by dedupeKey
 	skipped map[string]bool            // by dedupeKey: messages that were dropped
@@ -56,7 +57,7 @@ type city struct {
 func newCity(t *testing.T, clock string) *city {
 	db, q := localtest.DynamoDB(t), localtest.SQS(t)
 	name := strings.ToLower(rand.Text())
-	c := &city{t: t, table: "reflex-" + name, happened: make(chan struct{}, 1), calls: make(map[string]int), skipped: make(map[string]bool), bodies: make(map[string]map[string]bool)}
+	c := &city{t: t, table: "reflex-" + name, calls: make(map[string]int), skipped: make(map[string]bool), bodies: make(map[string]map[string]bool)}
 	c.move(clock)
 	if err := errors.Join(manhunt.Create(t.Context(), db, "manhunt-"+name), Create(t.Context(), db, c.table)); err != nil {
 		t.Fatal(err)
@@ -131,14 +132,14 @@ func (c *city) daemon(db, q aws.Config, manhuntTable string) {
 		if sluice.IsPermanent(err) {
 			c.parked = append(c.parked, err)
 		}
-		if sluice.IsSkip(err) && err.Error() != "skipped: not due yet" {
+		hop := sluice.IsSkip(err) && err.Error() == "skipped: not due yet"
+		if sluice.IsSkip(err) && !hop {
 			c.skipped[text(rec.New, "dedupeKey")] = true
 		}
-		c.mu.Unlock()
-		select {
-		case c.happened <- struct{}{}:
-		default:
+		if !hop && (err == nil || sluice.IsSkip(err)) {
+			c.handled++
 		}
+		c.mu.Unlock()
 	}}
 	p, err := poller.New(db, r, poller.Options{
 		Streams: []poller.Stream{{Table: manhuntTable}, {Table: c.table}}, Store: state.NewMemory(), Start: poller.TrimHorizon,
@@ -189,15 +190,14 @@ func (c *city) put(table string, it sluice.Item) {
 // until waits for what the daemons do.
 func (c *city) until(what string, holds func() bool) {
 	c.t.Helper()
-	timeout := time.After(time.Minute)
-	for !holds() {
-		select {
-		case <-c.happened:
-		case <-time.After(200 * time.Millisecond): // what changes without an event of ours
-		case <-timeout:
-			c.t.Fatalf("not within a minute: %s; calls %v, parked %v", what, c.calls, c.parked)
+	localtest.Await(c.t, what, func() string {
+		if holds() {
+			return ""
 		}
-	}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return fmt.Sprintf("%d handled, calls %v, parked %v", c.handled, c.calls, c.parked)
+	})
 }
 
 func (c *city) status(id string) string {

@@ -1,0 +1,37 @@
+package localtest
+
+import (
+	"testing"
+	"time"
+)
+
+// Patience is how long a test bears that nothing at all changes: on a machine
+// with much to do, servers stand still for half a minute and more.
+const Patience = 3 * time.Minute
+
+// Await waits until missing, which says what is not yet as it should be, has
+// nothing to say. As long as what it says changes it waits on, however long that
+// takes, up to go test's own -timeout; have it count what was handled, where a
+// backlog goes first. It fails the test after Patience without a change.
+func Await(t testing.TB, what string, missing func() string) {
+	t.Helper()
+	if last, ok := await(missing); !ok {
+		t.Fatalf("%s: nothing has changed for %v: %s", what, Patience, last)
+	}
+}
+
+func await(missing func() string) (last string, ok bool) {
+	changed := time.Now()
+	for {
+		now := missing()
+		switch {
+		case now == "":
+			return "", true
+		case now != last:
+			last, changed = now, time.Now()
+		case time.Since(changed) >= Patience:
+			return last, false
+		}
+		time.Sleep(50 * time.Millisecond) // what it waits for is done by others
+	}
+}
