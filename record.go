@@ -57,7 +57,7 @@ type Record struct {
 	EventID   string
 	EventName EventName
 	Table     string // from the stream ARN
-	StreamARN string
+	StreamARN string // of a backfilled record the table's ARN
 	Region    string // awsRegion: where the stream is
 	ShardID   string // empty under Lambda
 	Sequence  Sequence

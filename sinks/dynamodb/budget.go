@@ -4,45 +4,32 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/budget"
 )
 
-// budget bounds the write units taken of the tables that have a limit.
-//
-// Only the answer says what a write has consumed: indexes, and the item that
-// was there before, count as well. A request therefore takes an estimate,
-// waits while what others took is more than there is, and settles the
-// difference afterwards. What was underestimated is waited for by the next.
-type budget struct {
-	buckets map[string]*bucket // by name of the table; not changed
-}
-
-// bucket fills with rate, up to a second's worth. Who finds it below zero
-// waits until what was taken before has flown in: first come, first served.
-type bucket struct {
-	rate float64 // units a second
-
-	mu    sync.Mutex
-	level float64
-	at    time.Time // of level
+// tableBudgets bound the write units taken of the tables that have a limit. What
+// a write consumes is more than the item: indexes, and the item that was there
+// before, count as well.
+type tableBudgets struct {
+	buckets map[string]*budget.Bucket // by name of the table; not changed
 }
 
 // units are write units by table.
 type units map[string]float64
 
-func newBudget(rates map[string]float64) budget {
-	b := budget{buckets: make(map[string]*bucket, len(rates))}
+func newBudget(rates map[string]float64) tableBudgets {
+	b := tableBudgets{buckets: make(map[string]*budget.Bucket, len(rates))}
 	for table, rate := range rates {
-		b.buckets[tableName(table)] = &bucket{rate: rate, level: max(rate, 1), at: time.Now()}
+		b.buckets[tableName(table)] = budget.New(rate)
 	}
 	return b
 }
 
 // of returns the bucket of a table, nil when it has no limit.
-func (b budget) of(table string) *bucket { return b.buckets[tableName(table)] }
+func (b tableBudgets) of(table string) *budget.Bucket { return b.buckets[tableName(table)] }
 
 // tableName is the name in a table's ARN, or the name itself: requests and
 // answers may have either.
@@ -66,11 +53,11 @@ func (s *Store) take(ctx context.Context, estimate units) error {
 		if b == nil {
 			continue
 		}
-		if err := b.take(ctx, n); err != nil {
+		if err := b.Take(ctx, n); err != nil {
 			for table, n := range took {
-				s.budget.of(table).add(n)
+				s.budget.of(table).Add(n)
 			}
-			return fmt.Errorf("not sent: the budget of %v write units a second for table %q is used up: %w", b.rate, table, err)
+			return fmt.Errorf("not sent: the budget of %v write units a second for table %q is used up: %w", b.Rate(), table, err)
 		}
 		took[table] = n
 	}
@@ -84,7 +71,7 @@ func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
 	if len(s.budget.buckets) > 0 {
 		for table, n := range estimate {
 			if b := s.budget.of(table); b != nil {
-				b.add(n)
+				b.Add(n)
 			}
 		}
 	}
@@ -93,7 +80,7 @@ func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
 			continue
 		}
 		if b := s.budget.of(*c.TableName); b != nil {
-			b.add(-*c.CapacityUnits)
+			b.Add(-*c.CapacityUnits)
 		}
 		if hook := s.opt.Hooks.Consumed; hook != nil {
 			hook(*c.TableName, *c.CapacityUnits)
@@ -109,53 +96,4 @@ func (s *Store) settleAfter(err error, estimate units, consumed []types.Consumed
 		return
 	}
 	s.settle(estimate, consumed)
-}
-
-// take is at once when the bucket has anything.
-func (b *bucket) take(ctx context.Context, n float64) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	wait := b.reserve(n)
-	if wait <= 0 {
-		return nil
-	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
-		b.add(n)
-		return fmt.Errorf("the next %v are taken, and the deadline is before: %w", wait.Round(time.Millisecond), context.DeadlineExceeded)
-	}
-	if !sleep(ctx, wait) {
-		b.add(n)
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// reserve takes n and returns how long to wait for it.
-func (b *bucket) reserve(n float64) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fill()
-	wait := time.Duration(0)
-	if b.level <= 0 {
-		wait = time.Duration(-b.level/b.rate*float64(time.Second)) + 1
-	}
-	b.level -= n
-	return wait
-}
-
-// add gives n units, or takes them when n is negative.
-func (b *bucket) add(n float64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fill()
-	b.level += n
-}
-
-// fill adds what has flown in; a second's worth at most stays, and room for
-// one unit, without which nothing could be written at all.
-func (b *bucket) fill() {
-	now := time.Now()
-	b.level = min(b.level+b.rate*now.Sub(b.at).Seconds(), max(b.rate, 1))
-	b.at = now
 }

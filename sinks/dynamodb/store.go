@@ -18,7 +18,7 @@ type Store struct {
 	db     *dynamodb.Client
 	opt    Options
 	where  string // for messages to people: endpoint and Region
-	budget budget
+	budget tableBudgets
 
 	// Of Put and Delete.
 	keys   keySchemas

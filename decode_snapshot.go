@@ -1,0 +1,223 @@
+package sluice
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/sluicehq/sluice/internal/jsonscan"
+	"github.com/sluicehq/sluice/item"
+)
+
+// ScanSource is what a Scan answer does not say about its items.
+type ScanSource struct {
+	TableARN string
+	TableID  string // tells a table from one of the same name before it; may be empty
+	Region   string
+	Keys     []string // names of the key attributes, the partition key first
+}
+
+// ScanPage is what one Scan answer held.
+type ScanPage struct {
+	Records []Record // one per item, with the event name SNAPSHOT and the Origin Backfilled
+	Last    Item     // LastEvaluatedKey; absent when there is nothing behind this page
+	Units   float64  // read units that the call consumed; 0 when the answer does not say
+}
+
+// DecodeScan decodes the body of a Scan answer of DynamoDB: each item becomes a
+// record, as [DecodeRecord] decodes it from its Raw. A record's StreamARN is the
+// table's ARN; it has neither a sequence number nor a time. Its EventID follows
+// from the table and the item's key alone, so that it is the same whenever the
+// item is read. Nothing aliases data, and no two records share their text.
+//
+// An item that cannot be decoded is in the page with [Record.Err] set; an error
+// is returned when data is no such answer, or not all of one.
+func DecodeScan(data []byte, src ScanSource) (ScanPage, error) {
+	d := scanDecoder{decoder: decoder{b: data}, src: src, one: decoder{single: true}, count: -1}
+	d.head = fmt.Appendf(nil, `","eventName":%q,"eventSource":"aws:dynamodb","awsRegion":%s,"eventSourceARN":%s,"dynamodb":{"Keys":`,
+		Snapshot, quoted(src.Region), quoted(src.TableARN))
+	if end := d.answer(jsonscan.Space(data, 0)); end >= 0 {
+		if end = jsonscan.Space(data, end); end != len(data) {
+			d.fail(end, "data after the answer")
+		}
+	}
+	if d.err != nil {
+		return ScanPage{}, fmt.Errorf("not a Scan answer: %w (offset %d)", d.err, d.off)
+	}
+	return d.page, nil
+}
+
+func quoted(s string) []byte {
+	b, _ := json.Marshal(s) // a string never fails
+	return b
+}
+
+// scanDecoder decodes one Scan answer.
+type scanDecoder struct {
+	decoder // of the answer
+	src     ScanSource
+	page    ScanPage
+	count   int     // what the answer says; -1 when it does not
+	head    []byte  // of a record's text, from the end of its id to its keys
+	one     decoder // of the records' texts
+}
+
+// answer decodes the object at i.
+func (d *scanDecoder) answer(i int) int {
+	if i >= len(d.b) || d.b[i] != '{' {
+		return d.fail(i, "it is "+looksLike(d.b, i))
+	}
+	start, seen := i, map[string]bool{}
+	more, i := d.open(i)
+	for more {
+		name, v := d.name(i)
+		if v < 0 {
+			return v
+		}
+		member := string(name)
+		if seen[member] {
+			return d.fail(i, fmt.Sprintf("duplicate member %.40q", member))
+		}
+		seen[member] = true
+		switch member {
+		case "Items":
+			i = d.items(v)
+		case "LastEvaluatedKey":
+			i = d.last(v)
+		case "ConsumedCapacity":
+			i = d.units(v)
+		case "Count":
+			i = d.skip(v)
+			if n, err := strconv.Atoi(string(d.b[v:max(v, i)])); err == nil {
+				d.count = n
+			}
+		default:
+			i = d.skip(v)
+		}
+		more, i = d.more(i)
+	}
+	switch {
+	case i < 0:
+	case d.page.Records == nil:
+		return d.fail(start, "it holds no Items")
+	case d.count >= 0 && d.count != len(d.page.Records):
+		return d.fail(start, fmt.Sprintf("it holds %d items, but says %d", len(d.page.Records), d.count))
+	}
+	return i
+}
+
+func (d *scanDecoder) last(v int) int {
+	if d.b[v] == 'n' {
+		return d.skip(v)
+	}
+	it, end, err := d.parser.Parse(d.b, v)
+	if err != nil {
+		return d.fail(v, "LastEvaluatedKey: "+err.Error())
+	}
+	if it.Len() == 0 {
+		return d.fail(v, "LastEvaluatedKey is empty")
+	}
+	d.page.Last = it.Clone()
+	return end
+}
+
+func (d *scanDecoder) units(v int) int {
+	end := d.skip(v)
+	if end < 0 {
+		return end
+	}
+	var c struct{ CapacityUnits float64 }
+	if err := json.Unmarshal(d.b[v:end], &c); err != nil {
+		return d.fail(v, "ConsumedCapacity: "+err.Error())
+	}
+	d.page.Units = c.CapacityUnits
+	return end
+}
+
+// items decodes the array at i.
+func (d *scanDecoder) items(i int) int {
+	b := d.b
+	if b[i] != '[' {
+		return d.fail(i, "Items is not an array but "+looksLike(b, i))
+	}
+	d.page.Records = []Record{}
+	if i = jsonscan.Space(b, i+1); i < len(b) && b[i] == ']' {
+		return i + 1
+	}
+	for {
+		if i = d.item(i); i < 0 {
+			return i
+		}
+		switch i = jsonscan.Space(b, i); {
+		case i >= len(b):
+			return d.fail(i, "unexpected end")
+		case b[i] == ']':
+			return i + 1
+		case b[i] != ',':
+			return d.fail(i, "missing comma between items")
+		}
+		i = jsonscan.Space(b, i+1)
+	}
+}
+
+// item makes a record of the item at i: it writes the record's text and decodes
+// that.
+func (d *scanDecoder) item(i int) int {
+	if i >= len(d.b) || d.b[i] != '{' {
+		return d.fail(i, "an item is expected")
+	}
+	it, end, err := d.parser.Parse(d.b, i)
+	keys := []byte("{}")
+	if err == nil {
+		key := it.Only(d.src.Keys...)
+		if key.Len() != len(d.src.Keys) {
+			return d.fail(i, fmt.Sprintf("an item has not all of the key attributes %q: is it another table?", d.src.Keys))
+		}
+		keys = key.Raw()
+	} else if end = jsonscan.Loose(d.b, i); end < 0 {
+		return d.fail(i, err.Error())
+	}
+	image := d.b[i:end]
+	text := make([]byte, 0, len(`{"eventID":"`)+2*idBytes+len(d.head)+len(keys)+len(`,"NewImage":`)+len(image)+2)
+	text = append(text, `{"eventID":"`...)
+	text = hex.AppendEncode(text, d.id(it, image))
+	text = append(append(text, d.head...), keys...)
+	text = append(append(append(text, `,"NewImage":`...), image...), "}}"...)
+
+	if len(d.page.Records) == 0 {
+		d.page.Records = make([]Record, 0, min((len(d.b)-i)/(end-i)+1, mostRecords))
+	}
+	d.page.Records = append(d.page.Records, Record{Origin: Backfilled, raw: text})
+	rec := &d.page.Records[len(d.page.Records)-1]
+	d.one.b = text
+	if d.one.record(rec, 0) < 0 {
+		rec.fail(d.one.failure())
+		d.one.err = nil
+	}
+	return end
+}
+
+// idBytes is the length of an event id, which is written in twice as many
+// hexadecimal digits, as those of a stream are.
+const idBytes = 16
+
+// id names an item among all of all tables.
+func (d *scanDecoder) id(it item.Item, image []byte) []byte {
+	text := fmt.Appendf(nil, "%q %q", d.src.TableARN, d.src.TableID)
+	for _, name := range d.src.Keys {
+		v, ok := it.Lookup(name)
+		if !ok { // it cannot be decoded
+			text = append(text, image...)
+			break
+		}
+		value := v.Text()
+		if v.Kind() == item.B {
+			value = v.Bytes()
+		}
+		text = fmt.Appendf(text, " %q %v %q", name, v.Kind(), value)
+	}
+	sum := sha256.Sum256(text)
+	return sum[:idBytes]
+}

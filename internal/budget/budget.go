@@ -1,0 +1,87 @@
+// Package budget bounds how many units of a table's capacity are taken in a
+// second.
+//
+// Only the answer says what a request has consumed. A request therefore takes
+// an estimate, waits while what others took is more than there is, and settles
+// the difference afterwards. What was underestimated is waited for by the next.
+package budget
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Bucket fills with its rate, up to a second's worth. Who finds it below zero
+// waits until what was taken before has flown in: first come, first served. Its
+// methods are safe for concurrent use.
+type Bucket struct {
+	rate float64 // units a second
+
+	mu    sync.Mutex
+	level float64
+	at    time.Time // of level
+}
+
+// New returns a full bucket; rate is in units a second and more than 0.
+func New(rate float64) *Bucket {
+	return &Bucket{rate: rate, level: max(rate, 1), at: time.Now()}
+}
+
+// Rate returns the units that flow in a second.
+func (b *Bucket) Rate() float64 { return b.rate }
+
+// Take takes n units: at once when the bucket has anything. On an error, which
+// is that of ctx, nothing is taken.
+func (b *Bucket) Take(ctx context.Context, n float64) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	wait := b.reserve(n)
+	if wait <= 0 {
+		return nil
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+		b.Add(n)
+		return fmt.Errorf("the next %v are taken, and the deadline is before: %w", wait.Round(time.Millisecond), context.DeadlineExceeded)
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		b.Add(n)
+		return context.Cause(ctx)
+	}
+}
+
+// reserve takes n and returns how long to wait for it.
+func (b *Bucket) reserve(n float64) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill()
+	wait := time.Duration(0)
+	if b.level <= 0 {
+		wait = time.Duration(-b.level/b.rate*float64(time.Second)) + 1
+	}
+	b.level -= n
+	return wait
+}
+
+// Add gives n units, or takes them without waiting when n is negative.
+func (b *Bucket) Add(n float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill()
+	b.level += n
+}
+
+// fill adds what has flown in; a second's worth at most stays, and room for
+// one unit, without which nothing could be done at all.
+func (b *Bucket) fill() {
+	now := time.Now()
+	b.level = min(b.level+b.rate*now.Sub(b.at).Seconds(), max(b.rate, 1))
+	b.at = now
+}
