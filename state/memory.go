@@ -10,14 +10,15 @@ import (
 	"sync"
 )
 
-// Memory is a Store and Letters that lasts as long as the process: for tests,
-// and for programs that begin anew every time.
+// Memory is a Store, Letters and Values that lasts as long as the process: for
+// tests, and for programs that begin anew every time.
 type Memory struct {
 	owners Presence
 
 	mu      sync.Mutex
 	streams map[Stream]*memoryStream
 	letters map[string]map[string][]byte // application, id
+	values  map[string]map[string][]byte // application, name
 }
 
 type memoryStream struct {
@@ -27,7 +28,7 @@ type memoryStream struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(map[string]map[string][]byte)}
+	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(map[string]map[string][]byte), values: make(map[string]map[string][]byte)}
 }
 
 // stream returns what is kept of s; the lock is held.
@@ -263,5 +264,58 @@ func (m *Memory) DeleteLetter(ctx context.Context, app, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.letters[app], id)
+	return nil
+}
+
+// PutValue implements [Values].
+func (m *Memory) PutValue(ctx context.Context, app, name string, data []byte) error {
+	if err := errors.Join(ctx.Err(), ValidateValue(app, name, data)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values[app] == nil {
+		m.values[app] = make(map[string][]byte)
+	}
+	m.values[app][name] = slices.Clone(data)
+	return nil
+}
+
+// GetValue implements [Values].
+func (m *Memory) GetValue(ctx context.Context, app, name string) ([]byte, bool, error) {
+	if err := errors.Join(ctx.Err(), ValidateValue(app, name, nil)); err != nil {
+		return nil, false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	data, ok := m.values[app][name]
+	return slices.Clone(data), ok, nil
+}
+
+// ListValues implements [Values].
+func (m *Memory) ListValues(ctx context.Context, app, prefix string) ([]Value, error) {
+	if err := errors.Join(ctx.Err(), ValidateValue(app, "any", nil)); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var values []Value
+	for name, data := range m.values[app] {
+		if strings.HasPrefix(name, prefix) {
+			values = append(values, Value{Name: name, Data: slices.Clone(data)})
+		}
+	}
+	slices.SortFunc(values, func(a, b Value) int { return strings.Compare(a.Name, b.Name) })
+	return values, nil
+}
+
+// DeleteValue implements [Values].
+func (m *Memory) DeleteValue(ctx context.Context, app, name string) error {
+	if err := errors.Join(ctx.Err(), ValidateValue(app, name, nil)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.values[app], name)
 	return nil
 }

@@ -132,6 +132,18 @@ func ValidateLetter(app, id string) error {
 	return nil
 }
 
+// ValidateValue says what is wrong with a value that is about to be stored, or
+// with its application or name.
+func ValidateValue(app, name string, data []byte) error {
+	if app == "" || name == "" {
+		return fmt.Errorf("value %q of application %q: neither may be empty", name, app)
+	}
+	if len(data) > MaxValue {
+		return fmt.Errorf("value %q of application %q has %d bytes: at most %d are kept", name, app, len(data), MaxValue)
+	}
+	return nil
+}
+
 // Presence is who was heard of within [OwnerTimeout]. The zero value is ready;
 // its methods are safe for concurrent use.
 type Presence struct {

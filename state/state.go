@@ -1,5 +1,6 @@
 // Package state keeps what must survive a restart: where each stream was
-// started, how far each shard is settled, who owns it, and the dead letters.
+// started, how far each shard is settled, who owns it, the dead letters, and
+// small values such as the progress of a backfill.
 package state
 
 import (
@@ -128,5 +129,30 @@ type Letters interface {
 // Letter is one stored dead letter.
 type Letter struct {
 	ID   string
+	Data []byte
+}
+
+// MaxValue is how many bytes a value has at most.
+const MaxValue = 64 << 10
+
+// Values keeps small opaque values under a name, per application. Names are
+// ordered as strings, and have nothing to do with the ids of letters. All
+// methods are safe for concurrent use; each has made its effect durable when it
+// returns nil, and none keeps data or shares what it returns.
+type Values interface {
+	// PutValue stores one, in the place of another of the same name. One of more
+	// than [MaxValue] bytes is refused.
+	PutValue(ctx context.Context, app, name string, data []byte) error
+	GetValue(ctx context.Context, app, name string) (data []byte, ok bool, err error)
+	// ListValues returns the values whose name begins with prefix, in the order
+	// of their names.
+	ListValues(ctx context.Context, app, prefix string) ([]Value, error)
+	// DeleteValue deletes one, if it is there.
+	DeleteValue(ctx context.Context, app, name string) error
+}
+
+// Value is one stored value.
+type Value struct {
+	Name string
 	Data []byte
 }

@@ -1,5 +1,5 @@
-// Package boltstate keeps positions, leases and dead letters in one file: the
-// store of a single daemon, which needs no set-up.
+// Package boltstate keeps positions, leases, dead letters and values in one file:
+// the store of a single daemon, which needs no set-up.
 //
 // One process at a time has the file. A lock of the operating system enforces
 // that and ends with the process, however it ends; so whatever another process
@@ -50,7 +50,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// Store is a state.Store and state.Letters in a file.
+// Store is a state.Store, state.Letters and state.Values in a file.
 type Store struct {
 	path   string
 	db     *bbolt.DB
@@ -60,6 +60,7 @@ type Store struct {
 var (
 	_ state.Store   = (*Store)(nil)
 	_ state.Letters = (*Store)(nil)
+	_ state.Values  = (*Store)(nil)
 )
 
 // ErrLocked is wrapped by Open's error when another process has the file.

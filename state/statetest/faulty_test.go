@@ -25,11 +25,13 @@ type store struct {
 	starts  map[state.Stream]state.Start
 	shards  map[state.Stream]map[string]state.Shard
 	letters map[string]map[string][]byte // application, id
+	values  map[string]map[string][]byte // application, name
 }
 
 func newStore(fault string) *store {
 	return &store{fault: fault, starts: make(map[state.Stream]state.Start),
-		shards: make(map[state.Stream]map[string]state.Shard), letters: make(map[string]map[string][]byte)}
+		shards: make(map[state.Stream]map[string]state.Shard), letters: make(map[string]map[string][]byte),
+		values: make(map[string]map[string][]byte)}
 }
 
 func (s *store) is(fault string) bool { return s.fault == fault }
@@ -335,7 +337,8 @@ func (s *store) Heartbeat(ctx context.Context, owner string) error {
 func (s *store) Close() error {
 	s.owners.Forget()
 	if s.is("nothing survives") {
-		s.starts, s.shards, s.letters = newStore("").starts, newStore("").shards, newStore("").letters
+		fresh := newStore("")
+		s.starts, s.shards, s.letters, s.values = fresh.starts, fresh.shards, fresh.letters, fresh.values
 	}
 	return nil
 }

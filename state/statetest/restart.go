@@ -54,6 +54,14 @@ func testRestart(t *testing.T, open func() state.Store) {
 			t.Fatal(err)
 		}
 	}
+	kept, hasValues := s.(state.Values)
+	if hasValues {
+		putValue(t, kept, "app", "1", "value")
+		putValue(t, kept, "app", "2", "deleted")
+		if err := kept.DeleteValue(t.Context(), "app", "2"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	closeStore(t, s)
 
 	s = open()
@@ -72,6 +80,11 @@ func testRestart(t *testing.T, open func() state.Store) {
 		}
 		if got := ids(t, s.(state.Letters), "app", "", 10); len(got) != 1 {
 			t.Fatalf("letters after a restart: %v, want 1, as 2 was deleted", got)
+		}
+	}
+	if hasValues {
+		if got := values(t, s.(state.Values), "app", ""); len(got) != 1 || got[0] != "1=value" {
+			t.Fatalf("values after a restart: %q, want the one that was not deleted", got)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package statetest holds the conformance suite of state.Store and
-// state.Letters: every sentence of their contract is a test here.
+// Package statetest holds the conformance suite of state.Store, state.Letters
+// and state.Values: every sentence of their contract is a test here.
 package statetest
 
 import (
@@ -11,8 +11,8 @@ import (
 )
 
 // Run tests a store. open returns a new, empty one; it is closed by the suite.
-// A store that implements state.Letters is tested as that too. How long an
-// owner lives is tested by Owners.
+// A store that implements state.Letters or state.Values is tested as that too.
+// How long an owner lives is tested by Owners.
 func Run(t *testing.T, open func(t *testing.T) state.Store) {
 	for _, test := range []struct {
 		name string
@@ -57,6 +57,11 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		s := open(t)
 		l, _ := s.(state.Letters) // nil: a store of positions only
 		return l, s.Close
+	})
+	runValues(t, func(t *testing.T) (state.Values, func() error) {
+		s := open(t)
+		v, _ := s.(state.Values)
+		return v, s.Close
 	})
 }
 
