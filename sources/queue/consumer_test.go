@@ -157,6 +157,33 @@ func TestVisibilityIsExtended(t *testing.T) {
 
 // SQS hides a message for twelve hours at most. When it comes again while its
 // handler still runs, it is not started once more.
+// A message is hidden since SQS gave it, which may be long before the answer is
+// here.
+func TestSlowAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stub.send("jobs", body(1))
+		first := true
+		w.stub.fault = func(call, _ string) *fault {
+			if call != "ReceiveMessage" || !first {
+				return nil
+			}
+			first = false
+			return &fault{late: 28 * time.Second}
+		}
+		w.start(Options{}, func(context.Context, *sluice.Record) error {
+			time.Sleep(2 * time.Minute)
+			return nil
+		})
+		pass(5 * time.Minute)
+		w.end()
+		w.expectLeft("jobs")
+		if m := w.stub.find("jobs-001"); m.received != 1 {
+			t.Errorf("received %d times", m.received)
+		}
+	})
+}
+
 func TestTwelveHours(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -159,7 +159,7 @@ func (s *source) receive(ctx context.Context, n int) ([]*message, error) {
 	var ms []*message
 	if err == nil {
 		for i := range out.Messages {
-			ms = append(ms, s.message(&out.Messages[i]))
+			ms = append(ms, s.message(&out.Messages[i], start))
 		}
 	}
 	if err == nil || ctx.Err() == nil { // else it was cut off on purpose
@@ -171,9 +171,16 @@ func (s *source) receive(ctx context.Context, n int) ([]*message, error) {
 	return ms, err
 }
 
-func (s *source) message(in *types.Message) *message {
-	now := time.Now()
-	m := &message{handle: aws.ToString(in.ReceiptHandle), taken: now, until: now.Add(s.c.o.Visibility), renewAt: now.Add(s.c.o.Visibility / 2)}
+// message is one that a call which began at asked has received. It is hidden
+// since some time between that and now; counted is from the call, unless that
+// would leave too little time to extend it.
+func (s *source) message(in *types.Message, asked time.Time) *message {
+	now, visibility := time.Now(), s.c.o.Visibility
+	hidden := now.Add(-visibility / 2)
+	if asked.After(hidden) {
+		hidden = asked
+	}
+	m := &message{handle: aws.ToString(in.ReceiptHandle), taken: now, until: hidden.Add(visibility), renewAt: hidden.Add(visibility / 2)}
 	m.ID, m.Body = aws.ToString(in.MessageId), aws.ToString(in.Body)
 	m.Received, _ = strconv.Atoi(in.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]) // 0 when it is not known
 	if ms, err := strconv.ParseInt(in.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {

@@ -53,6 +53,7 @@ type fault struct {
 	entry  map[int]string // codes of entries; "sender:" before it is the sender's fault
 	silent map[int]bool   // entries in neither list, that were done
 	delay  time.Duration  // before anything is done
+	late   time.Duration  // once it was done
 }
 
 type stubQueue struct {
@@ -265,6 +266,9 @@ func (s *stub) serve(ctx context.Context, w http.ResponseWriter, call string, bo
 		out = map[string]any{"Messages": ms}
 	default:
 		out = s.entries(call, q, in, f)
+	}
+	if f.late > 0 {
+		time.Sleep(f.late)
 	}
 	switch {
 	case f.lost:
