@@ -127,6 +127,31 @@ func TestPoison(t *testing.T) {
 	}
 }
 
+// What a message counts at one route says nothing of another one, which may fail
+// for all.
+func TestFailuresOfTwoRoutes(t *testing.T) {
+	j := newJudge(time.Hour)
+	fail := func(route, id string, err error) (int, error) {
+		var f sluice.Failure
+		counted, _ := j.failed(route, id, err, &f)
+		return counted, f.First
+	}
+	for range 3 {
+		j.succeeded("a")
+		fail("a", "other", errDown)
+	}
+	j.succeeded("b")
+	fail("b", "other", errDown)
+	for range 4 { // b fails for all, and a now and then
+		if counted, first := fail("b", "m", errDown); counted != 0 || first != errDown {
+			t.Errorf("b: counted %d, first %v", counted, first)
+		}
+		if counted, first := fail("a", "m", errNever); counted != 0 || first != errNever {
+			t.Errorf("a: counted %d, first %v", counted, first)
+		}
+	}
+}
+
 // When a route fails for all, nothing is parked, few messages are received, and
 // the consumer is not ready; then all of them are handled.
 func TestOutageIsNoPoison(t *testing.T) {

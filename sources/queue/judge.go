@@ -42,8 +42,9 @@ type routeState struct {
 	err     error
 }
 
-// failing is a message that failed.
+// failing is a message that failed, at the route that failed last.
 type failing struct {
+	route   string
 	seen    uint64 // times of its route then
 	counted int    // failures while its route succeeded for others
 	first   error
@@ -85,8 +86,8 @@ func (j *judge) failed(route, id string, err error, f *sluice.Failure) (counted 
 	defer j.mu.Unlock()
 	r := j.route(route)
 	m := j.failing[id]
-	if m == nil {
-		m = &failing{first: err, firstAt: f.FirstAt}
+	if m == nil || m.route != route {
+		m = &failing{route: route, first: err, firstAt: f.FirstAt}
 		if r.ok {
 			m.counted++
 		}
