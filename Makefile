@@ -17,6 +17,10 @@ FROM ?= 1
 SEED ?=
 COUNT ?= 6
 
+# OpenSearch takes seconds to start: `make test` does it when a test file in PKG
+# names it.
+testfiles := {{$$dir := .Dir}}{{range .TestGoFiles}}{{$$dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$dir}}/{{.}}{{"\n"}}{{end}}
+
 help: ## List the commands
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -24,7 +28,8 @@ test: build ## All tests, with servers started and stopped, race detector on; fa
 	@mkdir -p .out
 	@[ -n "$(RACE)" ] || echo "no C compiler found: the race detector is OFF"
 	go build -o bin/withstack ./internal/cmd/withstack
-	bin/withstack $(tool) gotestsum --format pkgname --format-hide-empty-pkg \
+	search=$$(go list -tags integration -f '$(testfiles)' $(PKG) | tr '\n' '\0' | xargs -0 grep -ls 'localtest\.OpenSearch' || true); \
+	bin/withstack $${search:+--opensearch} $(tool) gotestsum --format pkgname --format-hide-empty-pkg \
 	  --jsonfile .out/test.json --post-run-command 'bash internal/cmd/withstack/summary' \
 	  -- $(RACE) -tags integration -timeout 10m $(if $(RUN),-run '$(RUN)') $(PKG)
 
@@ -48,7 +53,7 @@ demo: ## Changes become messages, a search gets its answer, a cascade runs: by d
 	@go build -o bin/demo ./internal/cmd/demo
 	@bin/demo
 
-servers: ## DynamoDB Local and ElasticMQ until Ctrl-C; prints the variables that lead to them
+servers: ## DynamoDB Local, ElasticMQ and OpenSearch until Ctrl-C; prints the variables that lead to them
 	@go build -o bin/withstack ./internal/cmd/withstack
 	@bin/withstack
 

@@ -19,3 +19,19 @@ var ElasticMQPOM []byte
 //
 //go:embed elasticmq/elasticmq.conf
 var ElasticMQConf string
+
+// OpenSearch2POM resolves the OpenSearch that most people run today.
+//
+//go:embed opensearch2/pom.xml
+var OpenSearch2POM []byte
+
+// OpenSearch3POM resolves the newest OpenSearch, which needs Java 21.
+//
+//go:embed opensearch3/pom.xml
+var OpenSearch3POM []byte
+
+// OpenSearchNode is the Java program that runs either of them. Its arguments
+// are a data folder, the HTTP port and the port for other nodes.
+//
+//go:embed OpenSearchNode.java
+var OpenSearchNode []byte

@@ -8,3 +8,13 @@ import "syscall"
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// kill ends the whole group: what is called java may be a script.
+func (p *process) kill() {
+	select {
+	case <-p.done: // its number may be another's by now
+		return
+	default:
+	}
+	syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may be gone by now
+}

@@ -65,7 +65,7 @@ func complete(home string) bool {
 func mavenResolve(ctx context.Context, dir string) error {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
-		return &MissingToolError{Tool: "Maven"}
+		return &MissingToolError{Tool: maven}
 	}
 	cmd := exec.CommandContext(ctx, mvn, "-B", "-q",
 		"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",

@@ -202,7 +202,7 @@ func TestFindJava(t *testing.T) {
 				t.Setenv("PATH", t.TempDir())
 				t.Setenv("JAVA_HOME", dir)
 			}
-			got, err := findJava(t.Context())
+			got, err := findJava(t.Context(), java{major: 17})
 			if tt.want == "" {
 				if err != nil || got != filepath.Join(bin, "java") {
 					t.Errorf("findJava = %q, %v", got, err)
@@ -213,7 +213,7 @@ func TestFindJava(t *testing.T) {
 			if !errors.As(err, &missing) {
 				t.Fatalf("error %v, want a MissingToolError", err)
 			}
-			for _, want := range []string{tt.want, "Java 17 or newer", "apt-get install openjdk-17", "brew install openjdk@17", "docker compose -f deploy/local/compose.yaml"} {
+			for _, want := range []string{tt.want, "Java 17 or newer", "apt-get install openjdk-17-jdk", "brew install openjdk@17", "docker compose -f deploy/local/compose.yaml"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("error lacks %q:\n%v", want, err)
 				}

@@ -21,6 +21,7 @@ type process struct {
 	cmd      *exec.Cmd
 	endpoint string
 	logPath  string
+	data     string        // the folder of its documents, if it has any
 	done     chan struct{} // closed when the process is gone
 }
 
@@ -29,7 +30,11 @@ var errPortTaken = errors.New("port taken by another process")
 // launch starts srv on a free loopback port and returns when it answers.
 func launch(ctx context.Context, srv server, java, home, run string, timeout time.Duration) (*process, error) {
 	for attempt := 1; ; attempt++ {
-		p, err := launchOnce(ctx, srv, java, home, run, timeout)
+		port, err := freePort()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", srv.name, err)
+		}
+		p, err := launchOn(ctx, srv, port, java, home, run, timeout)
 		if errors.Is(err, errPortTaken) && attempt < 5 {
 			continue
 		}
@@ -37,11 +42,7 @@ func launch(ctx context.Context, srv server, java, home, run string, timeout tim
 	}
 }
 
-func launchOnce(ctx context.Context, srv server, java, home, run string, timeout time.Duration) (*process, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", srv.name, err)
-	}
+func launchOn(ctx context.Context, srv server, port int, java, home, run string, timeout time.Duration) (*process, error) {
 	args, err := srv.args(run, port)
 	if err != nil {
 		return nil, err
@@ -50,6 +51,7 @@ func launchOnce(ctx context.Context, srv server, java, home, run string, timeout
 		cmd:      exec.Command(java, args...),
 		endpoint: "http://127.0.0.1:" + strconv.Itoa(port),
 		logPath:  filepath.Join(run, srv.name+".log"),
+		data:     filepath.Join(run, srv.name),
 		done:     make(chan struct{}),
 	}
 	p.cmd.Dir = home
@@ -164,7 +166,7 @@ func (p *process) wait() {
 	select {
 	case <-p.done:
 	case <-time.After(grace):
-		p.cmd.Process.Kill() //nolint:errcheck // it may be gone by now
+		p.kill()
 		<-p.done
 	}
 }

@@ -1,7 +1,9 @@
 package localstack
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 type server struct {
 	name string
 	pom  []byte
+	java java
 
 	// args returns java's arguments. The working directory is the one that
 	// holds lib/; run is this run's folder.
@@ -31,6 +34,7 @@ type server struct {
 var dynamoDB = server{
 	name: "dynamodb",
 	pom:  local.DynamoDBPOM,
+	java: java{major: 17},
 	args: func(_ string, port int) ([]string, error) {
 		return []string{
 			"-Xmx512m", "-Djava.library.path=lib", "-Dsqlite4java.library.path=lib", "-cp", "lib/*",
@@ -45,6 +49,7 @@ var dynamoDB = server{
 var elasticMQ = server{
 	name: "elasticmq",
 	pom:  local.ElasticMQPOM,
+	java: java{major: 17},
 	args: func(run string, port int) ([]string, error) {
 		conf := filepath.Join(run, "elasticmq.conf")
 		text := strings.ReplaceAll(local.ElasticMQConf, "${PORT}", strconv.Itoa(port))
@@ -55,4 +60,43 @@ var elasticMQ = server{
 	},
 	ready:   func(*http.Response) bool { return true },
 	started: ") started in ",
+}
+
+var (
+	openSearch2 = openSearch("opensearch2", local.OpenSearch2POM, java{major: 17, compiler: true, anywhere: true}, "-Xms512m", "-Xmx1g")
+	openSearch3 = openSearch("opensearch3", local.OpenSearch3POM, java{major: 21, compiler: true, anywhere: true}, "-Xms512m", "-Xmx1g",
+		"--add-modules", "jdk.incubator.vector")
+)
+
+// ownOpenSearch runs beside the others, for one test.
+var ownOpenSearch = openSearch("opensearch", local.OpenSearch2POM, java{major: 17, compiler: true, anywhere: true}, "-Xms512m", "-Xmx512m")
+
+// openSearch returns a node of OpenSearch with its documents in a folder of the
+// run that has the server's name.
+func openSearch(name string, pom []byte, j java, options ...string) server {
+	return server{
+		name: name,
+		pom:  pom,
+		java: j,
+		args: func(run string, port int) ([]string, error) {
+			launcher := filepath.Join(run, name+".java")
+			if err := os.WriteFile(launcher, local.OpenSearchNode, 0o600); err != nil {
+				return nil, fmt.Errorf("%s: launcher: %w", name, err)
+			}
+			transport, err := freePort()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			// The second compiler costs more than the server's whole start: 13 s
+			// of processor time with it, 6 s without.
+			args := append([]string{"-XX:TieredStopAtLevel=1"}, options...)
+			return append(args, "-cp", "lib/*", launcher,
+				filepath.Join(run, name), strconv.Itoa(port), strconv.Itoa(transport)), nil
+		},
+		ready: func(r *http.Response) bool {
+			body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
+			return err == nil && bytes.Contains(body, []byte(`"number"`))
+		},
+		started: "started on port ",
+	}
 }

@@ -7,27 +7,32 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
 // The environment variables that hold the endpoints, such as
 // http://127.0.0.1:8000. Start reads them; the integration tests too.
 const (
-	EnvDynamoDB = "SLUICE_TEST_DYNAMODB"
-	EnvSQS      = "SLUICE_TEST_SQS"
+	EnvDynamoDB    = "SLUICE_TEST_DYNAMODB"
+	EnvSQS         = "SLUICE_TEST_SQS"
+	EnvOpenSearch  = "SLUICE_TEST_OPENSEARCH"  // version 2
+	EnvOpenSearch3 = "SLUICE_TEST_OPENSEARCH3" // version 3
 )
 
 // Options configure Start; the zero value is ready to use.
 type Options struct {
-	Dir     string        // cache folder (default: see the package comment)
-	Timeout time.Duration // for one server to answer (default 60 s; a cold disk is slow)
-	Log     io.Writer     // one line for what takes long, such as a fetch (default: none)
-	NoSQS   bool          // no ElasticMQ
+	Dir         string        // cache folder (default: see the package comment)
+	Timeout     time.Duration // for one server to answer (default 2 min; a cold disk is slow)
+	Log         io.Writer     // one line for what takes long, such as a fetch (default: none)
+	NoSQS       bool          // no ElasticMQ
+	OpenSearch  bool          // OpenSearch 2, too
+	OpenSearch3 bool          // OpenSearch 3, too, if there is a Java for it; Log is told when there is none
 }
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Timeout == 0 {
-		o.Timeout = time.Minute
+		o.Timeout = 2 * time.Minute
 	}
 	if o.Log == nil {
 		o.Log = io.Discard
@@ -44,61 +49,108 @@ func (o Options) withDefaults() (Options, error) {
 
 // Stack is a set of running servers.
 type Stack struct {
-	DynamoDB string // endpoint of tables and streams
-	SQS      string // endpoint of queues; empty without ElasticMQ
-	LogDir   string // where the servers' output is; empty when none was started
+	DynamoDB    string // endpoint of tables and streams
+	SQS         string // endpoint of queues; empty without ElasticMQ
+	OpenSearch  string // URL of OpenSearch 2; empty without it
+	OpenSearch3 string // URL of OpenSearch 3; empty without it
+	LogDir      string // where the servers' output is; empty when none was started
 
 	processes []*process
 }
 
 // Start fetches what is missing, starts the servers that the environment does
-// not name, and returns when they answer. When it fails, or ctx ends first,
-// nothing is left running.
+// not name, all at once, and returns when they answer. When it fails, or ctx
+// ends first, nothing is left running.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	s := &Stack{DynamoDB: os.Getenv(EnvDynamoDB), SQS: os.Getenv(EnvSQS)}
+	s := &Stack{
+		DynamoDB: os.Getenv(EnvDynamoDB), SQS: os.Getenv(EnvSQS),
+		OpenSearch: os.Getenv(EnvOpenSearch), OpenSearch3: os.Getenv(EnvOpenSearch3),
+	}
+	var starts []start
 	for _, want := range []struct {
 		server   server
 		endpoint *string
+		wanted   bool
 	}{
-		{dynamoDB, &s.DynamoDB},
-		{elasticMQ, &s.SQS},
+		{dynamoDB, &s.DynamoDB, true},
+		{elasticMQ, &s.SQS, !o.NoSQS},
+		{openSearch2, &s.OpenSearch, o.OpenSearch},
+		{openSearch3, &s.OpenSearch3, o.OpenSearch3},
 	} {
-		if *want.endpoint != "" || o.NoSQS && want.endpoint == &s.SQS {
+		if *want.endpoint != "" || !want.wanted {
 			continue
 		}
-		if err := s.start(ctx, o, want.server, want.endpoint); err != nil {
-			s.Stop()
+		st, err := prepare(ctx, o, want.server)
+		var missing *MissingToolError
+		if want.endpoint == &s.OpenSearch3 && errors.As(err, &missing) && missing.Tool != maven {
+			fmt.Fprintf(o.Log, "OpenSearch 3 is left out: %s was not found on PATH, by JAVA_HOME or in the usual folders\n", missing.Tool)
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("local stack: %w", err)
 		}
+		st.endpoint = want.endpoint
+		starts = append(starts, st)
+	}
+	if err := s.startAll(ctx, o, starts); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("local stack: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Stack) start(ctx context.Context, o Options, srv server, endpoint *string) error {
-	java, err := findJava(ctx)
+// start is a server that has all it needs.
+type start struct {
+	server     server
+	java, home string
+	endpoint   *string // to be set
+}
+
+func prepare(ctx context.Context, o Options, srv server) (start, error) {
+	java, err := searchJava(ctx, srv.java, javaHomes)
 	if err != nil {
-		return err
+		return start{}, err
 	}
 	home, err := fetch(ctx, o, srv, mavenResolve)
-	if err != nil {
+	return start{server: srv, java: java, home: home}, err
+}
+
+// startAll adds those that started to the stack's processes, also when another
+// did not. The first failure ends the others.
+func (s *Stack) startAll(ctx context.Context, o Options, starts []start) error {
+	if len(starts) == 0 {
+		return nil
+	}
+	var err error
+	if s.LogDir, err = newLogDir(o.Dir); err != nil {
 		return err
 	}
-	if s.LogDir == "" {
-		if s.LogDir, err = newLogDir(o.Dir); err != nil {
-			return err
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	processes := make([]*process, len(starts))
+	var all sync.WaitGroup
+	for i, st := range starts {
+		all.Go(func() {
+			p, err := launch(ctx, st.server, st.java, st.home, s.LogDir, o.Timeout)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			processes[i] = p
+			*st.endpoint = p.endpoint
+		})
+	}
+	all.Wait()
+	for _, p := range processes {
+		if p != nil {
+			s.processes = append(s.processes, p)
 		}
 	}
-	p, err := launch(ctx, srv, java, home, s.LogDir, o.Timeout)
-	if err != nil {
-		return err
-	}
-	s.processes = append(s.processes, p)
-	*endpoint = p.endpoint
-	return nil
+	return context.Cause(ctx)
 }
 
 // Stop ends the servers that Start started and waits until they are gone.
@@ -108,6 +160,7 @@ func (s *Stack) Stop() {
 	}
 	for _, p := range s.processes {
 		p.wait()
+		os.RemoveAll(p.data) //nolint:errcheck // it goes with the logs at the latest
 	}
 	s.processes = nil
 }
@@ -118,6 +171,8 @@ func (s *Stack) Environ() []string {
 	return []string{
 		EnvDynamoDB + "=" + s.DynamoDB,
 		EnvSQS + "=" + s.SQS,
+		EnvOpenSearch + "=" + s.OpenSearch,
+		EnvOpenSearch3 + "=" + s.OpenSearch3,
 		"AWS_REGION=us-east-1",
 		"AWS_ACCESS_KEY_ID=local",
 		"AWS_SECRET_ACCESS_KEY=local",

@@ -13,6 +13,8 @@ import (
 func TestRun(t *testing.T) {
 	t.Setenv(localstack.EnvDynamoDB, "http://127.0.0.1:8000")
 	t.Setenv(localstack.EnvSQS, "http://127.0.0.1:9324")
+	t.Setenv(localstack.EnvOpenSearch, "http://127.0.0.1:9200")
+	t.Setenv(localstack.EnvOpenSearch3, "http://127.0.0.1:9201")
 	t.Setenv("AWS_REGION", "eu-west-1")
 
 	for _, tt := range []struct {
@@ -25,6 +27,8 @@ func TestRun(t *testing.T) {
 		{"passes on the code", []string{"sh", "-c", "exit 3"}, 3, ""},
 		{"sets the variables", []string{"sh", "-c",
 			`test "$SLUICE_TEST_DYNAMODB $SLUICE_TEST_SQS $AWS_REGION" = "http://127.0.0.1:8000 http://127.0.0.1:9324 us-east-1"`}, 0, ""},
+		{"of OpenSearch, too", []string{"--opensearch", "sh", "-c",
+			`test "$SLUICE_TEST_OPENSEARCH $SLUICE_TEST_OPENSEARCH3" = "http://127.0.0.1:9200 http://127.0.0.1:9201"`}, 0, ""},
 		{"unknown command", []string{"no-such-command"}, 1, "no-such-command"},
 		{"a flag", []string{"--help"}, 2, "usage"},
 	} {
@@ -42,10 +46,10 @@ func TestRun(t *testing.T) {
 
 // What is printed for a terminal is what a shell there takes.
 func TestExports(t *testing.T) {
-	script := exports(&localstack.Stack{DynamoDB: "http://127.0.0.1:8000", SQS: "http://127.0.0.1:9324"}) +
-		`echo "$SLUICE_ENDPOINT_DYNAMODB $SLUICE_ENDPOINT_SQS $AWS_REGION $AWS_DEFAULT_REGION $AWS_ACCESS_KEY_ID"`
+	script := exports(&localstack.Stack{DynamoDB: "http://127.0.0.1:8000", SQS: "http://127.0.0.1:9324", OpenSearch: "http://127.0.0.1:9200"}) +
+		`echo "$SLUICE_ENDPOINT_DYNAMODB $SLUICE_ENDPOINT_SQS $SLUICE_ENDPOINT_OPENSEARCH ${SLUICE_ENDPOINT_OPENSEARCH3-none} $AWS_REGION $AWS_DEFAULT_REGION $AWS_ACCESS_KEY_ID"`
 	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
-	const want = "http://127.0.0.1:8000 http://127.0.0.1:9324 us-east-1 us-east-1 local\n"
+	const want = "http://127.0.0.1:8000 http://127.0.0.1:9324 http://127.0.0.1:9200 none us-east-1 us-east-1 local\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v, %s, want %s", err, out, want)
 	}

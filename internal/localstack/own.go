@@ -1,0 +1,75 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+)
+
+// OpenSearch is a server of the caller's own, to be killed and started again.
+// Its methods are for one goroutine at a time.
+type OpenSearch struct {
+	URL string // the same after every start
+
+	start   start
+	run     string // folder of its log and documents
+	options Options
+	process *process // nil while it is not running
+}
+
+// StartOpenSearch starts an OpenSearch 2 whose log and documents are in the
+// folder run. It reads no endpoint from the environment.
+func StartOpenSearch(ctx context.Context, o Options, run string) (*OpenSearch, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	st, err := prepare(ctx, o, ownOpenSearch)
+	if err != nil {
+		return nil, err
+	}
+	p, err := launch(ctx, st.server, st.java, st.home, run, o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &OpenSearch{URL: p.endpoint, start: st, run: run, options: o, process: p}, nil
+}
+
+// Kill ends the server without a warning, as a crash does, and waits until it
+// is gone. What it had not written is lost.
+func (s *OpenSearch) Kill() {
+	if s.process == nil {
+		return
+	}
+	s.process.kill()
+	<-s.process.done
+	s.process = nil
+}
+
+// Start starts the server that was killed, on its folder and port, and returns
+// when it answers and has its documents.
+func (s *OpenSearch) Start(ctx context.Context) error {
+	if s.process != nil {
+		return errors.New("opensearch: it is running")
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		p, err := launchOn(ctx, s.start.server, port, s.start.java, s.start.home, s.run, s.options.Timeout)
+		if errors.Is(err, errPortTaken) && attempt < 5 {
+			continue // by a connection of somebody's, which ends
+		}
+		if err != nil {
+			return err
+		}
+		s.process = p
+		return nil
+	}
+}
