@@ -57,7 +57,7 @@ type ConsumerConfig struct {
 	// a crash in the middle it is tried again when the lease is over. It must
 	// be longer than Timeout by more than clocks differ.
 	Lease time.Duration
-	// Timeout bounds one call of Contact (default 30 s).
+	// Timeout bounds one call of Contact, with the claim before it (default 30 s).
 	Timeout time.Duration
 	// GiveUpAfter is how long after it was due a step is tried again when
 	// Contact fails for the moment, or panics (default 10 min). It then counts
@@ -239,13 +239,13 @@ func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
 
 // contact returns what the call came to, or "" when it is to be repeated.
 func (s *Consumer) contact(ctx context.Context, t Try, held lease) (outcome string, err error) {
-	// The call ends within what claiming has left of the lease: after it the
-	// step belongs to whoever comes next.
-	left := held.until.Sub(s.c.Config.Now())
+	// Claiming is a part of Timeout: what the lease is longer is for clocks that
+	// differ. After it the step belongs to whoever comes next.
+	left := held.until.Add(s.c.Timeout - s.c.Lease).Sub(s.c.Config.Now())
 	if left < s.c.Timeout/2 {
-		return "", fmt.Errorf("claiming has left only %v of the lease", left)
+		return "", fmt.Errorf("claiming has left only %v of %v for the call", left, s.c.Timeout)
 	}
-	calling, cancel := context.WithTimeout(ctx, min(s.c.Timeout, left))
+	calling, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	err = s.call(calling, t)
 	switch {

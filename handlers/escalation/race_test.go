@@ -116,6 +116,38 @@ func TestComesBackToNothing(t *testing.T) {
 	}
 }
 
+// However long claiming takes, a call ends as long before its lease as clocks may
+// differ: Lease less Timeout.
+func TestSlowClaim(t *testing.T) {
+	for _, tt := range []struct {
+		claiming time.Duration
+		called   bool
+	}{{10 * time.Second, true}, {16 * time.Second, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newRota(t)
+			ended := time.Duration(0)
+			w.contact = func(ctx context.Context, _ Try) error {
+				<-ctx.Done()
+				ended = w.Now().Sub(start)
+				return ctx.Err()
+			}
+			c := w.config()
+			c.Lease, c.Timeout = 32*time.Second, 30*time.Second
+			c.Transact = func(ctx context.Context, ops ...dynamo.Op) error {
+				time.Sleep(tt.claiming)
+				return w.Transact(ctx, ops...)
+			}
+			s, err := NewConsumer(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Try(t.Context(), ring()); !strings.HasPrefix(outcome(err), "retry: ") || (ended > 0) != tt.called || ended > 30*time.Second {
+				t.Errorf("claimed in %v: %v, ended at %v", tt.claiming, err, ended)
+			}
+		})
+	}
+}
+
 // A call that is cut off by the limit of its route says as much about the step
 // as one that is cut off by Timeout: the next one must have its turn.
 func TestLimitOfTheRoute(t *testing.T) {
