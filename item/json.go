@@ -7,13 +7,31 @@ import (
 	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
-// JSONOption changes what AppendJSON writes.
-type JSONOption func(*jsonOptions)
+// JSON says how items are written as plain JSON. The zero JSON writes maps and
+// sets in stored order.
+type JSON struct {
+	SortedKeys bool // the keys of every map by their bytes
+	SortedSets bool // the members of every set: texts by their bytes, numbers by their size, binary by its base64
+}
 
-type jsonOptions struct{ sorted bool }
+// Append appends v as Value.AppendJSON does.
+func (j JSON) Append(dst []byte, v Value) []byte {
+	if v.kind == Invalid || v.raw == nil {
+		return append(dst, "null"...)
+	}
+	w := jsonWriter{JSON: j, b: v.raw, dst: slices.Grow(dst, len(v.raw))}
+	w.payload(v.kind, 0)
+	return w.dst
+}
+
+// JSONOption changes what AppendJSON writes.
+type JSONOption func(*JSON)
 
 // SortedKeys orders the keys of every map by their bytes instead of as stored.
-func SortedKeys() JSONOption { return func(o *jsonOptions) { o.sorted = true } }
+func SortedKeys() JSONOption { return func(j *JSON) { j.SortedKeys = true } }
+
+// SortedSets orders the members of every set; see [JSON].
+func SortedSets() JSONOption { return func(j *JSON) { j.SortedSets = true } }
 
 // AppendJSON appends the item as plain JSON: exact numbers, sets as arrays,
 // binary as base64. Strings keep the escapes they came with. What is appended
@@ -24,26 +42,21 @@ func (it Item) AppendJSON(dst []byte, opts ...JSONOption) []byte {
 
 // AppendJSON appends the value as plain JSON, as Item.AppendJSON does.
 func (v Value) AppendJSON(dst []byte, opts ...JSONOption) []byte {
-	if v.kind == Invalid || v.raw == nil {
-		return append(dst, "null"...)
+	if len(opts) == 0 { // what options change goes to the heap
+		return JSON{}.Append(dst, v)
 	}
-	w := jsonWriter{b: v.raw, dst: slices.Grow(dst, len(v.raw))}
-	if len(opts) > 0 { // options go to the heap
-		var o jsonOptions
-		for _, opt := range opts {
-			opt(&o)
-		}
-		w.sorted = o.sorted
+	var j JSON
+	for _, opt := range opts {
+		opt(&j)
 	}
-	w.payload(v.kind, 0)
-	return w.dst
+	return j.Append(dst, v)
 }
 
 // jsonWriter transcodes b, which Parser has checked, to dst. Its methods take
 // the offset of what they write and return the one after it.
 type jsonWriter struct {
+	JSON
 	b, dst []byte
-	sorted bool
 }
 
 // payload writes what the tag of kind holds.
@@ -65,11 +78,16 @@ func (w *jsonWriter) payload(kind Kind, i int) int {
 		w.dst = appendNumber(w.dst, textBytes(b[i:end]))
 		return end
 	case M:
-		if w.sorted {
+		if w.SortedKeys {
 			return w.sortedAttrs(i)
 		}
 		return w.attrs(i)
-	case L, SS, NS, BS:
+	case SS, NS, BS:
+		if w.SortedSets {
+			return w.sortedSet(kind, i)
+		}
+		return w.array(kind, i)
+	case L:
 		return w.array(kind, i)
 	case BOOL:
 		end := skip(b, i)
@@ -158,10 +176,38 @@ func (w *jsonWriter) sortedAttrs(i int) int {
 			w.dst = append(w.dst, ',')
 		}
 		w.dst = append(append(w.dst, a.name...), ':')
-		inner := jsonWriter{b: a.value.raw, dst: w.dst, sorted: true}
+		inner := jsonWriter{JSON: w.JSON, b: a.value.raw, dst: w.dst}
 		inner.payload(a.value.kind, 0)
 		w.dst = inner.dst
 	}
 	w.dst = append(w.dst, '}')
 	return end
 }
+
+// sortedSet writes the array of a set whose bracket stands at i.
+func (w *jsonWriter) sortedSet(kind Kind, i int) int {
+	end := skip(w.b, i)
+	var few [16][]byte // without the heap
+	members := few[:0]
+	for c := (elements{b: w.b[i:end]}); c.next(); {
+		members = append(members, c.element(kind).raw)
+	}
+	compare := compareTexts
+	if kind == NS {
+		compare = compareNumbers
+	}
+	slices.SortFunc(members, compare)
+	w.dst = append(w.dst, '[')
+	for n, m := range members {
+		if n > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		inner := jsonWriter{b: m, dst: w.dst}
+		inner.payload(member(kind), 0)
+		w.dst = inner.dst
+	}
+	w.dst = append(w.dst, ']')
+	return end
+}
+
+func compareTexts(a, b []byte) int { return bytes.Compare(textBytes(a), textBytes(b)) }

@@ -99,6 +99,26 @@ func (it Item) With(attrs ...Attribute) Item {
 	return with
 }
 
+// Without returns an item that does not have the named attributes; it shares no
+// memory with it.
+func (it Item) Without(names ...string) Item {
+	dst := []byte{'{'}
+	for name, v := range it.All() {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = appendPair(appendString(dst, name), v)
+	}
+	without, err := Parse(append(dst, '}'))
+	if err != nil {
+		panic(fmt.Sprintf("item: Without: %v", err)) // of an item that was valid
+	}
+	return without
+}
+
 func appendPair(dst []byte, v Value) []byte {
 	dst = append(append(append(dst, `:{"`...), v.Kind().String()...), `":`...)
 	return append(append(dst, v.Raw()...), '}')

@@ -2,6 +2,7 @@ package item
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 
 	"github.com/sluicehq/sluice/internal/jsonscan"
@@ -178,6 +179,77 @@ func appendNumber(dst, t []byte) []byte {
 			continue
 		}
 		dst = append(dst, c)
+	}
+	return dst
+}
+
+// compareNumbers orders two checked numbers, given with their quotes.
+func compareNumbers(a, b []byte) int {
+	s, t := textBytes(a), textBytes(b)
+	m, _ := parseNumber(s)
+	n, _ := parseNumber(t)
+	if c := cmp.Compare(m.sign(), n.sign()); c != 0 || m.digits == 0 {
+		return c
+	}
+	c := cmp.Or(cmp.Compare(m.exp, n.exp), compareDigits(s[m.first:m.last], t[n.first:n.last]))
+	return c * m.sign()
+}
+
+func (n number) sign() int {
+	switch {
+	case n.digits == 0:
+		return 0
+	case n.negative:
+		return -1
+	}
+	return 1
+}
+
+// compareDigits orders digits from the first one on; points do not count.
+func compareDigits(s, t []byte) int {
+	for {
+		if len(s) > 0 && s[0] == '.' {
+			s = s[1:]
+		}
+		if len(t) > 0 && t[0] == '.' {
+			t = t[1:]
+		}
+		if len(s) == 0 || len(t) == 0 || s[0] != t[0] {
+			return bytes.Compare(s[:min(1, len(s))], t[:min(1, len(t))])
+		}
+		s, t = s[1:], t[1:]
+	}
+}
+
+// appendDecimal appends a checked number without an exponent, and without
+// zeros that change nothing: equal numbers make equal texts.
+func appendDecimal(dst, t []byte) []byte {
+	n, _ := parseNumber(t)
+	if n.digits == 0 {
+		return append(dst, '0')
+	}
+	if n.negative {
+		dst = append(dst, '-')
+	}
+	if n.exp <= 0 {
+		dst = append(dst, "0."...)
+		for range -n.exp {
+			dst = append(dst, '0')
+		}
+	}
+	written := 0
+	for _, c := range t[n.first:n.last] {
+		if c == '.' {
+			continue
+		}
+		if written == n.exp && written > 0 {
+			dst = append(dst, '.')
+		}
+		dst = append(dst, c)
+		written++
+	}
+	for ; written < n.exp; written++ {
+		dst = append(dst, '0')
 	}
 	return dst
 }

@@ -118,12 +118,14 @@ func Event(recs ...sluice.Record) []byte {
 var records atomic.Uint64
 
 // nthSequence returns sequence numbers of 21 digits and, after the tenth, of
-// 22, so that comparing them as strings is seen to be wrong.
+// 22, so that comparing them as strings is seen to be wrong. They are laid out
+// as those of AWS are.
 func nthSequence(n uint64) sluice.Sequence {
-	if n < 10 {
-		return sluice.Sequence(fmt.Sprintf("99999999999999999999%d", n))
+	shard := 9
+	if n >= 10 {
+		shard = 10
 	}
-	return sluice.Sequence(fmt.Sprintf("1%021d", n-10))
+	return sluice.Sequence(fmt.Sprintf("%d%020d", shard, n))
 }
 
 func build(caller string, event sluice.EventName, table string, old, new any, opts []RecordOption) sluice.Record {

@@ -62,6 +62,7 @@ var rules = []rule{
 	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/quorum"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	{pkgs: "deadletter/...", ours: []string{".", "state"}},
+	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message"}},
 	{pkgs: "metrics/...", ours: []string{".", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 

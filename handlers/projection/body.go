@@ -1,0 +1,233 @@
+package projection
+
+import (
+	"bytes"
+
+	"github.com/sluicehq/sluice/item"
+)
+
+// body is what the documents of a projection are made of. It does not change.
+type body struct {
+	root     *node
+	flatten  []Flatten
+	flats    []*node  // of the maps of flatten
+	prefixes [][]byte // of flatten, as they stand within a JSON string
+	first    []Field
+	last     []Field
+	reserved names
+}
+
+// writer writes one document. It is used again and again.
+type writer struct {
+	*body
+	out     []byte
+	stash   []item.Value // of the renames of the maps that are being written
+	taken   []bool       // and whether their targets are
+	flat    []item.Value // by the index of Options.Flatten
+	seen    seen         // the fields of the document, when others may come to them
+	count   bool         // keep dropped
+	dropped []string
+
+	// like is another document: once the two differ, nothing more is written.
+	like   []byte
+	same   int // of out, known to be equal
+	differ bool
+}
+
+// plain writes values. A set has no order of its own: sorted, equal items make
+// equal documents.
+var plain = item.JSON{SortedSets: true}
+
+// write makes the document of an item in out.
+func (w *writer) write(from source) error {
+	w.out = append(w.out[:0], '{')
+	w.stash, w.taken, w.dropped = w.stash[:0], w.taken[:0], w.dropped[:0]
+	w.same, w.differ = 0, false
+	if len(w.flatten) > 0 {
+		w.flat = append(w.flat[:0], make([]item.Value, len(w.flatten))...)
+		w.seen.reset()
+	}
+	if err := w.fields(w.first, from); err != nil {
+		return err
+	}
+	w.members(w.root, from.image, level{top: true})
+	w.flattened()
+	if err := w.fields(w.last, from); err != nil {
+		return err
+	}
+	w.out = append(w.out, '}')
+	w.compare()
+	return nil
+}
+
+// fields writes the fields that are the projection's own.
+func (w *writer) fields(fields []Field, from source) error {
+	for i := range fields {
+		if w.differ {
+			return nil
+		}
+		var err error
+		if w.out, err = fields[i].append(w.out, from); err != nil {
+			return err
+		}
+		w.compare()
+	}
+	return nil
+}
+
+// compare looks whether what was written since the last call is as in like.
+func (w *writer) compare() {
+	if w.like == nil || w.differ {
+		return
+	}
+	n := len(w.out)
+	w.differ = n > len(w.like) || !bytes.Equal(w.out[w.same:n], w.like[w.same:n])
+	w.same = n
+}
+
+// level is where the attributes of a map are written.
+type level struct {
+	top    bool   // among the fields of the document itself
+	prefix string // of their names
+	quoted []byte // the prefix, as it stands within a JSON string
+	list   bool   // below an element of a list
+}
+
+// members writes the attributes of a map, but those that are flattened, whose
+// turn comes later.
+func (w *writer) members(n *node, it item.Item, at level) {
+	stash, taken := len(w.stash), len(w.taken)
+	for range n.renames {
+		w.stash = append(w.stash, item.Value{})
+	}
+	for range n.targets {
+		w.taken = append(w.taken, false)
+	}
+	for name, v := range it.Fields() {
+		text := name.Text()
+		i := n.names.find(text)
+		if i < 0 {
+			if n.all && !w.member(at, name, text, nil, v) {
+				return
+			}
+			continue
+		}
+		k := &n.kids[i]
+		switch {
+		case !k.takes(v.Kind()):
+		case k.flatten >= 0 && !at.list && v.Kind() == item.M && w.flat[k.flatten].Kind() == item.Invalid:
+			w.flat[k.flatten] = v
+		case k.rename >= 0:
+			w.stash[stash+k.rename] = v
+		default:
+			if k.target >= 0 {
+				w.taken[taken+k.target] = true
+			}
+			if !w.member(at, name, text, k, v) {
+				return
+			}
+		}
+	}
+	for i := range n.renames {
+		r, v := &n.renames[i], w.stash[stash+i]
+		switch {
+		case v.Kind() == item.Invalid:
+		case w.taken[taken+r.target]:
+			w.drop(at, r.text)
+		default:
+			w.taken[taken+r.target] = true
+			if !w.member(at, r.quoted, r.text, &n.kids[r.kid], v) {
+				return
+			}
+		}
+	}
+	w.stash, w.taken = w.stash[:stash], w.taken[:taken]
+}
+
+// flattened writes the fields of the maps that are flattened, in the order of
+// the options; one that was found within another comes after it.
+func (w *writer) flattened() {
+	for again := true; again; {
+		again = false
+		for i := range w.flatten {
+			v := w.flat[i]
+			if v.Kind() != item.M || w.differ {
+				continue
+			}
+			w.flat[i] = item.Value{}
+			n := w.flats[i]
+			w.members(n, v.Map(), level{top: true, prefix: w.flatten[i].Prefix, quoted: w.prefixes[i]})
+			again = true
+		}
+	}
+}
+
+// member writes one attribute under a name that it has or is given, unless the
+// document has such a field. It reports false when no more is to be written.
+func (w *writer) member(at level, quoted, text []byte, k *kid, v item.Value) bool {
+	if at.top {
+		if w.isReserved(at.prefix, text) || len(w.flatten) > 0 && !w.seen.add(at.prefix, text) {
+			w.drop(at, text)
+			return true
+		}
+	}
+	if w.out[len(w.out)-1] != '{' {
+		w.out = append(w.out, ',')
+	}
+	if len(at.quoted) > 0 {
+		w.out = append(append(append(w.out, '"'), at.quoted...), quoted[1:]...)
+	} else {
+		w.out = append(w.out, quoted...)
+	}
+	w.out = append(w.out, ':')
+	w.value(k, v, at.list)
+	if !at.top {
+		return true
+	}
+	w.compare()
+	return !w.differ
+}
+
+// isReserved reports whether a field of the projection's own has the name.
+func (w *writer) isReserved(prefix string, text []byte) bool {
+	if prefix == "" {
+		return w.reserved.find(text) >= 0
+	}
+	var buf [64]byte
+	return w.reserved.find(append(append(buf[:0], prefix...), text...)) >= 0
+}
+
+// value writes what k leaves of a value.
+func (w *writer) value(k *kid, v item.Value, list bool) {
+	if k == nil || k.node == nil {
+		w.out = plain.Append(w.out, v)
+		return
+	}
+	switch v.Kind() {
+	case item.M:
+		w.out = append(w.out, '{')
+		w.members(k.node, v.Map(), level{list: list})
+		w.out = append(w.out, '}')
+	case item.L:
+		w.out = append(w.out, '[')
+		for e := range v.List() {
+			if !k.takes(e.Kind()) {
+				continue
+			}
+			if w.out[len(w.out)-1] != '[' {
+				w.out = append(w.out, ',')
+			}
+			w.value(k, e, true)
+		}
+		w.out = append(w.out, ']')
+	default:
+		w.out = plain.Append(w.out, v)
+	}
+}
+
+// drop notes that a field is not in the document because of another one.
+func (w *writer) drop(at level, text []byte) {
+	if w.count {
+		w.dropped = append(w.dropped, at.prefix+string(text))
+	}
+}

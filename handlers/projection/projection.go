@@ -1,0 +1,248 @@
+package projection
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+// Projection keeps the documents of a kind of items. It is safe for concurrent
+// use.
+type Projection struct {
+	write     func(context.Context, document.Op) error
+	o         Options
+	place     place
+	body      *body
+	tombstone *body
+	scratch   sync.Pool
+}
+
+// New returns a Projection that writes by write, which Write of a
+// sinks/opensearch.Sink is, or an error that names every option that is missing
+// or wrong. write has no use for the Body of its Op once it has returned. It
+// may be nil for one whose Project alone is called.
+func New(write func(context.Context, document.Op) error, o Options) (*Projection, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("projection: %w", err)
+	}
+	b, err := o.body()
+	if err != nil {
+		return nil, fmt.Errorf("projection: %w", err)
+	}
+	p := &Projection{write: write, o: o, body: b}
+	p.place.index, _ = parseTemplate(o.Index)
+	p.place.id, _ = parseID(o.ID)
+	p.place.routing, _ = parseTemplate(o.Routing)
+	p.place.hash = o.HashLongIDs
+	if len(o.Tombstone) > 0 {
+		p.tombstone = &body{root: &node{}, last: o.Tombstone}
+	}
+	p.scratch.New = func() any { return &scratch{} }
+	return p, nil
+}
+
+// scratch is the memory for one record. It is used again and again.
+type scratch struct {
+	writer, before, tombstone writer
+	text                      []byte
+	ops                       [2]document.Op
+}
+
+// put gives s back. It keeps nothing of a record's page.
+func (p *Projection) put(s *scratch) {
+	for _, w := range []*writer{&s.writer, &s.before} {
+		clear(w.stash[:cap(w.stash)])
+		clear(w.flat)
+	}
+	p.scratch.Put(s)
+}
+
+// Handle writes what rec changes. A record that changes nothing of its document
+// is skipped. It is a [sluice.Handler].
+func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
+	s := p.scratch.Get().(*scratch)
+	s.writer.count = p.o.Hooks.Dropped != nil
+	ops, err := p.ops(s, rec)
+	if err != nil {
+		return err
+	}
+	if len(ops) == 0 {
+		if p.o.Hooks.Unchanged != nil {
+			p.o.Hooks.Unchanged(rec.Table)
+		}
+		p.put(s)
+		return sluice.Skip("unchanged")
+	}
+	for _, field := range s.writer.dropped {
+		p.o.Hooks.Dropped(rec.Table, field)
+	}
+	for _, op := range ops {
+		if err := p.write(ctx, op); err != nil {
+			return err // of several writes both are repeated, which both bear
+		}
+		if p.o.Hooks.Written != nil {
+			p.o.Hooks.Written(rec.Table, op.Action)
+		}
+	}
+	p.put(s)
+	return nil
+}
+
+// Project returns what Handle would write, in that order; nothing for a record
+// that changes nothing of its document. It depends on rec alone, and equal
+// records make equal bytes, which share no memory with rec.
+func (p *Projection) Project(rec *sluice.Record) ([]document.Op, error) {
+	s := p.scratch.Get().(*scratch)
+	s.writer.count = false
+	ops, err := p.ops(s, rec)
+	if err != nil || len(ops) == 0 {
+		return nil, err
+	}
+	ops = slices.Clone(ops)
+	for i := range ops {
+		ops[i].Body = bytes.Clone(ops[i].Body)
+	}
+	p.put(s)
+	return ops, nil
+}
+
+// ops returns what rec changes. It is in the memory of s.
+func (p *Projection) ops(s *scratch, rec *sluice.Record) ([]document.Op, error) {
+	s.writer.body, s.before.body, s.tombstone.body = p.body, p.body, p.tombstone
+	var ops []document.Op
+	var err error
+	switch rec.EventName {
+	case sluice.Insert, sluice.Modify, sluice.Snapshot:
+		ops, err = p.changed(s, rec)
+	case sluice.Remove:
+		ops, err = p.removed(s, rec)
+	default:
+		err = errors.New("it is no change of an item")
+	}
+	if err != nil {
+		return nil, permanent(rec, err)
+	}
+	return ops, nil
+}
+
+// changed returns the write of the new image's document, and before or after it
+// that of the place which the document left.
+func (p *Projection) changed(s *scratch, rec *sluice.Record) ([]document.Op, error) {
+	if !rec.New.Exists() {
+		return nil, errors.New("it came without its new image: " + viewRemedy)
+	}
+	if rec.EventName == sluice.Snapshot && p.o.Version.kind == unversioned && !p.o.UnfencedBackfill {
+		return nil, errors.New("what a backfill reads may be older than what a record has written, and without a Version nothing tells: take one, or stop the writers and set UnfencedBackfill")
+	}
+	version, fence, err := p.o.Version.of(rec)
+	if err != nil {
+		return nil, err
+	}
+	var ref document.Ref
+	from := source{image: rec.New, keys: rec.Keys}
+	if ref, s.text, err = p.place.find(s.text, from); err != nil {
+		return nil, err
+	}
+	left, moved, err := p.left(s, rec, ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.writer.write(from); err != nil {
+		return nil, err
+	}
+	if !moved && p.unchanged(s, rec) {
+		return nil, nil
+	}
+	put := document.Op{
+		Action: document.Put, Index: ref.Index, ID: ref.ID, Routing: ref.Routing,
+		Fence: fence, Version: version, Body: s.writer.out,
+	}
+	if !moved {
+		return append(s.ops[:0], put), nil
+	}
+	gone, err := p.gone(s, left, fence, version, source{image: rec.Old, keys: rec.Keys})
+	if err != nil {
+		return nil, err
+	}
+	if fence == document.NoFence && left.Index == ref.Index && left.ID == ref.ID {
+		// Both routings may lead to one shard, where they name one document.
+		return append(s.ops[:0], gone, put), nil
+	}
+	return append(s.ops[:0], put, gone), nil
+}
+
+// left returns where the document of a modified item was, and whether that is
+// elsewhere.
+func (p *Projection) left(s *scratch, rec *sluice.Record, now document.Ref) (left document.Ref, moved bool, err error) {
+	if rec.EventName != sluice.Modify {
+		return left, false, nil
+	}
+	if !rec.Old.Exists() {
+		// An item keeps its keys.
+		for _, t := range []*template{&p.place.id, &p.place.index, &p.place.routing} {
+			for _, part := range t.parts {
+				if _, ok := rec.Keys.Lookup(part.path); !ok {
+					return left, false, fmt.Errorf("attribute %q says where the document is, and it came without its old image, which tells where it was: %s", part.path, viewRemedy)
+				}
+			}
+		}
+		return left, false, nil
+	}
+	left, s.text, err = p.place.find(s.text, source{image: rec.Old, keys: rec.Keys})
+	if err != nil {
+		return left, false, nil // the old image had no place, and no document
+	}
+	return left, left != now, nil
+}
+
+// unchanged reports whether the old image has the document that s.writer has
+// just written. A record that does not come right after the one before it tells
+// nothing about what is there.
+func (p *Projection) unchanged(s *scratch, rec *sluice.Record) bool {
+	if rec.EventName != sluice.Modify || rec.Origin != sluice.Live || !rec.Old.Exists() || p.o.WriteUnchanged {
+		return false
+	}
+	s.before.like = s.writer.out
+	err := s.before.write(source{image: rec.Old, keys: rec.Keys})
+	return err == nil && !s.before.differ && len(s.before.out) == len(s.writer.out)
+}
+
+// removed returns the deletion of a removed item's document.
+func (p *Projection) removed(s *scratch, rec *sluice.Record) ([]document.Op, error) {
+	version, fence, err := p.o.Version.of(rec)
+	if err != nil {
+		return nil, err
+	}
+	from := source{image: rec.Old, keys: rec.Keys}
+	var ref document.Ref
+	if ref, s.text, err = p.place.find(s.text, from); err != nil {
+		if !rec.Old.Exists() {
+			err = fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
+		}
+		return nil, err
+	}
+	gone, err := p.gone(s, ref, fence, version, from)
+	if err != nil {
+		return nil, err
+	}
+	return append(s.ops[:0], gone), nil
+}
+
+// gone returns what a document that is no longer at ref leaves there.
+func (p *Projection) gone(s *scratch, ref document.Ref, fence document.Fence, version int64, from source) (document.Op, error) {
+	op := document.Op{Action: document.Delete, Index: ref.Index, ID: ref.ID, Routing: ref.Routing, Fence: fence, Version: version}
+	if p.tombstone == nil {
+		return op, nil
+	}
+	if err := s.tombstone.write(from); err != nil {
+		return op, fmt.Errorf("tombstone: %w", err)
+	}
+	op.Action, op.Body = document.Put, s.tombstone.out
+	return op, nil
+}

@@ -1,0 +1,164 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/item"
+)
+
+// Version says which of two states of an item is the later one; the package
+// comment compares its kinds.
+type Version struct {
+	kind versionKind
+	path string
+	f    func(sluice.Item) (int64, error)
+}
+
+type versionKind uint8
+
+const (
+	noVersion versionKind = iota
+	byAttribute
+	bySequence
+	byFunc
+	unversioned
+)
+
+// ByAttribute takes the version from a number that the item's writers raise with
+// every write: an integer of 0 or more. A deletion's is that of the old image
+// plus 1. The number must go on when an item is deleted and made again.
+func ByAttribute(path string) Version { return Version{kind: byAttribute, path: path} }
+
+// BySequence makes the version of a record's sequence number. What a backfill
+// reads has the version 1, which is below that of every record.
+func BySequence() Version { return Version{kind: bySequence} }
+
+// ByFunc takes the version from f, which is given the new image, or the old one
+// of a removed item, whose deletion has the version plus 1. f must depend on
+// nothing else and be safe for concurrent use. Its error, and a number below 0,
+// are permanent failures of the record.
+func ByFunc(f func(image sluice.Item) (int64, error)) Version {
+	return Version{kind: byFunc, f: f}
+}
+
+// Unversioned has none: the last writer wins. Only the order in which a source
+// delivers the changes of an item keeps an older state from standing.
+func Unversioned() Version { return Version{kind: unversioned} }
+
+// String names the kind of v.
+func (v Version) String() string {
+	switch v.kind {
+	case byAttribute:
+		return fmt.Sprintf("ByAttribute(%q)", v.path)
+	case bySequence:
+		return "BySequence()"
+	case byFunc:
+		return "ByFunc(…)"
+	case unversioned:
+		return "Unversioned()"
+	}
+	return "none"
+}
+
+// backfilled is the version by sequence of what was read from the table. It is
+// less than that of any record.
+const backfilled = 1
+
+// of returns the version of what rec writes.
+func (v Version) of(rec *sluice.Record) (int64, document.Fence, error) {
+	switch v.kind {
+	case unversioned:
+		return 0, document.NoFence, nil
+	case bySequence:
+		if rec.EventName == sluice.Snapshot {
+			return backfilled, document.Newer, nil
+		}
+		n, err := sequenceVersion(rec.Sequence)
+		return n, document.Newer, err
+	}
+	image, which := rec.New, "new"
+	if rec.EventName == sluice.Remove {
+		image, which = rec.Old, "old"
+	}
+	if !image.Exists() {
+		return 0, document.Newer, fmt.Errorf("the version is taken from the %s image, without which the record came: %s", which, viewRemedy)
+	}
+	n, err := v.ofImage(image)
+	if err != nil {
+		return 0, document.Newer, fmt.Errorf("the version of the document: %w", err)
+	}
+	if rec.EventName == sluice.Remove {
+		if n == math.MaxInt64 {
+			return 0, document.Newer, fmt.Errorf("the version of the document: it is %d, and there is none after it for the deletion", n)
+		}
+		n++
+	}
+	return n, document.Newer, nil
+}
+
+func (v Version) ofImage(image sluice.Item) (int64, error) {
+	if v.kind == byFunc {
+		n, err := v.f(image)
+		if err == nil && n < 0 {
+			err = fmt.Errorf("Version says %d, want 0 or more", n)
+		}
+		return n, err
+	}
+	value, ok := image.Lookup(v.path)
+	if !ok {
+		return 0, fmt.Errorf("the item has no attribute %q", v.path)
+	}
+	if value.Kind() != item.N {
+		return 0, fmt.Errorf("attribute %q is of type %v, want N", v.path, value.Kind())
+	}
+	n, ok := value.Int64()
+	if !ok { // written with an exponent or a point, as few do
+		text, _ := value.AppendText(nil)
+		var err error
+		n, err = strconv.ParseInt(string(text), 10, 64)
+		ok = err == nil
+	}
+	if !ok || n < 0 {
+		return 0, fmt.Errorf("attribute %q is %s, want an integer from 0 to %d", v.path, value.Text(), int64(math.MaxInt64))
+	}
+	return n, nil
+}
+
+// A sequence number is high·10^20 + low, where high grows with time and low
+// with the records of a shard.
+const (
+	lowDigits = 20
+	highBits  = 28
+	lowBits   = 35
+)
+
+// sequenceVersion returns high<<35 | low, plus 1.
+func sequenceVersion(s sluice.Sequence) (int64, error) {
+	if !s.Valid() {
+		return 0, fmt.Errorf("the record has the sequence number %q, want 1 to 40 digits to make a version of", string(s))
+	}
+	digits := strings.TrimLeft(string(s), "0")
+	cut := max(0, len(digits)-lowDigits)
+	high, errHigh := parseBits(digits[:cut], highBits)
+	low, errLow := parseBits(digits[cut:], lowBits)
+	v := high<<lowBits | low
+	if err := errors.Join(errHigh, errLow); err != nil || v == math.MaxInt64 {
+		return 0, fmt.Errorf("sequence number %s is not laid out as those of DynamoDB were, so that no version can be made of it: take another Version, by an attribute that the item's writers raise, and write all documents anew", s)
+	}
+	return v + 1, nil
+}
+
+// parseBits reads digits as a number of that many bits; none are 0.
+func parseBits(digits string, bits int) (int64, error) {
+	if digits == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(digits, 10, bits)
+	return int64(n), err
+}

@@ -1,0 +1,221 @@
+package streamtest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+// Index holds documents as OpenSearch does, in memory: it takes and refuses
+// writes by the same rules about versions. Its Write stands in for that of a
+// sinks/opensearch.Sink:
+//
+//	index := streamtest.NewIndex()
+//	p, err := projection.New(index.Write, projection.Options{…})
+//
+// It has every index that is written to, each of one shard, and no mappings.
+// What is known of deleted documents is kept until [Index.ForgetDeletes]. The
+// methods are safe for concurrent use.
+type Index struct {
+	// Writes tells all calls of Write, and has some fail: those have no effect.
+	Writes Sink[document.Op]
+
+	mu      sync.Mutex
+	docs    map[docKey]indexed
+	refused []document.Op
+}
+
+type docKey struct{ index, id string }
+
+// indexed is what is known of one document.
+type indexed struct {
+	routing string
+	version int64
+	deleted bool
+	source  []byte
+}
+
+// NewIndex returns an Index without documents.
+func NewIndex() *Index { return &Index{docs: map[docKey]indexed{}} }
+
+// Write writes or deletes a document. It returns nil, too, when a newer version
+// is there, or nothing to delete. What OpenSearch would refuse for good is a
+// [sluice.Permanent] error that wraps a [*document.Error].
+func (x *Index) Write(ctx context.Context, op document.Op) error {
+	if err := x.Writes.Send(ctx, op); err != nil {
+		return err
+	}
+	if err := checkOp(op); err != nil {
+		return sluice.Permanent(document.NewError(op, 400, err.typ, err.reason))
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	key := docKey{op.Index, op.ID}
+	is, known := x.docs[key]
+	next := indexed{version: op.Version, deleted: op.Action == document.Delete}
+	switch {
+	case op.Fence == document.NoFence:
+		next.version = is.version + 1
+	case known && (op.Version < is.version || op.Fence == document.Newer && op.Version == is.version):
+		op.Body = bytes.Clone(op.Body)
+		x.refused = append(x.refused, op)
+		return nil
+	}
+	if op.Action == document.Put {
+		next.routing, next.source = op.Routing, bytes.Clone(op.Body)
+	}
+	x.docs[key] = next
+	return nil
+}
+
+// WriteAll is Write for several, in their order: one error for each, or nil when
+// all succeed.
+func (x *Index) WriteAll(ctx context.Context, ops []document.Op) []error {
+	errs := make([]error, len(ops))
+	for i, op := range ops {
+		errs[i] = x.Write(ctx, op)
+	}
+	if errors.Join(errs...) == nil {
+		return nil
+	}
+	return errs
+}
+
+// Get returns the document at ref, or one that is not Found. Routing does not
+// matter in an index of one shard; that of what is found is what it was written
+// with.
+func (x *Index) Get(ref document.Ref) document.Doc {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	is, known := x.docs[docKey{ref.Index, ref.ID}]
+	if !known || is.deleted {
+		return document.Doc{Ref: ref}
+	}
+	return is.doc(ref.Index, ref.ID)
+}
+
+// Docs returns the documents of an index, by their ids.
+func (x *Index) Docs(index string) []document.Doc {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var docs []document.Doc
+	for key, is := range x.docs {
+		if key.index == index && !is.deleted {
+			docs = append(docs, is.doc(key.index, key.id))
+		}
+	}
+	slices.SortFunc(docs, func(a, b document.Doc) int { return cmp.Compare(a.ID, b.ID) })
+	return docs
+}
+
+func (is indexed) doc(index, id string) document.Doc {
+	return document.Doc{
+		Ref:   document.Ref{Index: index, ID: id, Routing: is.routing},
+		Found: true, Version: is.version, Source: bytes.Clone(is.source),
+	}
+}
+
+// Refused returns the writes that had no effect because of their version, in
+// their order.
+func (x *Index) Refused() []document.Op {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.refused)
+}
+
+// ForgetDeletes forgets the versions of deleted documents, as OpenSearch does
+// when index.gc_deletes has passed (60 s by default): a write of an older
+// version then brings a document back.
+func (x *Index) ForgetDeletes() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key, is := range x.docs {
+		if is.deleted {
+			delete(x.docs, key)
+		}
+	}
+}
+
+// opError is why OpenSearch refuses an Op for good.
+type opError struct{ typ, reason string }
+
+func checkOp(op document.Op) *opError {
+	refuse := func(typ, format string, args ...any) *opError {
+		return &opError{typ, fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case op.Index == "":
+		return refuse("action_request_validation_exception", "the index is missing")
+	case op.ID == "":
+		return refuse("action_request_validation_exception", "the id is missing")
+	case len(op.ID) > 512:
+		return refuse("action_request_validation_exception", "the id has %d bytes, 512 are allowed", len(op.ID))
+	case op.Fence != document.NoFence && op.Version < 0:
+		return refuse("action_request_validation_exception", "version %d is negative", op.Version)
+	case op.Action == document.Delete:
+		return nil
+	case op.Action != document.Put:
+		return refuse("illegal_argument_exception", "unknown action %v", op.Action)
+	}
+	d := json.NewDecoder(bytes.NewReader(op.Body))
+	d.UseNumber()
+	if tok, err := d.Token(); err != nil || tok != json.Delim('{') {
+		return refuse("mapper_parsing_exception", "the body is no JSON object")
+	}
+	if err := checkObject(d); err != nil {
+		return refuse("mapper_parsing_exception", "the body: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return refuse("mapper_parsing_exception", "the body goes on after the JSON object")
+	}
+	return nil
+}
+
+// checkObject reads the rest of the object that d is in. Two fields of one name
+// are an error.
+func checkObject(d *json.Decoder) error {
+	names := map[string]bool{}
+	for d.More() {
+		tok, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := tok.(string) // a field's name always is
+		if names[name] {
+			return fmt.Errorf("duplicate field %q", name)
+		}
+		names[name] = true
+		if err := checkNext(d); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token() // the closing brace
+	return err
+}
+
+func checkNext(d *json.Decoder) error {
+	switch tok, err := d.Token(); {
+	case err != nil:
+		return err
+	case tok == json.Delim('{'):
+		return checkObject(d)
+	case tok == json.Delim('['):
+		for d.More() {
+			if err := checkNext(d); err != nil {
+				return err
+			}
+		}
+		_, err := d.Token()
+		return err
+	}
+	return nil
+}
