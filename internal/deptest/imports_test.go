@@ -61,6 +61,9 @@ var rules = []rule{
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/sqsclient"}},
 	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/quorum"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
+	// They stand between a table and an index, and are given both.
+	{pkgs: "audit", ours: []string{".", "document"}, stdOnly: true},
+	{pkgs: "reindex", ours: []string{".", "document"}, stdOnly: true},
 	{pkgs: "deadletter/...", ours: []string{".", "state"}},
 	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message"}},

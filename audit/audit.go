@@ -1,0 +1,167 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+// Audit compares a table with an index. Its functions are called from several
+// goroutines at once, Scan, List and the hooks from one at a time.
+type Audit struct {
+	// Scan returns the table's items as SNAPSHOT records. It is called twice when
+	// ghosts are looked for without KeyOf. A record is read until the next one is
+	// asked for.
+	Scan func(ctx context.Context) iter.Seq2[*sluice.Record, error]
+
+	// Project returns what is to be written for a SNAPSHOT record. It depends on
+	// the record's Table, Keys and New alone.
+	Project func(rec *sluice.Record) ([]document.Op, error)
+
+	// Read reads an item, consistently; the absent Item if there is none.
+	Read func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+
+	// Get reads documents as they are now, in the order of refs.
+	Get func(ctx context.Context, refs []document.Ref) ([]document.Doc, error)
+
+	// List returns all documents of an index; their sources are not read. Nil
+	// looks for no ghosts, as a sample does.
+	List func(ctx context.Context, index string) iter.Seq2[document.Doc, error]
+
+	// Write writes a repair; nil repairs nothing. A write that is refused because
+	// something newer is there is no error.
+	Write func(ctx context.Context, op document.Op) error
+
+	// Indices are searched for ghosts, besides those that records name.
+	Indices []string
+
+	// KeyOf returns the key of the item that a document was projected from, and
+	// false when it cannot be told. Documents without a key are looked for in a
+	// second scan, up to 100,000 of them in one run, and not at all while items
+	// cannot be projected: which documents those have nobody knows. It takes
+	// Table, the table's name.
+	KeyOf func(doc document.Ref) (key sluice.Item, ok bool)
+	Table string
+
+	// NoVersions says that the versions of SNAPSHOT records tell nothing about
+	// which of two is newer, as under the strategy "sequence": bodies are compared
+	// alone. Ops without a fence are treated so by themselves.
+	NoVersions bool
+
+	// Sample is the share of items that are compared, above 0 and up to 1
+	// (default 1, all). Which ones, Seed decides (default: others each time).
+	Sample float64
+	Seed   uint64
+
+	Settle   time.Duration // between two looks at what differs (default 5 s)
+	Attempts int           // looks at it after the first (default 5)
+
+	// Found is called for each drift once it is confirmed, and repaired if that is
+	// asked for (default: nothing).
+	Found func(Drift)
+	// Progress is called every few hundred documents (default: nothing).
+	Progress func(Result)
+}
+
+// Result counts what an audit found.
+type Result struct {
+	Items     int64 // that were compared
+	Documents int64 // that these items are to have
+	Listed    int64 // documents of the index, when ghosts were looked for
+
+	Missing, Stale, Different, Ghosts, Ahead int64 // confirmed drift
+
+	// Failed are items that cannot be projected. Nothing is known about their
+	// documents.
+	Failed int64
+
+	Settled   int64 // differed at a look and not at a later one: live writes
+	Busy      int64 // changed at each look
+	Unchecked int64 // documents of which no item was found, and which may yet have one: see [Audit.KeyOf]
+
+	Repaired int64 // of the drift: by a repair, or by something newer that came first
+	Refused  int64 // of the drift: tried in vain, or not tried
+}
+
+// Drift is how many documents are not as they should be.
+func (r Result) Drift() int64 { return r.Missing + r.Stale + r.Different + r.Ghosts + r.Ahead }
+
+// Clean reports whether the table and the index agree as far as they were
+// compared: neither drift nor anything left open. What was repaired is drift.
+func (r Result) Clean() bool { return r.Drift()+r.Failed+r.Busy+r.Unchecked == 0 }
+
+func (a Audit) withDefaults() Audit {
+	if a.Sample == 0 {
+		a.Sample = 1
+	}
+	if a.Seed == 0 {
+		a.Seed = rand.Uint64()
+	}
+	if a.Settle == 0 {
+		a.Settle = 5 * time.Second
+	}
+	if a.Attempts == 0 {
+		a.Attempts = 5
+	}
+	if a.Found == nil {
+		a.Found = func(Drift) {}
+	}
+	if a.Progress == nil {
+		a.Progress = func(Result) {}
+	}
+	return a
+}
+
+func (a Audit) validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("audit: "+format, args...))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"Scan", a.Scan != nil}, {"Project", a.Project != nil}, {"Read", a.Read != nil}, {"Get", a.Get != nil}} {
+		if !f.set {
+			wrong("%s is missing", f.name)
+		}
+	}
+	if a.Sample < 0 || a.Sample > 1 || a.Sample != a.Sample {
+		wrong("Sample is %v, want a share above 0 and up to 1", a.Sample)
+	}
+	if a.KeyOf != nil && a.Table == "" {
+		wrong("KeyOf is set and Table is empty; want the name of the table that its keys are of")
+	}
+	if a.Settle < 0 {
+		wrong("Settle is %v, want 0 (5s) or above", a.Settle)
+	}
+	if a.Attempts < 0 {
+		wrong("Attempts is %d, want 0 (5) or above", a.Attempts)
+	}
+	return errors.Join(errs...)
+}
+
+// Run compares the two. It ends at the first error of a function, and can then
+// be run again from the start; what it returns was found until then.
+func (a Audit) Run(ctx context.Context) (Result, error) {
+	a = a.withDefaults()
+	if err := a.validate(); err != nil {
+		return Result{}, err
+	}
+	r := &run{Audit: a, indices: map[string]bool{}}
+	for _, index := range a.Indices {
+		r.indices[index] = true
+	}
+	r.ghosts = a.List != nil && a.Sample == 1
+	err := r.compare(ctx)
+	if err == nil && r.ghosts {
+		err = r.searchGhosts(ctx)
+	}
+	r.Progress(r.result)
+	return r.result, err
+}

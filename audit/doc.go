@@ -1,0 +1,61 @@
+// Package audit compares a table with the index that its items are projected
+// into, while both are written to, and repairs what differs when asked.
+//
+//	a := audit.Audit{
+//		Scan:    func(ctx context.Context) iter.Seq2[*sluice.Record, error] { return snapshot.Scan(ctx, cfg, "products", …) },
+//		Project: projection.Project,
+//		Read:    store.Get,
+//		Get:     client.Get,
+//		List:    client.ListIDs,
+//		Found:   func(d audit.Drift) { fmt.Println(d) },
+//	}
+//	result, err := a.Run(ctx)
+//
+// # Five kinds of drift
+//
+// [Missing]: an item has no document. [Stale]: the document has a lower version
+// than the item. [Different]: the versions are equal, or there are none, and the
+// bodies are not. [Ghost]: a document has no item, or one that is not to be
+// projected. [Ahead]: the document has a higher version than the item, such as
+// after a restore of the table; no repair can tell who is right, so none is
+// tried.
+//
+// Bodies are equal when their bytes are, or else when they are the same JSON:
+// whatever the order of members, and whatever the spelling of a number (1, 1.0
+// and 10e-1 are one number, and no digit is dropped).
+//
+// # Live writes
+//
+// A difference that is seen once says little: the record of the last change may
+// still be under way. So each is looked at again, Settle later: the document
+// first, then the item by its key, consistently. It is drift when neither has
+// changed in between, or when the document is still older than the item was at
+// the look before. What changes at every look is told as busy after Attempts of
+// them. This is right as long as Settle is longer than a change takes from the
+// table to the index: while a route fails, or records wait among the dead
+// letters, what they have not written yet is drift, which a repair writes and
+// their records then find in place.
+//
+// # Ghosts
+//
+// Whole audits look for ghosts: every document of the index whose name no item of
+// the scan gave. The scan leaves 8 bytes a document in memory (a hash under a
+// random key; that one ghost of a million is overlooked, in an index of a
+// billion documents, has a chance of 1 in 20,000). A document that was not seen
+// may be that of an item written since: KeyOf leads from it to its item, which is
+// read; without KeyOf the table is scanned again, for these documents only.
+//
+// # Repair
+//
+// With Write set, what is confirmed as drift is repaired right after the reads
+// that confirmed it, and read again: what the index then holds in its place,
+// because it was newer or because it refuses, is told as refused. No repair can
+// undo a newer write:
+//
+//   - A document is written at its item's version ([document.NewerOrEqual]),
+//     with the item as it was read after the document was.
+//   - When items have no version of their own, it is written at the version that
+//     the document had: a change that comes in between makes the index refuse
+//     the repair, and one that comes later is newer than it.
+//   - A ghost is deleted at its own version: the item, written anew, is newer.
+package audit

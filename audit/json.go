@@ -1,0 +1,130 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// compareJSON reports whether two texts are the same JSON, and if not, where
+// they part first: members in alphabetical order.
+func compareJSON(a, b []byte) (path string, same bool) {
+	if bytes.Equal(a, b) {
+		return "", true
+	}
+	x, errX := parseJSON(a)
+	y, errY := parseJSON(b)
+	if errX != nil || errY != nil {
+		return "", false
+	}
+	return difference(x, y)
+}
+
+func parseJSON(b []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber() // no digit is dropped
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("text after the value")
+	}
+	return v, nil
+}
+
+func difference(x, y any) (path string, same bool) {
+	switch x := x.(type) {
+	case map[string]any:
+		y, ok := y.(map[string]any)
+		if !ok {
+			return "", false
+		}
+		return differentMember(x, y)
+	case []any:
+		y, ok := y.([]any)
+		if !ok {
+			return "", false
+		}
+		for i := range min(len(x), len(y)) {
+			if path, same := difference(x[i], y[i]); !same {
+				return join(fmt.Sprintf("[%d]", i), path), false
+			}
+		}
+		if len(x) != len(y) {
+			return fmt.Sprintf("[%d]", min(len(x), len(y))), false
+		}
+		return "", true
+	case json.Number:
+		y, ok := y.(json.Number)
+		return "", ok && (x == y || decimal(x.String()) == decimal(y.String()))
+	}
+	return "", x == y // string, bool, nil
+}
+
+func differentMember(x, y map[string]any) (path string, same bool) {
+	names := make([]string, 0, len(x))
+	for name := range x {
+		names = append(names, name)
+	}
+	for name := range y {
+		if _, both := x[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		vx, inX := x[name]
+		vy, inY := y[name]
+		if !inX || !inY {
+			return name, false
+		}
+		if path, same := difference(vx, vy); !same {
+			return join(name, path), false
+		}
+	}
+	return "", true
+}
+
+func join(step, rest string) string {
+	if rest == "" || rest[0] == '[' {
+		return step + rest
+	}
+	return step + "." + rest
+}
+
+// number is a decimal number in the only spelling that it has here:
+// 0.digits × 10^exponent, where digits neither begins nor ends with a zero. Zero
+// has no digits.
+type number struct {
+	negative bool
+	digits   string
+	exponent int64
+}
+
+// decimal reads a number of JSON, whose syntax has been checked. One whose
+// exponent is beyond all use is its text.
+func decimal(text string) number {
+	var n number
+	s, negative := strings.CutPrefix(text, "-")
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		e, err := strconv.ParseInt(s[i+1:], 10, 32)
+		if err != nil {
+			return number{digits: text}
+		}
+		s, n.exponent = s[:i], e
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	n.exponent += int64(len(digits) - len(fraction))
+	n.digits = strings.TrimRight(digits, "0")
+	if n.digits == "" {
+		return number{}
+	}
+	n.negative = negative
+	return n
+}

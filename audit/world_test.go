@@ -1,0 +1,271 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/item"
+)
+
+// world is a table, an index, and what brings changes from one to the other,
+// late. It takes the time of the test's bubble.
+type world struct {
+	mu       sync.Mutex
+	rng      *rand.Rand
+	items    map[string]row
+	revs     map[string]int64 // of each key ever: a row made anew goes on from there
+	docs     map[string]doc
+	buried   map[string]int64 // versions of deletions
+	stuck    map[string]bool  // changes of these never arrive
+	sequence bool             // versions are those of changes, and SNAPSHOTs have none
+	changes  int64
+	pipes    sync.WaitGroup
+}
+
+type row struct {
+	rev    int64
+	text   string
+	hidden bool // is not to be in the index
+}
+
+type doc struct {
+	version int64
+	body    string
+}
+
+func newWorld(seed uint64) *world {
+	return &world{
+		rng: rand.New(rand.NewPCG(seed, 1)), items: map[string]row{}, revs: map[string]int64{},
+		docs: map[string]doc{}, buried: map[string]int64{}, stuck: map[string]bool{},
+	}
+}
+
+func (w *world) body(id string, r row) string {
+	return fmt.Sprintf(`{"id":%q,"text":%q,"rev":%d}`, id, r.text, r.rev)
+}
+
+// change writes or deletes a row, and its document after a delay.
+func (w *world) change(id string, deleted, hidden bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.revs[id]++
+	w.changes++
+	r := row{rev: w.revs[id], text: strconv.Itoa(w.rng.IntN(5)), hidden: hidden}
+	version := r.rev
+	if w.sequence {
+		version = 1000 + w.changes
+	}
+	if deleted {
+		delete(w.items, id)
+	} else {
+		w.items[id] = r
+	}
+	if w.stuck[id] {
+		return
+	}
+	op := document.Op{Action: document.Put, Index: "things", ID: id, Fence: document.Newer, Version: version, Body: []byte(w.body(id, r))}
+	if deleted || hidden {
+		op.Action, op.Body = document.Delete, nil
+	}
+	late := time.Duration(w.rng.IntN(1500)) * time.Millisecond
+	w.pipes.Go(func() {
+		time.Sleep(late)
+		w.Write(context.Background(), op)
+	})
+}
+
+// Write follows the version rules of the index.
+func (w *world) Write(_ context.Context, op document.Op) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known := w.buried[op.ID]
+	if d, ok := w.docs[op.ID]; ok {
+		at, known = d.version, true
+	}
+	if known && (op.Version < at || op.Version == at && op.Fence == document.Newer) {
+		return nil
+	}
+	delete(w.docs, op.ID)
+	delete(w.buried, op.ID)
+	if op.Action == document.Delete {
+		w.buried[op.ID] = op.Version
+		return nil
+	}
+	w.docs[op.ID] = doc{op.Version, string(op.Body)}
+	return nil
+}
+
+func keyOf(id string) sluice.Item {
+	it, err := item.Parse(fmt.Appendf(nil, `{"id":{"S":%q}}`, id))
+	if err != nil {
+		panic(err)
+	}
+	return it
+}
+
+func itemOf(id string, r row) sluice.Item {
+	hidden := ""
+	if r.hidden {
+		hidden = `,"hidden":{"BOOL":true}`
+	}
+	it, err := item.Parse(fmt.Appendf(nil, `{"id":{"S":%q},"text":{"S":%q},"rev":{"N":"%d"}%s}`, id, r.text, r.rev, hidden))
+	if err != nil {
+		panic(err)
+	}
+	return it
+}
+
+// Scan goes through the ids in order, and sees each row as it is when its turn
+// comes.
+func (w *world) Scan(ctx context.Context) iter.Seq2[*sluice.Record, error] {
+	return func(yield func(*sluice.Record, error) bool) {
+		last := ""
+		for {
+			time.Sleep(7 * time.Millisecond)
+			w.mu.Lock()
+			next := ""
+			for id := range w.items {
+				if id > last && (next == "" || id < next) {
+					next = id
+				}
+			}
+			r := w.items[next]
+			w.mu.Unlock()
+			if next == "" {
+				return
+			}
+			last = next
+			rec := &sluice.Record{EventName: sluice.Snapshot, Table: "things", Keys: keyOf(next), New: itemOf(next, r), Origin: sluice.Backfilled}
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Project puts members into another order than the documents have that came by
+// a change.
+func (w *world) Project(rec *sluice.Record) ([]document.Op, error) {
+	var r struct {
+		ID     string `dynamodbav:"id"`
+		Text   string `dynamodbav:"text"`
+		Rev    int64  `dynamodbav:"rev"`
+		Hidden bool   `dynamodbav:"hidden"`
+	}
+	if err := rec.New.Decode(&r); err != nil {
+		return nil, err
+	}
+	if r.Text == "bad" {
+		return nil, errors.New("a bad text")
+	}
+	op := document.Op{Action: document.Put, Index: "things", ID: r.ID, Fence: document.Newer, Version: r.Rev}
+	if w.sequence {
+		op.Version = 1
+	}
+	if r.Hidden {
+		op.Action = document.Delete
+		return []document.Op{op}, nil
+	}
+	op.Body = fmt.Appendf(nil, `{"rev":%d.0,"id":%q,"text":%q}`, r.Rev, r.ID, r.Text)
+	return []document.Op{op}, nil
+}
+
+func (w *world) Read(_ context.Context, table string, key sluice.Item) (sluice.Item, error) {
+	time.Sleep(3 * time.Millisecond)
+	v, ok := key.Lookup("id")
+	if !ok || table != "things" {
+		return sluice.Item{}, fmt.Errorf("table %q, key %s", table, key.Raw())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, ok := w.items[v.Str()]
+	if !ok {
+		return sluice.Item{}, nil
+	}
+	return itemOf(v.Str(), r), nil
+}
+
+func (w *world) Get(_ context.Context, refs []document.Ref) ([]document.Doc, error) {
+	time.Sleep(3 * time.Millisecond)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var docs []document.Doc
+	for _, ref := range refs {
+		d, ok := w.docs[ref.ID]
+		found := document.Doc{Ref: ref, Found: ok && ref.Index == "things"}
+		if found.Found {
+			found.Version, found.Source = d.version, []byte(d.body)
+		}
+		docs = append(docs, found)
+	}
+	return docs, nil
+}
+
+// List is of one moment, as a point in time is.
+func (w *world) List(_ context.Context, index string) iter.Seq2[document.Doc, error] {
+	return func(yield func(document.Doc, error) bool) {
+		w.mu.Lock()
+		docs := maps.Clone(w.docs)
+		w.mu.Unlock()
+		for _, id := range slices.Sorted(maps.Keys(docs)) {
+			time.Sleep(2 * time.Millisecond)
+			ref := document.Ref{Index: index + "-000001", ID: id}
+			if !yield(document.Doc{Ref: ref, Found: true, Version: docs[id].version}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// disagreements are what a brute-force look at a world at rest finds.
+func (w *world) disagreements() map[string]Kind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wrong := map[string]Kind{}
+	for id, r := range w.items {
+		d, ok := w.docs[id]
+		switch {
+		case r.hidden && ok:
+			wrong[id] = Ghost
+		case r.hidden:
+		case !ok:
+			wrong[id] = Missing
+		case !w.sequence && d.version < r.rev:
+			wrong[id] = Stale
+		case !w.sequence && d.version > r.rev:
+			wrong[id] = Ahead
+		case !sameThing(d.body, w.body(id, r)):
+			wrong[id] = Different
+		}
+	}
+	for id := range w.docs {
+		if _, ok := w.items[id]; !ok {
+			wrong[id] = Ghost
+		}
+	}
+	return wrong
+}
+
+func sameThing(a, b string) bool {
+	type thing struct {
+		ID, Text string
+		Rev      float64
+	}
+	var x, y thing
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return bytes.Equal([]byte(a), []byte(b))
+	}
+	return x == y
+}
