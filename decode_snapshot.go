@@ -23,6 +23,7 @@ type ScanSource struct {
 type ScanPage struct {
 	Records []Record // one per item, with the event name SNAPSHOT and the Origin Backfilled
 	Last    Item     // LastEvaluatedKey; absent when there is nothing behind this page
+	Scanned int      // items that the call looked at, of which a filter may have left out some
 	Units   float64  // read units that the call consumed; 0 when the answer does not say
 }
 
@@ -93,6 +94,9 @@ func (d *scanDecoder) answer(i int) int {
 			if n, err := strconv.Atoi(string(d.b[v:max(v, i)])); err == nil {
 				d.count = n
 			}
+		case "ScannedCount":
+			i = d.skip(v)
+			d.page.Scanned, _ = strconv.Atoi(string(d.b[v:max(v, i)])) // else it does not say
 		default:
 			i = d.skip(v)
 		}
@@ -104,6 +108,8 @@ func (d *scanDecoder) answer(i int) int {
 		return d.fail(start, "it holds no Items")
 	case d.count >= 0 && d.count != len(d.page.Records):
 		return d.fail(start, fmt.Sprintf("it holds %d items, but says %d", len(d.page.Records), d.count))
+	default:
+		d.page.Scanned = max(d.page.Scanned, len(d.page.Records))
 	}
 	return i
 }

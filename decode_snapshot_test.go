@@ -30,7 +30,7 @@ func TestDecodeScan(t *testing.T) {
 	page := decodeScan(t, ` {"ConsumedCapacity":{"CapacityUnits":128.5,"TableName":"orders"},"Count":2,
 		"Items":[ {"n":{"N":"1"},"pk":{"S":"a\u0062<"},"sk":{"N":"7"}} , {"pk":{"S":"b"},"sk":{"N":"8"},"deep":{"M":{"x":{"L":[{"NULL":true}]}}}}],
 		"LastEvaluatedKey":{"pk":{"S":"b"},"sk":{"N":"8"}},"ScannedCount":9,"later":[1]} `, scanSource("pk", "sk"))
-	if page.Units != 128.5 || string(page.Last.Raw()) != `{"pk":{"S":"b"},"sk":{"N":"8"}}` || len(page.Records) != 2 {
+	if page.Units != 128.5 || page.Scanned != 9 || string(page.Last.Raw()) != `{"pk":{"S":"b"},"sk":{"N":"8"}}` || len(page.Records) != 2 {
 		t.Fatalf("%v units, last %s, %d records", page.Units, page.Last.Raw(), len(page.Records))
 	}
 	rec := &page.Records[0]

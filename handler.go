@@ -45,6 +45,10 @@ type Route struct {
 	// Redrive lets the route receive records from the dead letters although
 	// later changes of the item may have been handled since.
 	Redrive bool
+
+	// Snapshot says that the route takes the records of a backfill. A backfill
+	// for which there is no such route is refused at its start.
+	Snapshot bool
 }
 
 // Matcher says which routes a record takes; a router is one.

@@ -100,3 +100,20 @@ func TestRegionsWithoutImages(t *testing.T) {
 		}
 	}
 }
+
+// A backfill asks which routes take its records: those that write it out.
+func TestSnapshotRoutes(t *testing.T) {
+	r := New()
+	for _, patterns := range []string{"a#*", "*#*", "a#INSERT a#MESSAGE", "a#SNAPSHOT", "*#SNAPSHOT", "a#INSERT b#SNAPSHOT"} {
+		r.Handle(patterns, nothing)
+	}
+	var got []string
+	for _, rt := range r.Routes() {
+		if rt.Snapshot {
+			got = append(got, rt.Name)
+		}
+	}
+	if want := "[a#SNAPSHOT *#SNAPSHOT a#INSERT,b#SNAPSHOT]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}

@@ -142,6 +142,7 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 	c.route.Handler = h
 	for _, p := range ps {
 		v := imagesOf(p.events)
+		c.route.Snapshot = c.route.Snapshot || p.has(snapshot)
 		if c.readsImage {
 			c.route.reads |= v
 		}

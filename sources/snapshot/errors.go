@@ -1,0 +1,142 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// TableError says why a table could not be read.
+type TableError struct {
+	Table  string
+	Action string // what was asked of the service, such as dynamodb:Scan; may be empty
+	Do     string // what to do about it
+	Err    error
+}
+
+func (e *TableError) Error() string {
+	msg := fmt.Sprintf("snapshot: table %q: ", e.Table)
+	if e.Action != "" {
+		msg += e.Action + ": "
+	}
+	msg += e.Err.Error()
+	if e.Do != "" {
+		msg = strings.TrimSuffix(msg, ".") + ". " + e.Do
+	}
+	return msg
+}
+
+func (e *TableError) Unwrap() error { return e.Err }
+
+// ErrNoStream is wrapped when the application has stored no position of the
+// table's stream, so that changes during the backfill would be lost.
+var ErrNoStream = errors.New("no position of the table's stream is stored")
+
+// ErrRecreated is wrapped when the table was deleted and created again while it
+// was read.
+var ErrRecreated = errors.New("the table is another than the one whose reading began")
+
+// kind is what an error of a call asks of the caller.
+type kind uint8
+
+const (
+	transient kind = iota // try again, backing off
+	throttled             // try again, and less often
+	refused               // credentials that are not accepted now: try again slowly
+	fatal                 // no table, no permission, or a request that can never be: do not try again
+)
+
+// errDamaged is an answer that could not be decoded.
+type errDamaged struct{ err error }
+
+func (e *errDamaged) Error() string { return e.err.Error() }
+func (e *errDamaged) Unwrap() error { return e.err }
+
+// classify sorts an error of the service. What it does not know is transient.
+func classify(err error) kind {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return transient
+	}
+	switch code := api.ErrorCode(); {
+	case code == "ProvisionedThroughputExceededException", code == "RequestLimitExceeded", code == "LimitExceededException",
+		strings.Contains(code, "Throttl"), status(err) == http.StatusTooManyRequests:
+		return throttled
+	case status(err) >= 500:
+		return transient
+	case code == "ResourceNotFoundException", code == "ValidationException", strings.Contains(code, "AccessDenied"):
+		return fatal
+	case status(err) == http.StatusForbidden, status(err) == http.StatusUnauthorized,
+		strings.Contains(code, "Signature"), strings.Contains(code, "Token"), strings.Contains(code, "UnrecognizedClient"):
+		return refused
+	}
+	return transient
+}
+
+func status(err error) int {
+	var resp *smithyhttp.ResponseError
+	if errors.As(err, &resp) {
+		return resp.HTTPStatusCode()
+	}
+	return 0
+}
+
+// explain says which table an error is about, and what to do.
+func (c *client) explain(action string, err error) error {
+	e := &TableError{Table: c.name, Action: action, Err: err}
+	var api smithy.APIError
+	code := ""
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	switch {
+	case code == "ResourceNotFoundException":
+		e.Do = "Is it spelt as in the service, and are Region and account the right ones" + c.where + "?"
+	case strings.Contains(code, "AccessDenied"):
+		e.Do = "Allow the action on the table, or use other credentials"
+	case classify(err) == refused:
+		e.Do = "The credentials are not accepted: check AWS_PROFILE, AWS_ACCESS_KEY_ID or the role"
+	case code == "" && strings.Contains(err.Error(), "credentials"):
+		e.Do = "Give credentials by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine; DynamoDB Local takes any"
+	case code == "" && !errors.Is(err, context.Canceled):
+		e.Do = "Is the service running and reachable from here" + c.where + "?"
+	}
+	return e
+}
+
+const (
+	firstRetry = 100 * time.Millisecond // doubled each time
+	lastRetry  = 30 * time.Second
+	startRetry = 500 * time.Millisecond
+)
+
+// backoff is exponential with full jitter. Its zero value is ready.
+type backoff struct{ failures int }
+
+// next returns the delay before the next try.
+func (b *backoff) next(k kind) time.Duration {
+	b.failures++
+	if k == refused {
+		return lastRetry/2 + rand.N(lastRetry/2)
+	}
+	return rand.N(min(lastRetry, firstRetry<<min(b.failures-1, 9))) + 1
+}
+
+// sleep returns false when ctx ended before d.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

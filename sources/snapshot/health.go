@@ -1,0 +1,125 @@
+package snapshot
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Health says whether a backfill gets on.
+type Health struct {
+	Ready   bool
+	Reasons []string // why it does not; empty when it does
+}
+
+// Health returns what keeps the backfill from getting on: calls of the service
+// or of the store that fail. One that has not begun, or has ended, is ready:
+// live reading does not depend on it.
+func (s *Source) Health() Health {
+	reasons := s.health.reasons(s.o.Table)
+	return Health{Ready: len(reasons) == 0, Reasons: reasons}
+}
+
+// tellEvery is the time between two lines of the log about the same trouble.
+const tellEvery = 10 * time.Second
+
+// patient is how long a segment may be in trouble before that is a matter of
+// readiness: throttles come and go.
+const patient = 30 * time.Second
+
+type trouble struct {
+	err   error
+	since time.Time
+}
+
+type health struct {
+	mu       sync.Mutex
+	running  bool
+	segments map[int]trouble
+	saving   trouble
+	toldScan time.Time
+	toldSave time.Time
+}
+
+func (h *health) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = true
+}
+
+func (h *health) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = false
+}
+
+func (h *health) store(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		h.saving = trouble{}
+	} else if h.saving.err == nil {
+		h.saving = trouble{err, time.Now()}
+	}
+}
+
+// tellStore reports whether it is time for another line about the store.
+func (h *health) tellStore(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return due(&h.toldSave, now)
+}
+
+func due(told *time.Time, now time.Time) bool {
+	if now.Sub(*told) < tellEvery {
+		return false
+	}
+	*told = now
+	return true
+}
+
+// troubled notes that a segment's page could not be read.
+func (s *Source) troubled(segment int, err error, retryIn time.Duration) {
+	h := &s.health
+	h.mu.Lock()
+	t := h.segments[segment]
+	if t.err == nil {
+		t.since = time.Now()
+	}
+	t.err = err
+	if h.segments == nil {
+		h.segments = make(map[int]trouble)
+	}
+	h.segments[segment] = t
+	tell := classify(err) != throttled && due(&h.toldScan, time.Now())
+	h.mu.Unlock()
+	if tell {
+		s.log.Warn("a page could not be read and is tried again", "segment", segment, "in", retryIn, "error", err)
+	}
+}
+
+func (s *Source) untroubled(segment int) {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	delete(s.health.segments, segment)
+}
+
+func (h *health) reasons(table string) (reasons []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.running {
+		return nil
+	}
+	for _, i := range slices.Sorted(maps.Keys(h.segments)) {
+		if t := h.segments[i]; time.Since(t.since) > patient {
+			reasons = append(reasons, fmt.Sprintf("backfill of table %q: segment %d cannot be read since %s: %v", table, i, t.since.Format(time.RFC3339), t.err))
+			break // the others mostly say the same
+		}
+	}
+	if h.saving.err != nil {
+		reasons = append(reasons, fmt.Sprintf("backfill of table %q: its progress cannot be stored since %s: %v", table, h.saving.since.Format(time.RFC3339), h.saving.err))
+	}
+	return reasons
+}

@@ -1,0 +1,237 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/state"
+)
+
+// Filter has DynamoDB leave items out. They are read, and cost units, all the
+// same; only their way here is saved.
+type Filter struct {
+	Expression string            // a FilterExpression, such as "#t = :t"
+	Names      map[string]string // such as "#t": "entityType"
+	Values     sluice.Item       // such as {":t":{"S":"search"}}
+}
+
+// ScanOptions say how a table is read. The zero value is the default.
+type ScanOptions struct {
+	// Segments is how many parts of the table are read side by side, at most
+	// 256 (default: one for each 256 MB of the table, at most four for each
+	// processor).
+	Segments int
+
+	// Eventual reads with eventual consistency, for half the units. A page may
+	// then lack what was written shortly before; see the package's
+	// documentation for what that means beside live reading.
+	Eventual bool
+
+	// ReadUnits is how many read units are taken a second. By default it is
+	// Share of the table's provisioned read capacity, as it is when the reading
+	// begins, and 1,000 of a table without, which is 4 MB a second.
+	ReadUnits float64
+	Share     float64 // more than 0, at most 1 (default 0.25)
+
+	Filter    *Filter
+	PageItems int32 // items that one call looks at at most (default: the service's 1 MB)
+
+	CallTimeout  time.Duration // of one call (default 30 s)
+	StartTimeout time.Duration // for the service to answer at the start (default 5 s)
+	// Patience is how long the calls of a segment may fail in a row before Scan
+	// ends with the error (default 5 min). A Source has no end of it.
+	Patience time.Duration
+
+	Hooks  ScanHooks
+	Logger *slog.Logger // default slog.Default()
+}
+
+// Options configure a Source. Table and Store are required; the zero value of
+// everything else is the default.
+type Options struct {
+	Application string // separates applications that share a store (default "sluice")
+	Table       string // the table's name
+	Store       Store
+
+	// Name tells several backfills of one table apart, each with a progress of
+	// its own, such as those of two indices (default "": the only one).
+	Name string
+
+	// Again reads a table again whose backfill is finished. One that is not
+	// goes on where it was.
+	Again bool
+
+	// WithoutStream begins although no position of the table's stream is
+	// stored. What is written to the table from then on may be lost, or be
+	// overwritten by what was read before.
+	WithoutStream bool
+
+	Scan ScanOptions
+	Flow flow.Options // of every segment's flow; Policy must be flow.Park
+
+	// GiveUpAfter is how many records of a route fail for good, with no other
+	// outcome before, until Run ends with an error: a route that refuses all
+	// would make a dead letter of every item (default 100).
+	GiveUpAfter int
+
+	SaveEvery time.Duration // between writes of the progress (default 1 s)
+	Grace     time.Duration // from the cancelling of Run's context to its return (default 25 s)
+
+	Hooks Hooks
+}
+
+// Store is what a Source keeps its progress in, and looks for the positions of
+// streams in. The stores of package state are ones.
+type Store interface {
+	state.Store
+	state.Values
+}
+
+// ScanHooks are called as things happen, from the goroutine that made them
+// happen; nil ones are passed over. They must be fast, must not block, and may
+// be called concurrently.
+type ScanHooks struct {
+	// Scanned is called after each Scan call.
+	Scanned func(Call)
+}
+
+// Call is one call of Scan.
+type Call struct {
+	Table     string
+	Segment   int
+	Items     int     // in the answer
+	Bytes     int     // of the answer
+	Units     float64 // read units that it consumed
+	Throttled bool
+	Took      time.Duration
+	Err       error
+}
+
+// Hooks are called as ScanHooks are.
+type Hooks struct {
+	// Progress is called when the reading begins, each SaveEvery, and at the
+	// end of Run.
+	Progress func(Progress)
+	// Saved is called after each write of the progress to the store.
+	Saved func(table string, took time.Duration, err error)
+}
+
+// Progress is how far a backfill is, since it was first begun.
+type Progress struct {
+	Table string
+	Name  string
+
+	Items    int64   // read
+	Settled  int64   // of them; what is not comes again after a restart
+	Bytes    int64   // of the items' text
+	Units    float64 // read units consumed
+	Segments int
+	Done     int // segments that are read and settled to their end
+	Finished bool
+
+	// What the service says of the table. Both are estimates up to six hours
+	// old, and 0 of a new table.
+	TableItems, TableBytes int64
+
+	Begun time.Time // first
+}
+
+func (o ScanOptions) withDefaults() ScanOptions {
+	set(&o.Share, defaultShare)
+	set(&o.CallTimeout, 30*time.Second)
+	set(&o.StartTimeout, 5*time.Second)
+	set(&o.Patience, 5*time.Minute)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func (o Options) withDefaults() Options {
+	set(&o.Application, "sluice")
+	set(&o.GiveUpAfter, 100)
+	set(&o.SaveEvery, time.Second)
+	set(&o.Grace, 25*time.Second)
+	o.Scan = o.Scan.withDefaults()
+	if o.Flow.Logger == nil {
+		o.Flow.Logger = o.Scan.Logger
+	}
+	return o
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate looks at options that have their defaults.
+func (o ScanOptions) validate(table string) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("snapshot: "+format, args...)) }
+	if err := checkName(table); err != nil {
+		bad("table %w", err)
+	}
+	if o.Segments < 0 || o.Segments > maxSegments {
+		bad("ScanOptions.Segments is %d: want 1 to %d, or 0 for the default", o.Segments, maxSegments)
+	}
+	if !(o.ReadUnits >= 0) {
+		bad("ScanOptions.ReadUnits is %v: want more than 0, or 0 for the default", o.ReadUnits)
+	}
+	if !(o.Share > 0 && o.Share <= 1) {
+		bad("ScanOptions.Share is %v: want more than 0 and at most 1, or 0 for the default of %v", o.Share, defaultShare)
+	}
+	if o.PageItems < 0 {
+		bad("ScanOptions.PageItems is %d: want 1 at least, or 0 for as many as the service returns", o.PageItems)
+	}
+	if o.Filter != nil && o.Filter.Expression == "" {
+		bad("ScanOptions.Filter.Expression is empty: leave Filter nil to read all items")
+	}
+	errs = append(errs, checkDurations("ScanOptions", []duration{{"CallTimeout", o.CallTimeout}, {"StartTimeout", o.StartTimeout}, {"Patience", o.Patience}}))
+	return errors.Join(errs...)
+}
+
+// validate looks at options that have their defaults.
+func (o Options) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("snapshot: "+format, args...)) }
+	if o.Store == nil {
+		bad("Options.Store is nil: give the store that keeps the progress")
+	}
+	if len(o.Name) > 200 || strings.Contains(o.Name, "/") {
+		bad("Options.Name is %.40q: want at most 200 bytes without '/'", o.Name)
+	}
+	if o.Flow.Policy != flow.Park {
+		bad("Options.Flow.Policy is Stop, which is for Lambda; want Park")
+	}
+	if err := o.Flow.Validate(); err != nil {
+		bad("Options.Flow: %w", err)
+	}
+	if o.GiveUpAfter < 0 {
+		bad("Options.GiveUpAfter is %d: want 1 at least, or 0 for the default", o.GiveUpAfter)
+	}
+	errs = append(errs, o.Scan.validate(o.Table),
+		checkDurations("Options", []duration{{"SaveEvery", o.SaveEvery}, {"Grace", o.Grace}}))
+	return errors.Join(errs...)
+}
+
+type duration struct {
+	name  string
+	value time.Duration
+}
+
+func checkDurations(of string, all []duration) error {
+	var errs []error
+	for _, d := range all {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("snapshot: %s.%s is %v: want more than 0, or 0 for the default", of, d.name, d.value))
+		}
+	}
+	return errors.Join(errs...)
+}

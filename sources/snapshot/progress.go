@@ -1,0 +1,201 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/state"
+)
+
+// The progress of a backfill is several values: a head under
+// backfill/<name>/<ARN of the table>, and one for each segment under
+// <head>/<generation>/<segment>. A backfill that begins anew is a new
+// generation: by the one write of the head all that was stored before counts no
+// more, and is then deleted.
+
+// head says which backfill it is.
+type head struct {
+	Version    int       `json:"version"`
+	Generation string    `json:"generation"`
+	TableID    string    `json:"tableId,omitempty"`
+	Created    time.Time `json:"tableCreated"`
+	Segments   int       `json:"segments"`
+	Eventual   bool      `json:"eventual,omitempty"`
+	Filter     string    `json:"filter,omitempty"` // hash
+	Begun      time.Time `json:"begun"`
+
+	Finished time.Time `json:"finished,omitzero"`
+	Sum      *sum      `json:"sum,omitempty"` // once it is finished
+}
+
+// headVersion is what this program writes and the most that it reads.
+const headVersion = 1
+
+// mark is how far a segment is durable: everything up to the key After, or to
+// the segment's end.
+type mark struct {
+	After json.RawMessage `json:"after,omitempty"`
+	Done  bool            `json:"done,omitempty"`
+	sum
+}
+
+// sum is what was read.
+type sum struct {
+	Items int64   `json:"items"`
+	Bytes int64   `json:"bytes"`
+	Units float64 `json:"units"`
+}
+
+func (s *sum) add(o sum) {
+	s.Items, s.Bytes, s.Units = s.Items+o.Items, s.Bytes+o.Bytes, s.Units+o.Units
+}
+
+// key returns the key behind which the segment goes on.
+func (m *mark) key() (sluice.Item, error) {
+	if m.After == nil {
+		return sluice.Item{}, nil
+	}
+	return item.Parse(m.After)
+}
+
+// book keeps the progress of one backfill.
+type book struct {
+	store   state.Values
+	app     string
+	name    string // of the head
+	head    head
+	timeout time.Duration
+	saved   func(took time.Duration, err error)
+}
+
+func (b *book) segment(i int) string {
+	return fmt.Sprintf("%s/%s/%03d", b.name, b.head.Generation, i)
+}
+
+// load reads the head; ok is false when there is none that counts.
+func (b *book) load(ctx context.Context, log *slog.Logger) (ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	data, ok, err := b.store.GetValue(ctx, b.app, b.name)
+	if err != nil || !ok {
+		return false, err
+	}
+	if err := json.Unmarshal(data, &b.head); err != nil {
+		log.Warn("the stored progress of the backfill cannot be read: it begins anew", "error", err)
+		b.head = head{}
+		return false, nil
+	}
+	if b.head.Version > headVersion {
+		return false, fmt.Errorf("the progress %s is of version %d, written by a newer program; this one reads versions up to %d: run the newer program", b.name, b.head.Version, headVersion)
+	}
+	return true, nil
+}
+
+// marks reads those of all segments.
+func (b *book) marks(ctx context.Context) ([]mark, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	marks := make([]mark, b.head.Segments)
+	for i := range marks {
+		data, ok, err := b.store.GetValue(ctx, b.app, b.segment(i))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal(data, &marks[i]); err != nil {
+			return nil, fmt.Errorf("value %s: %w", b.segment(i), err)
+		}
+	}
+	return marks, nil
+}
+
+// put stores one value.
+func (b *book) put(ctx context.Context, name string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	start := time.Now()
+	err = b.store.PutValue(ctx, b.app, name, data)
+	b.saved(time.Since(start), err)
+	return err
+}
+
+// begin starts a new generation.
+func (b *book) begin(ctx context.Context, h head) error {
+	h.Version, h.Generation, h.Begun = headVersion, strings.ToLower(rand.Text()[:12]), time.Now().UTC()
+	b.head = h
+	if err := b.put(ctx, b.name, h); err != nil {
+		return err
+	}
+	return b.tidy(ctx)
+}
+
+// finish stores that all is read and settled.
+func (b *book) finish(ctx context.Context, all sum) error {
+	h := b.head
+	h.Finished, h.Sum = time.Now().UTC(), &all
+	if err := b.put(ctx, b.name, h); err != nil {
+		return err
+	}
+	b.head = h
+	_ = b.tidy(ctx) // what is left is deleted when another backfill of the table begins
+	return nil
+}
+
+// tidy deletes what counts no more.
+func (b *book) tidy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	all, err := b.store.ListValues(ctx, b.app, b.name+"/")
+	if err != nil {
+		return err
+	}
+	keep := b.name + "/" + b.head.Generation + "/"
+	for _, v := range all {
+		if !b.head.Finished.IsZero() || !strings.HasPrefix(v.Name, keep) {
+			if err := b.store.DeleteValue(ctx, b.app, v.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// differs says why what is stored is not the backfill that is asked for; ""
+// when it is. Segments of 0 are whatever is stored.
+func (h *head) differs(want head) string {
+	switch {
+	case h.TableID != want.TableID || !h.Created.Equal(want.Created):
+		return "the table was deleted and created again since"
+	case h.Filter != want.Filter:
+		return "its filter is another"
+	case h.Eventual != want.Eventual:
+		return "its consistency is another"
+	case want.Segments != 0 && h.Segments != want.Segments && h.Finished.IsZero():
+		return fmt.Sprintf("it had %d segments, not %d", h.Segments, want.Segments)
+	}
+	return ""
+}
+
+// hash tells filters apart.
+func (f *Filter) hash() string {
+	if f == nil {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", f.Expression, f.Names, f.Values.Raw())) // fmt sorts the names
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,169 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/budget"
+)
+
+// scanner is what the readers of a table's segments share.
+type scanner struct {
+	client   *client
+	table    table
+	segments int
+	budget   *budget.Bucket
+	o        ScanOptions
+}
+
+// newScanner asks for the table; segments is 0 for the default.
+func newScanner(ctx context.Context, c *client, o ScanOptions) (*scanner, error) {
+	t, err := c.find(ctx, o.StartTimeout)
+	if err != nil {
+		return nil, err
+	}
+	s := &scanner{client: c, table: t, segments: o.Segments, o: o}
+	if s.segments == 0 {
+		s.segments = defaultSegments(t.bytes)
+	}
+	s.budget = budget.New(s.rate())
+	return s, nil
+}
+
+// rate is how many read units a second may be taken.
+func (s *scanner) rate() float64 {
+	switch {
+	case s.o.ReadUnits > 0:
+		return s.o.ReadUnits
+	case s.table.units > 0:
+		return s.table.units * s.o.Share
+	}
+	return onDemandUnits
+}
+
+// reader reads the pages of one segment. It is used by one goroutine.
+type reader struct {
+	*scanner
+	segment  int
+	after    sluice.Item   // of the last page; absent before the first
+	patience time.Duration // of failures in a row; 0: no end
+	failed   func(err error, retryIn time.Duration)
+
+	estimate float64 // of the next page's units
+	perItem  float64 // units; 0 while it is not known
+	backoff  backoff
+	damaged  int       // answers in a row
+	since    time.Time // of the first failure in a row
+}
+
+// confirmations is after how many damaged answers in a row the damage is taken
+// to be what the service has to say.
+const confirmations = 5
+
+// next returns the next page; the one after it is behind its Last. Its error is
+// ctx's, or a [*TableError] that no other try mends.
+func (r *reader) next(ctx context.Context) (sluice.ScanPage, error) {
+	for {
+		page, err := r.call(ctx)
+		if err == nil {
+			r.backoff, r.damaged, r.since = backoff{}, 0, time.Time{}
+			r.after = page.Last
+			return page, nil
+		}
+		if ctx.Err() != nil {
+			return page, context.Cause(ctx)
+		}
+		k := classify(err)
+		if d := (*errDamaged)(nil); errors.As(err, &d) {
+			if r.damaged++; r.damaged >= confirmations {
+				k = fatal
+			}
+		}
+		if r.since.IsZero() {
+			r.since = time.Now()
+		}
+		wait := r.backoff.next(k)
+		if k == fatal || r.patience > 0 && time.Since(r.since)+wait > r.patience {
+			return page, r.client.explain("dynamodb:Scan", err)
+		}
+		r.failed(err, wait)
+		if !sleep(ctx, wait) {
+			return page, context.Cause(ctx)
+		}
+	}
+}
+
+// call makes one call within the budget.
+func (r *reader) call(ctx context.Context) (sluice.ScanPage, error) {
+	limit := r.limit()
+	estimate := r.guess(limit)
+	if err := r.budget.Take(ctx, estimate); err != nil {
+		return sluice.ScanPage{}, err
+	}
+	start := time.Now()
+	page, bytes, err := r.client.scan(ctx, &r.table, r.segment, r.segments, r.after, limit)
+	c := Call{Table: r.table.name, Segment: r.segment, Items: len(page.Records), Bytes: bytes, Units: page.Units, Took: time.Since(start), Err: err}
+	switch {
+	case err == nil && page.Units > 0:
+		r.budget.Add(estimate - page.Units)
+		r.estimate = page.Units
+		if page.Scanned > 0 {
+			r.perItem = page.Units / float64(page.Scanned)
+		}
+	case classify(err) == throttled:
+		r.budget.Add(estimate) // nothing was read
+		c.Throttled = true
+	}
+	if hook := r.o.Hooks.Scanned; hook != nil && ctx.Err() == nil {
+		hook(c)
+	}
+	return page, err
+}
+
+// A page of 1 MB takes 256 units when it is read consistently. Of a table with
+// little to spend smaller pages are asked for, each worth a second of the
+// budget, so that what reads the table besides is not starved in bursts.
+const wholePage = 256
+
+// limit is how many items the next page may have; 0 is no limit but the
+// service's.
+func (r *reader) limit() int32 {
+	n := r.o.PageItems
+	if rate := r.budget.Rate(); rate < wholePage {
+		worth := int32(max(1, min(rate/r.unitsPerItem(), 1<<20)))
+		if n == 0 || worth < n {
+			n = worth
+		}
+	}
+	return n
+}
+
+// unitsPerItem follows from the last page, and before it from what the service
+// says about the table. Where that is nothing an item is taken to be worth one.
+func (r *reader) unitsPerItem() float64 {
+	if r.perItem > 0 {
+		return r.perItem
+	}
+	if r.table.items <= 0 || r.table.bytes <= 0 {
+		return 1
+	}
+	units := float64(r.table.bytes) / float64(r.table.items) / 4096
+	if r.o.Eventual {
+		units /= 2
+	}
+	return max(units, 1e-3)
+}
+
+// guess estimates the units of the next page.
+func (r *reader) guess(limit int32) float64 {
+	most := float64(wholePage)
+	if r.estimate > 0 {
+		most = r.estimate
+	}
+	if limit > 0 {
+		most = min(most, float64(limit)*r.unitsPerItem())
+	}
+	return most
+}

@@ -1,0 +1,71 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+// refusals end a backfill all of which a route refuses: a handler that is not
+// made for SNAPSHOT records, or a target that takes none, would leave a dead
+// letter for every item of the table.
+type refusals struct {
+	limit int
+	stop  context.CancelCauseFunc
+
+	mu     sync.Mutex
+	routes map[string]int // records parked while none had another outcome; -1: one had
+	why    error
+}
+
+// watch counts the outcomes that h is told of.
+func (r *refusals) watch(h func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error)) func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) {
+	return func(rec *sluice.Record, route *sluice.Route, result flow.Result, took time.Duration, err error) {
+		if h != nil {
+			h(rec, route, result, took, err)
+		}
+		if result == flow.Done || result == flow.Skipped || result == flow.Parked {
+			r.count(route, result == flow.Parked, err)
+		}
+	}
+}
+
+func (r *refusals) count(route *sluice.Route, parked bool, err error) {
+	name := ""
+	if route != nil {
+		name = route.Name
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.routes[name]
+	if n < 0 || r.why != nil {
+		return
+	}
+	if r.routes == nil {
+		r.routes = make(map[string]int)
+	}
+	if !parked {
+		r.routes[name] = -1
+		return
+	}
+	if r.routes[name] = n + 1; n+1 < r.limit {
+		return
+	}
+	what := fmt.Sprintf("on route %q", name)
+	if route == nil {
+		what = "before any route"
+	}
+	r.why = fmt.Errorf("snapshot: the first %d records failed for good %s and none succeeded; they are dead letters, and the rest is left: %w", r.limit, what, err)
+	r.stop(r.why)
+}
+
+// err returns why the backfill was ended, or nil.
+func (r *refusals) err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why
+}

@@ -1,0 +1,131 @@
+package snapshot
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	maxSegments   = 256
+	segmentBytes  = 256 << 20 // of a table, for each segment by default
+	onDemandUnits = 1000      // a second, of a table without provisioned capacity
+	defaultShare  = 0.25      // of provisioned capacity
+)
+
+// defaultSegments is one for each 256 MB of the table, and at most four for
+// each processor: a segment waits for the service most of the time.
+func defaultSegments(bytes int64) int {
+	return int(max(1, min((bytes+segmentBytes-1)/segmentBytes, int64(4*runtime.GOMAXPROCS(0)), maxSegments)))
+}
+
+// Scan reads all items of a table, as the SNAPSHOT records that a [Source]
+// makes of them, in no particular order. A record stays valid, and shares no
+// memory with others. One that cannot be decoded has [sluice.Record.Err] set;
+// an error ends the sequence: it is ctx's, one of the options, or a
+// [*TableError] after calls have failed for ScanOptions.Patience, or in a way
+// that no other try mends.
+//
+// What is written while it reads it may return as it was before or after. An
+// item that is there from the beginning to the end it returns at least once.
+func Scan(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter.Seq2[*sluice.Record, error] {
+	return func(yield func(*sluice.Record, error) bool) {
+		for page, err := range pages(ctx, cfg, table, o) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page {
+				if !yield(&page[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pages reads the segments side by side, each at most one page ahead.
+func pages(ctx context.Context, cfg aws.Config, table string, o ScanOptions) iter.Seq2[[]sluice.Record, error] {
+	return func(yield func([]sluice.Record, error) bool) {
+		o := o.withDefaults()
+		if err := o.validate(table); err != nil {
+			yield(nil, err)
+			return
+		}
+		s, err := newScanner(ctx, newClient(cfg, table, o), o)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ctx, stop := context.WithCancelCause(ctx)
+		found := make(chan []sluice.Record)
+		var reading sync.WaitGroup
+		for i := range s.segments {
+			reading.Go(func() {
+				if err := s.read(ctx, i, found); err != nil {
+					stop(err) // the first counts
+				}
+			})
+		}
+		go func() {
+			reading.Wait()
+			close(found)
+		}()
+		defer func() { // also of a panic in yield
+			stop(nil)
+			for range found {
+			}
+		}()
+		for page := range found {
+			if !yield(page, nil) {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			yield(nil, context.Cause(ctx))
+			return
+		}
+		if err := s.unchanged(ctx, o.Patience); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// read sends all pages of a segment.
+func (s *scanner) read(ctx context.Context, segment int, found chan<- []sluice.Record) error {
+	r := &reader{scanner: s, segment: segment, patience: s.o.Patience, failed: func(err error, retryIn time.Duration) {
+		s.o.Logger.Warn("a page could not be read and is tried again", "table", s.table.name, "segment", segment, "in", retryIn, "error", err)
+	}}
+	for {
+		page, err := r.next(ctx)
+		if err != nil {
+			return err
+		}
+		if len(page.Records) > 0 {
+			select {
+			case found <- page.Records:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if !page.Last.Exists() {
+			return nil
+		}
+	}
+}
+
+// unchanged returns an error when the table is not the one whose reading began:
+// of one that took its place a part was not read.
+func (s *scanner) unchanged(ctx context.Context, limit time.Duration) error {
+	now, err := s.client.find(ctx, limit)
+	if err == nil && !s.table.same(now) {
+		err = &TableError{Table: s.table.name, Err: ErrRecreated, Do: "Read it again"}
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+// segment reads one part of the table into a flow of its own.
+type segment struct {
+	src   *Source
+	n     int
+	begun mark // what was durable before
+
+	mu      sync.Mutex
+	flow    *flow.Flow // nil when it was done before
+	pages   []position // that are not settled, in order
+	read    sum        // since the beginning of the backfill
+	durable mark
+	stored  bool // durable is
+}
+
+// position is what can be stored once the first n records of the flow are
+// settled.
+type position struct {
+	n    uint64
+	mark mark
+}
+
+func newSegment(src *Source, n int, begun mark) *segment {
+	return &segment{src: src, n: n, begun: begun, read: begun.sum, durable: begun, stored: true}
+}
+
+// run reads until the segment's end or the end of ctx, and then settles what
+// was read as far as t allows.
+func (g *segment) run(ctx context.Context, t terms) error {
+	if g.begun.Done {
+		return nil
+	}
+	after, err := g.begun.key()
+	if err != nil {
+		return fmt.Errorf("snapshot: table %q: the stored key of segment %d: %w", g.src.o.Table, g.n, err)
+	}
+	f := flow.Open(t.flows, g.src.matcher, g.src.flowOptions())
+	g.mu.Lock()
+	g.flow = f
+	g.mu.Unlock()
+	readErr := g.take(ctx, f, after)
+	_, err = f.Close(t.handlers)
+	if readErr == nil && err == nil {
+		g.end()
+	}
+	if ctx.Err() != nil {
+		return nil // why it ended is known
+	}
+	if readErr != nil {
+		return readErr
+	}
+	return err
+}
+
+// take submits the segment's pages. The next is fetched while the flow works on
+// this one.
+func (g *segment) take(ctx context.Context, f *flow.Flow, after sluice.Item) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r := &reader{scanner: g.src.scanner, segment: g.n, after: after, failed: func(err error, retryIn time.Duration) {
+		g.src.troubled(g.n, err, retryIn)
+	}}
+	type fetched struct {
+		page sluice.ScanPage
+		err  error
+	}
+	pages := make(chan fetched)
+	var fetching sync.WaitGroup
+	defer fetching.Wait()
+	defer stop()
+	fetching.Go(func() {
+		for {
+			page, err := r.next(ctx)
+			if err == nil {
+				g.src.untroubled(g.n)
+			}
+			select {
+			case pages <- fetched{page, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil || !page.Last.Exists() {
+				return
+			}
+		}
+	})
+	for {
+		var got fetched
+		select {
+		case got = <-pages:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if got.err != nil {
+			return got.err
+		}
+		last, err := f.Submit(ctx, got.page.Records...)
+		if err != nil {
+			return err
+		}
+		g.submitted(last, got.page)
+		if !got.page.Last.Exists() {
+			return nil
+		}
+	}
+}
+
+// submitted notes where the segment is once its first n records are settled.
+func (g *segment) submitted(n uint64, page sluice.ScanPage) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.read.add(sumOf(page))
+	if !page.Last.Exists() { // the end is stored when Close says that all is settled
+		return
+	}
+	p := position{n, mark{After: page.Last.Raw(), sum: g.read}}
+	if k := len(g.pages) - 1; k >= 0 && g.pages[k].n == n { // a page without items
+		g.pages[k] = p
+		return
+	}
+	g.pages = append(g.pages, p)
+}
+
+func sumOf(page sluice.ScanPage) sum {
+	s := sum{Items: int64(len(page.Records)), Units: page.Units}
+	for i := range page.Records {
+		s.Bytes += int64(len(page.Records[i].New.Raw()))
+	}
+	return s
+}
+
+// end notes that all of the segment is settled.
+func (g *segment) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pages = nil
+	g.durable, g.stored = mark{Done: true, sum: g.read}, false
+}
+
+// settle moves durable up to the last page whose records are all settled, and
+// returns it when it is to be stored.
+func (g *segment) settle() (mark, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.flow != nil && !g.durable.Done {
+		settled := g.flow.Settled()
+		i := 0
+		for ; i < len(g.pages) && g.pages[i].n <= settled; i++ {
+			g.durable, g.stored = g.pages[i].mark, false
+		}
+		g.pages = g.pages[i:]
+	}
+	return g.durable, !g.stored
+}
+
+// saved notes that m is stored.
+func (g *segment) saved(m mark) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stored = m.Done == g.durable.Done && string(m.After) == string(g.durable.After)
+}
+
+// progress returns what was read, how much of that is settled, and whether all
+// is.
+func (g *segment) progress() (read sum, settled int64, done bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	settled = g.begun.Items
+	if g.flow != nil {
+		settled += int64(g.flow.Settled())
+	}
+	return g.read, settled, g.durable.Done
+}

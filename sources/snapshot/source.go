@@ -1,0 +1,371 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/latectx"
+	"github.com/sluicehq/sluice/state"
+)
+
+// Source reads a table once and hands its items to the routes of a Matcher.
+type Source struct {
+	cfg     aws.Config
+	matcher sluice.Matcher
+	o       Options
+	log     *slog.Logger
+	ran     atomic.Bool
+	opened  chan struct{}
+
+	// Known once it is open.
+	scanner *scanner
+	book    *book
+
+	refusals refusals
+	health   health
+
+	mu       sync.Mutex
+	segments []*segment
+	finished bool
+}
+
+// New returns a Source that calls the service by cfg. It makes no call; its
+// error says which option is wrong, or that no route takes SNAPSHOT records.
+func New(cfg aws.Config, m sluice.Matcher, o Options) (*Source, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, errors.New("snapshot: the matcher is nil: give a router")
+	}
+	if !slices.ContainsFunc(m.Routes(), func(rt *sluice.Route) bool { return rt.Snapshot }) {
+		return nil, errors.New(`snapshot: no route takes SNAPSHOT records: write the event out, such as "order#SNAPSHOT"`)
+	}
+	if o.Flow.Group == nil {
+		o.Flow.Group = flow.NewGroup(m)
+	}
+	s := &Source{cfg: cfg, matcher: m, o: o, opened: make(chan struct{})}
+	s.log = o.Scan.Logger.With("table", o.Table)
+	if o.Name != "" {
+		s.log = s.log.With("backfill", o.Name)
+	}
+	s.refusals.limit = o.GiveUpAfter
+	return s, nil
+}
+
+// Run reads the table and returns nil when every item is settled and that is
+// stored. One whose backfill is finished it leaves alone, and says so, unless
+// Options.Again is set; one whose backfill was begun it goes on with, behind
+// what is stored as settled.
+//
+// When ctx ends it stops reading, settles what was taken, stores how far that
+// is and returns nil within Options.Grace; see [Source.Progress] for whether it
+// is finished. Its errors are those of the start, a [*TableError] of what no
+// other try mends, that a route refuses everything, and that the progress could
+// not be stored. All else is tried again for as long as it takes; see
+// [Source.Health]. Run must be called once.
+func (s *Source) Run(ctx context.Context) error {
+	if s.ran.Swap(true) {
+		return errors.New("snapshot: Run was called before: make a new Source")
+	}
+	begin, err := s.open(ctx)
+	if err != nil || !begin {
+		if ctx.Err() != nil {
+			return nil // stopped before it began
+		}
+		if err == nil {
+			close(s.opened)
+		}
+		return err
+	}
+	close(s.opened)
+	s.health.begin()
+	defer s.health.end()
+	s.tell()
+	defer s.tell()
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s.refusals.stop = stop
+	var t terms
+	var ends [3]context.CancelFunc
+	t.flows, ends[0] = latectx.After(ctx, s.o.Grace-s.reserve())
+	t.handlers, ends[1] = latectx.After(ctx, s.o.Grace-s.reserve()/2)
+	t.writes, ends[2] = latectx.After(ctx, s.o.Grace)
+	for _, end := range ends {
+		defer end()
+	}
+	saving, endSaving := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	background.Go(func() { s.saveAgain(saving, t.writes) })
+
+	errs := make([]error, len(s.segments))
+	var reading sync.WaitGroup
+	for i, g := range s.segments {
+		reading.Go(func() {
+			if errs[i] = g.run(ctx, t); errs[i] != nil {
+				stop(nil)
+			}
+		})
+	}
+	reading.Wait()
+	endSaving()
+	background.Wait()
+	saved := s.save(t.writes)
+	return errors.Join(cmp.Or(s.refusals.err(), errors.Join(errs...)), saved, s.finish(ctx, t, saved))
+}
+
+// Opened returns a channel that is closed when the table was found and may be
+// read: Run does not return one of the errors of a start any more.
+func (s *Source) Opened() <-chan struct{} { return s.opened }
+
+// terms are contexts that end at different times after Run's has.
+type terms struct {
+	flows    context.Context // nothing is handled any more, and handlers are cancelled
+	handlers context.Context // those that do not obey are given up
+	writes   context.Context // the store is not called any more
+}
+
+// reserve is the part of Grace that is kept for cancelled handlers to return,
+// and for the last writes.
+func (s *Source) reserve() time.Duration { return min(s.o.Grace/4, 3*time.Second) }
+
+// open finds the table and what is stored of its backfill; begin is false when
+// there is nothing to do.
+func (s *Source) open(ctx context.Context) (begin bool, err error) {
+	c := newClient(s.cfg, s.o.Table, s.o.Scan)
+	sc, err := newScanner(ctx, c, s.o.Scan)
+	if err != nil {
+		return false, err
+	}
+	s.scanner = sc
+	s.book = &book{
+		store: s.o.Store, app: s.o.Application, timeout: s.o.Scan.CallTimeout,
+		name: "backfill/" + s.o.Name + "/" + sc.table.arn,
+		saved: func(took time.Duration, err error) {
+			s.health.store(err)
+			if hook := s.o.Hooks.Saved; hook != nil {
+				hook(s.o.Table, took, err)
+			}
+		},
+	}
+	marks, err := s.resume(ctx)
+	if err != nil || marks == nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range marks {
+		s.segments = append(s.segments, newSegment(s, i, m))
+	}
+	return true, nil
+}
+
+// resume returns the marks to go on with, those of a new backfill, or none when
+// it is finished.
+func (s *Source) resume(ctx context.Context) ([]mark, error) {
+	b, t := s.book, &s.scanner.table
+	want := head{TableID: t.id, Created: t.created, Segments: s.o.Scan.Segments, Eventual: s.o.Scan.Eventual, Filter: s.o.Scan.Filter.hash()}
+	failed := func(doing string, err error) error {
+		return fmt.Errorf("snapshot: table %q: %s the progress of the backfill: %w", s.o.Table, doing, err)
+	}
+	stored, err := b.load(ctx, s.log)
+	if err != nil {
+		return nil, failed("read", err)
+	}
+	differs := ""
+	if stored {
+		differs = b.head.differs(want)
+	}
+	if stored && differs == "" && !b.head.Finished.IsZero() && !s.o.Again {
+		s.mu.Lock()
+		s.finished = true
+		s.mu.Unlock()
+		s.log.Info("the backfill is finished: nothing is read", "finished", b.head.Finished, "items", b.head.Sum.Items)
+		return nil, nil
+	}
+	if err := s.checkStream(ctx); err != nil {
+		return nil, err
+	}
+	if stored && differs == "" && b.head.Finished.IsZero() {
+		s.scanner.segments = b.head.Segments
+		marks, err := b.marks(ctx)
+		if err != nil {
+			return nil, failed("read", err)
+		}
+		done, items := 0, int64(0)
+		for _, m := range marks {
+			items += m.Items
+			if m.Done {
+				done++
+			}
+		}
+		s.log.Info("the backfill goes on", "begun", b.head.Begun, "segments", len(marks), "done", done, "items", items)
+		return marks, nil
+	}
+	want.Segments = s.scanner.segments
+	if err := b.begin(ctx, want); err != nil {
+		return nil, failed("store", err)
+	}
+	attrs := []any{"segments", want.Segments, "about", t.items, "units", s.scanner.budget.Rate()}
+	if differs != "" {
+		attrs = append(attrs, "because", differs)
+		s.log.Warn("the backfill begins anew", attrs...)
+	} else {
+		s.log.Info("the backfill begins", attrs...)
+	}
+	return make([]mark, want.Segments), nil
+}
+
+// checkStream makes sure that what is written from now on will be read from the
+// stream: its reading has begun, or that of a stream before it, behind which a
+// new one is read from its beginning.
+func (s *Source) checkStream(ctx context.Context) error {
+	if s.o.WithoutStream {
+		return nil
+	}
+	const do = "Have the daemon store where it begins to read the stream, then begin the backfill; or say that nothing is written meanwhile (WithoutStream)"
+	t := &s.scanner.table
+	if t.stream == "" {
+		return &TableError{Table: t.name, Err: fmt.Errorf("%w: the table has no stream", ErrNoStream), Do: do}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Scan.CallTimeout)
+	defer cancel()
+	streams, err := s.o.Store.Streams(ctx, s.o.Application)
+	if err != nil {
+		return fmt.Errorf("snapshot: table %q: read which streams are stored: %w", t.name, err)
+	}
+	for _, st := range streams {
+		if !strings.HasPrefix(st.ARN, t.arn+"/stream/") {
+			continue
+		}
+		switch _, err := s.o.Store.Start(ctx, st, state.Start{}); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, state.ErrNoStart):
+			return fmt.Errorf("snapshot: table %q: read the stored start: %w", t.name, err)
+		}
+	}
+	return &TableError{Table: t.name, Err: fmt.Errorf("%w for the application %q", ErrNoStream, s.o.Application), Do: do}
+}
+
+// flowOptions are those of one segment's flow.
+func (s *Source) flowOptions() flow.Options {
+	o := s.o.Flow
+	if o.WindowBytes == 0 {
+		o.WindowBytes = max(4<<20, windowBytes/int64(len(s.segments)))
+	}
+	o.Hooks.Handled = s.refusals.watch(o.Hooks.Handled)
+	return o
+}
+
+// windowBytes bounds what is unsettled of all segments.
+const windowBytes = 256 << 20
+
+// saveAgain stores the progress each SaveEvery until ctx ends; writes ends
+// later. What cannot be stored is tried again.
+func (s *Source) saveAgain(ctx, writes context.Context) {
+	tick := time.NewTicker(s.o.SaveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := s.save(writes); err != nil && s.health.tellStore(time.Now()) {
+			s.log.Warn("the progress of the backfill cannot be stored; it is tried again", "error", err)
+		}
+		s.tell()
+	}
+}
+
+// save stores what has moved. A mark is never ahead of what is durable.
+func (s *Source) save(ctx context.Context) error {
+	var errs []error
+	for i, g := range s.segments {
+		m, moved := g.settle()
+		if !moved {
+			continue
+		}
+		if err := s.book.put(ctx, s.book.segment(i), m); err != nil {
+			errs = append(errs, fmt.Errorf("snapshot: table %q: store the progress of segment %d: %w", s.o.Table, i, err))
+			continue
+		}
+		g.saved(m)
+	}
+	return errors.Join(errs...)
+}
+
+// finish stores that all is settled, if it is.
+func (s *Source) finish(ctx context.Context, t terms, saved error) error {
+	var all sum
+	for _, g := range s.segments {
+		read, _, done := g.progress()
+		if !done {
+			return nil
+		}
+		all.add(read)
+	}
+	if saved != nil || ctx.Err() != nil {
+		return nil // the next Run finds all segments done
+	}
+	if err := s.scanner.unchanged(ctx, s.o.Scan.Patience); err != nil {
+		return err
+	}
+	if err := s.book.finish(t.writes, all); err != nil {
+		return fmt.Errorf("snapshot: table %q: store that the backfill is finished: %w", s.o.Table, err)
+	}
+	s.mu.Lock()
+	s.finished = true
+	s.mu.Unlock()
+	s.log.Info("the backfill is finished", "items", all.Items, "units", all.Units, "took", time.Since(s.book.head.Begun).Round(time.Millisecond))
+	return nil
+}
+
+// Progress returns how far the backfill is; the zero Progress before it has
+// begun.
+func (s *Source) Progress() Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := Progress{Table: s.o.Table, Name: s.o.Name, Finished: s.finished, Segments: len(s.segments)}
+	select {
+	case <-s.opened:
+	default:
+		return p
+	}
+	p.TableItems, p.TableBytes, p.Begun = s.scanner.table.items, s.scanner.table.bytes, s.book.head.Begun
+	for _, g := range s.segments {
+		read, settled, done := g.progress()
+		p.Items, p.Bytes, p.Units = p.Items+read.Items, p.Bytes+read.Bytes, p.Units+read.Units
+		p.Settled += settled
+		if done {
+			p.Done++
+		}
+	}
+	if len(s.segments) == 0 && s.book.head.Sum != nil { // it was finished before
+		all := s.book.head.Sum
+		p.Items, p.Settled, p.Bytes, p.Units = all.Items, all.Items, all.Bytes, all.Units
+		p.Segments, p.Done = s.book.head.Segments, s.book.head.Segments
+	}
+	return p
+}
+
+func (s *Source) tell() {
+	if hook := s.o.Hooks.Progress; hook != nil {
+		hook(s.Progress())
+	}
+}
