@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/opensearch-project/opensearch-go/v2/opensearchtransport"
@@ -19,6 +21,7 @@ import (
 type Client struct {
 	transport *opensearchtransport.Client
 	timeout   time.Duration
+	bare      bool // requests are better not compressed
 }
 
 // Connect returns a Client, or an error that names every field that is wrong.
@@ -28,11 +31,16 @@ func Connect(c Connection) (*Client, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	urls, err := c.urls()
+	base, err := c.roundTripper()
 	if err != nil {
 		return nil, err
 	}
-	base, err := c.roundTripper()
+	return connect(c, base)
+}
+
+// connect is Connect for what validate has seen, over base.
+func connect(c Connection, base http.RoundTripper) (*Client, error) {
+	urls, err := c.urls()
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +61,13 @@ func Connect(c Connection) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opensearch: %w", err)
 	}
-	return &Client{transport: t, timeout: c.Timeout}, nil
+	return &Client{transport: t, timeout: c.Timeout, bare: c.Service == "aoss" || !slices.ContainsFunc(urls, isRemote)}, nil
+}
+
+// isRemote reports whether a URL leads off this machine.
+func isRemote(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
 // Call makes one request, without retries. path begins with a slash, has what

@@ -69,10 +69,10 @@ func answering(t *testing.T, f http.HandlerFunc, changes ...func(*Connection)) *
 	for _, change := range changes {
 		change(&c)
 	}
-	return connect(t, c)
+	return connected(t, c)
 }
 
-func connect(t *testing.T, c Connection) *Client {
+func connected(t *testing.T, c Connection) *Client {
 	t.Helper()
 	client, err := Connect(c)
 	if err != nil {
@@ -186,7 +186,7 @@ func TestNoAnswer(t *testing.T) {
 	} {
 		u, _ := url.Parse(tt.url)
 		u.User = url.UserPassword("somebody", "hidden")
-		err := connect(t, Connection{URLs: []string{u.String()}}).Call(t.Context(), "GET", "/x", nil, nil)
+		err := connected(t, Connection{URLs: []string{u.String()}}).Call(t.Context(), "GET", "/x", nil, nil)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "GET /x at "+tt.url) {
 			t.Errorf("%v\nwant %q", err, tt.want)
 		}
@@ -246,7 +246,7 @@ func TestCAFile(t *testing.T) {
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := connect(t, Connection{URLs: []string{s.URL}, CAFile: file}).Call(t.Context(), "GET", "/", nil, nil); err != nil {
+	if err := connected(t, Connection{URLs: []string{s.URL}, CAFile: file}).Call(t.Context(), "GET", "/", nil, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,44 @@
-// Package opensearch writes documents to an OpenSearch cluster.
+// Package opensearch writes documents to an OpenSearch cluster, in bulk
+// requests that many callers share.
 //
 //	client, err := opensearch.Connect(opensearch.Connection{URLs: []string{"https://search.example.com:9200"}})
+//	sink, err := opensearch.New(client, opensearch.Options{})
+//	err = sink.Write(ctx, document.Op{Action: document.Put, Index: "searches", ID: "s-1", Body: body})
 //
-// [Client.Call] makes any request of its REST API.
+// A Write that returned nil is durable, or something newer is there.
+// docs/opensearch.md tells what the cluster needs for it. [Client.Call] makes
+// any other request of its REST API.
+//
+// # Order and versions
+//
+// Writes of one document follow one another in the order of the calls: one that
+// begins while another is on its way is sent once that has its result. Those
+// that wait for the same request are sent as one, the last of them; or, with a
+// Fence, the one with the greatest version. Superseded ones have its success,
+// and are sent after all when it can never be written. A document is named by
+// Index, ID and Routing: under an alias and under the name of its index it is
+// two.
+//
+// Between processes, and between a write and its repetition after others, only
+// a Fence keeps the order.
+//
+// # Failures
+//
+// What can never be written (a document that the mapping refuses, an ID of more
+// than 512 bytes, a request too large for the cluster) is a sluice.Permanent
+// error, and spoils no request: the others are written without it. What the
+// cluster refuses for the moment (429, 5xx, a blocked index), or a request
+// without an answer, is written again with backoff until Timeout; what then
+// remains is an ordinary error that the flow retries. Everything else (no such
+// index, no permission) is an ordinary error at once: it is the cluster or the
+// configuration that has to be mended, not the document.
+//
+// A write may be done twice: an answer can be lost after the cluster has done
+// it. Without a Fence, that raises its version and changes nothing else.
+//
+// # Load
+//
+// At most [Options].InFlight requests run at a time, and fewer while the
+// cluster refuses some for load or answers much more slowly than before. Calls
+// wait when [Options].WaitBytes are on their way.
 package opensearch

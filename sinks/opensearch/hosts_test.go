@@ -54,7 +54,7 @@ func TestHostThatCannotBeReached(t *testing.T) {
 	defer live.Close()
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	c := connect(t, Connection{URLs: []string{gone.URL, live.URL}})
+	c := connected(t, Connection{URLs: []string{gone.URL, live.URL}})
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 4 {

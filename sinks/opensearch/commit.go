@@ -1,0 +1,186 @@
+package opensearch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// commit writes ws, the first of their lanes, with those that go with them,
+// until each has its result. Only what may pass is written again.
+func (s *Sink) commit(ctx context.Context, ws []*write) []error {
+	s.order.join(ws)
+	c := committing{sink: s, results: make([]result, len(ws))}
+	open := append(make([]*write, 0, len(ws)), ws...)
+	for tries := 1; ; {
+		c.again, c.wait = nil, false
+		c.request(ctx, open)
+		open = c.again
+		if len(open) == 0 {
+			break
+		}
+		if !c.wait {
+			continue // what stands for its document now has not been tried
+		}
+		if !s.pause(ctx, tries) {
+			c.giveUp(open, tries)
+			break
+		}
+		tries++
+		c.retried(open)
+	}
+	var errs []error
+	for i, w := range ws {
+		if w.err != nil {
+			if errs == nil {
+				errs = make([]error, len(ws))
+			}
+			errs[i] = w.err
+		}
+	}
+	return errs
+}
+
+// committing is the state of one commit.
+type committing struct {
+	sink    *Sink
+	results []result
+	again   []*write // to be written again
+	wait    bool     // … after a pause
+}
+
+// current is what is sent for w and those that go with it.
+func (w *write) current() *write {
+	if w.line == nil {
+		return w
+	}
+	return w.line[w.left-1]
+}
+
+// request writes ws once. When its size or something in it has the request
+// refused, that is looked for in its halves.
+func (c *committing) request(ctx context.Context, ws []*write) {
+	results := c.results[:len(ws)]
+	err := c.sink.try(ctx, ws, results)
+	if err == nil {
+		for i, w := range ws {
+			r := &results[i]
+			if r.status == 200 || r.status == 201 {
+				if w.line == nil && r.typ == "" { // nearly all
+					w.err, w.answered = nil, true
+					continue
+				}
+			}
+			c.settle(w, judge(w.current().op, r), failure{status: r.status, typ: r.typ, reason: r.reason})
+		}
+		return
+	}
+	o := judgeRequest(err)
+	if (o == tooLarge || o == spoiled) && len(ws) > 1 {
+		half := len(ws) / 2
+		c.request(ctx, ws[:half])
+		c.request(ctx, ws[half:])
+		return
+	}
+	f := failureOf(err)
+	for _, w := range ws {
+		c.settle(w, o, f)
+	}
+}
+
+// settle takes the outcome for what stands for w.
+func (c *committing) settle(w *write, o outcome, f failure) {
+	h := &c.sink.opt.Hooks
+	now := w.current()
+	switch o {
+	case done, conflict, absent:
+		if hook := h.Conflict; hook != nil && o == conflict {
+			hook(now.op.Ref())
+		}
+		w.each(func(x *write) {
+			x.err, x.answered = nil, true
+			if hook := h.Superseded; hook != nil && x != now {
+				hook(x.op.Ref())
+			}
+		})
+	case never, tooLarge, spoiled:
+		e := f.of(now.op)
+		now.err, now.answered = permanent(e), true
+		if hook := h.Rejected; hook != nil {
+			hook(e)
+		}
+		if w.line != nil && w.left > 1 {
+			w.left-- // the one before it stands for the rest
+			w.failed = failure{}
+			c.again = append(c.again, w)
+		}
+	case refused:
+		w.each(func(x *write) { x.err, x.answered = f.of(x.op), true })
+	case passing, busy:
+		if !f.known() {
+			f.err = errors.New("the answer does not say what became of it")
+		}
+		w.failed = f
+		c.again = append(c.again, w)
+		c.wait = true
+	}
+}
+
+// each calls f for w and those that go with it and have no result yet.
+func (w *write) each(f func(*write)) {
+	if w.line == nil {
+		f(w)
+		return
+	}
+	for _, x := range w.line[:w.left] {
+		f(x)
+	}
+}
+
+func (c *committing) retried(ws []*write) {
+	hook := c.sink.opt.Hooks.Retried
+	if hook == nil {
+		return
+	}
+	for _, w := range ws {
+		if w.failed.known() {
+			hook(w.failed.of(w.current().op))
+		}
+	}
+}
+
+// giveUp answers what could not be written in the time of the commit: each
+// caller with its own error (F092, F094).
+func (c *committing) giveUp(ws []*write, tries int) {
+	for _, w := range ws {
+		f := w.failed
+		switch {
+		case !f.known():
+			f.err = errors.New("not sent: a later write of the document can never succeed, and the time ran out for this one")
+		case f.err != nil:
+			f.err = fmt.Errorf("given up after %d tries: %w", tries, f.err)
+		default:
+			f.err = fmt.Errorf("given up after %d tries", tries)
+		}
+		w.each(func(x *write) { x.err, x.answered = f.of(x.op), true })
+	}
+}
+
+// pause waits before try n+1 as long as backoff with full jitter says. It
+// returns false, at once, when ctx would end before.
+func (s *Sink) pause(ctx context.Context, n int) bool {
+	d := rand.N(s.opt.Backoff<<min(n-1, 10)) + 1
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,85 @@
+package opensearch
+
+import (
+	"strconv"
+
+	"github.com/sluicehq/sluice/document"
+)
+
+// encoder appends operations as a bulk request has them: an action on a line
+// of its own and, of a Put, the document on the next (F111).
+type encoder struct {
+	b []byte
+
+	// What the last action line began with; most of a request are alike.
+	action document.Action
+	index  string
+	prefix []byte
+}
+
+// add appends one operation, which check has seen; body is what check returned.
+func (e *encoder) add(op *document.Op, body []byte) {
+	if len(e.prefix) == 0 || op.Action != e.action || op.Index != e.index {
+		e.begin(op.Action, op.Index)
+	}
+	b := append(e.b, e.prefix...)
+	b = appendEscaped(b, op.ID)
+	if op.Routing != "" {
+		b = append(b, `","routing":"`...)
+		b = appendEscaped(b, op.Routing)
+	}
+	switch op.Fence {
+	case document.NoFence:
+		b = append(b, "\"}}\n"...)
+	case document.Newer:
+		b = append(b, `","version":`...)
+		b = strconv.AppendInt(b, op.Version, 10)
+		b = append(b, ",\"version_type\":\"external\"}}\n"...)
+	case document.NewerOrEqual:
+		b = append(b, `","version":`...)
+		b = strconv.AppendInt(b, op.Version, 10)
+		b = append(b, ",\"version_type\":\"external_gte\"}}\n"...)
+	}
+	if op.Action == document.Put {
+		b = append(b, body...)
+		b = append(b, '\n')
+	}
+	e.b = b
+}
+
+func (e *encoder) begin(action document.Action, index string) {
+	e.action, e.index = action, index
+	e.prefix = append(e.prefix[:0], `{"`...)
+	e.prefix = append(e.prefix, action.String()...)
+	e.prefix = append(e.prefix, `":{"_index":"`...)
+	e.prefix = appendEscaped(e.prefix, index)
+	e.prefix = append(e.prefix, `","_id":"`...)
+}
+
+// appendEscaped appends valid UTF-8 as it stands between the quotes of a JSON
+// string. Only what JSON demands is escaped: < > & stay (F109).
+func appendEscaped(b []byte, s string) []byte {
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			const hex = "0123456789abcdef"
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(b, s[from:]...)
+}

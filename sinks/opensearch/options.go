@@ -1,0 +1,97 @@
+package opensearch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/document"
+)
+
+// Options configure a Sink; the zero value is ready to use.
+type Options struct {
+	MaxItems int // documents in one request (default 5,000)
+	MaxBytes int // in one request, before compression; a larger document goes alone (default 2 MiB)
+	InFlight int // requests at a time at most (default 8); fewer while the cluster is overloaded
+
+	// WaitBytes bounds what all calls together hold, from their beginning to
+	// their end (default 64 MiB). Others wait, as long as their contexts let
+	// them.
+	WaitBytes int
+
+	Linger  time.Duration // see [batch.Options] (default 2 ms)
+	Timeout time.Duration // of one commit with its retries (default 60 s); one try has a third of it at most
+	Backoff time.Duration // before the second try, doubled each time up to 1,000-fold, full jitter (default 100 ms)
+
+	// GzipAbove compresses requests of more bytes. The default is 64 KiB, and
+	// not at all to a cluster on this machine or to OpenSearch Serverless;
+	// negative: never.
+	GzipAbove int
+
+	// RequireAlias has the cluster refuse writes to an Index that is not an
+	// alias, instead of making an index of that name when it is missing.
+	RequireAlias bool
+
+	Hooks Hooks
+}
+
+// Hooks are called as things happen; nil ones are passed over. They must be
+// fast and must not block.
+type Hooks struct {
+	Committed  func(batch.Commit)    // after each group commit
+	Requested  func(Request)         // after each bulk request
+	Conflict   func(document.Ref)    // what is there is newer, so that a write had nothing to do
+	Superseded func(document.Ref)    // a write was left out for a later one of its document in the same request
+	Retried    func(*document.Error) // a write is tried again
+	Rejected   func(*document.Error) // a write can never succeed
+}
+
+// Request is one finished bulk request.
+type Request struct {
+	Items int
+	Bytes int // of the body as it was sent
+	Took  time.Duration
+	Limit int   // requests at a time, from now on
+	Err   error // of the whole request
+}
+
+func (o Options) withDefaults() Options {
+	for _, f := range []struct {
+		value *int
+		def   int
+	}{
+		{&o.MaxItems, 5000}, {&o.MaxBytes, 2 << 20}, {&o.InFlight, 8}, {&o.WaitBytes, 64 << 20},
+	} {
+		if *f.value == 0 {
+			*f.value = f.def
+		}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = time.Minute
+	}
+	if o.Backoff == 0 {
+		o.Backoff = 100 * time.Millisecond
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MaxItems", int64(o.MaxItems)},
+		{"MaxBytes", int64(o.MaxBytes)},
+		{"InFlight", int64(o.InFlight)},
+		{"WaitBytes", int64(o.WaitBytes)},
+		{"Timeout", int64(o.Timeout)},
+		{"Backoff", int64(o.Backoff)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("opensearch: Options.%s is negative; allowed are 0 (the default) and above", f.name))
+		}
+	}
+	return errors.Join(errs...)
+}

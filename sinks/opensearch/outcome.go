@@ -1,0 +1,144 @@
+package opensearch
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/sluicehq/sluice/document"
+)
+
+// failure is why a write was not done, by the last try.
+type failure struct {
+	status int // 0: there was no answer
+	typ    string
+	reason string
+	err    error // what is known beside
+}
+
+// known reports whether there was a try at all.
+func (f failure) known() bool { return f.status != 0 || f.err != nil || f.typ != "" }
+
+// of returns the error of op.
+func (f failure) of(op *document.Op) *document.Error {
+	e := document.NewError(*op, f.status, f.typ, f.reason)
+	e.Err = f.err
+	return e
+}
+
+// outcome is what an answer means for a write or a request.
+type outcome uint8
+
+const (
+	done     outcome = iota // written, or deleted
+	conflict                // something newer is there: as good
+	absent                  // nothing is there to delete: as good
+	passing                 // worth another try
+	busy                    // likewise, and the cluster has too much to do
+	refused                 // not for another try in this commit, and no fault of the document
+	never                   // no other try can succeed
+	tooLarge                // of a request: smaller ones may pass
+	spoiled                 // of a request: an operation in it may be the reason
+)
+
+// judge says what the answer for one operation means. The status is what
+// counts; some services leave out the error (F090).
+func judge(op *document.Op, r *result) outcome {
+	switch {
+	case strings.Contains(r.typ, "es_rejected_execution") || strings.Contains(r.typ, "circuit_breaking"):
+		return busy
+	case strings.Contains(r.typ, "cluster_block"):
+		return passing // an index is read-only while its disk is full, or it moves
+	case ofIndex(r):
+		return refused
+	}
+	switch s := r.status; {
+	case s >= 200 && s < 300:
+		return done
+	case s == http.StatusConflict && op.Fence != document.NoFence && (r.typ == "" || strings.Contains(r.typ, "version_conflict")):
+		return conflict
+	case s == http.StatusNotFound && op.Action == document.Delete && r.typ == "":
+		return absent
+	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge:
+		return never
+	case s == http.StatusTooManyRequests:
+		return busy
+	case s == 0, s == http.StatusConflict, s == http.StatusRequestTimeout, s >= 500:
+		return passing
+	}
+	return refused // no such index, no permission
+}
+
+// ofIndex reports refusals with status 400 that would meet every document: the
+// index, not the document, has to be mended. To park each would be wrong.
+func ofIndex(r *result) bool {
+	if r.status != http.StatusBadRequest {
+		return false
+	}
+	switch r.typ {
+	case "index_closed_exception", "index_not_found_exception":
+		return true
+	case "illegal_argument_exception":
+		return strings.Contains(r.reason, "no write index") || strings.Contains(r.reason, "Document ID is not supported")
+	case "validation_exception":
+		return strings.Contains(r.reason, "maximum") && strings.Contains(r.reason, "shards")
+	}
+	return false
+}
+
+// judgeRequest says what the error of a whole request means for what is in it.
+func judgeRequest(err error) outcome {
+	var status *StatusError
+	var unsigned *signError
+	switch {
+	case errors.As(err, &unsigned):
+		return refused
+	case !errors.As(err, &status):
+		return passing // the request or the answer was lost
+	}
+	switch s := status.Status; {
+	case strings.Contains(status.Type, "cluster_block"):
+		return passing
+	case s == http.StatusRequestEntityTooLarge:
+		return tooLarge
+	case s == http.StatusTooManyRequests:
+		return busy
+	case s == http.StatusRequestTimeout, s >= 500:
+		return passing
+	// One without a type is not of the cluster; an unknown parameter is of the
+	// request.
+	case s == http.StatusBadRequest && status.Type != "" && !strings.Contains(status.Reason, "unrecognized parameter"):
+		return spoiled
+	}
+	return refused
+}
+
+// failureOf returns what the error of a whole request is for each write in it.
+func failureOf(err error) failure {
+	var status *StatusError
+	if errors.As(err, &status) {
+		return failure{status: status.Status, typ: status.Type, reason: status.Reason, err: &requestError{status}}
+	}
+	return failure{err: err}
+}
+
+// requestError says of which request a StatusError is, beside its status and
+// reason, which the document.Error has.
+type requestError struct{ status *StatusError }
+
+func (e *requestError) Error() string {
+	text := e.status.Method + " " + e.status.Path + " at " + e.status.Host
+	if hint := e.status.hint(); hint != "" {
+		text += ": " + hint
+	}
+	return text
+}
+
+func (e *requestError) Unwrap() error { return e.status }
+
+// overloaded reports whether a try ended as it does when the cluster has too
+// much to do.
+func overloaded(err error) bool {
+	return err != nil && (judgeRequest(err) == busy || errors.Is(err, context.DeadlineExceeded))
+}
