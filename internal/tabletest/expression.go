@@ -15,7 +15,7 @@ import (
 
 // expression reads the expressions of one Op. It knows comparisons by = and
 // <>, attribute_exists, attribute_not_exists, AND and OR without parentheses,
-// and of updates SET to values and REMOVE; it refuses what it does not know,
+// and of updates SET to values, REMOVE and ADD of whole numbers; it refuses what it does not know,
 // and names and values that are not used, as the service does.
 type expression struct {
 	op   dynamo.Op
@@ -26,7 +26,8 @@ var (
 	call    = regexp.MustCompile(`^(attribute_exists|attribute_not_exists)\s*\(\s*([#\w]+)\s*\)$`)
 	compare = regexp.MustCompile(`^([#\w]+)\s*(=|<>)\s*(:\w+)$`)
 	assign  = regexp.MustCompile(`^([#\w]+)\s*=\s*(:\w+)$`)
-	clause  = regexp.MustCompile(`\b(SET|REMOVE)\b`)
+	add     = regexp.MustCompile(`^([#\w]+)\s+(:\w+)$`)
+	clause  = regexp.MustCompile(`\b(SET|REMOVE|ADD)\b`)
 )
 
 func (e *expression) holds(it sluice.Item) (bool, error) {
@@ -98,7 +99,11 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 				delete(attrs, name)
 				continue
 			}
-			m := assign.FindStringSubmatch(part)
+			form := assign
+			if verb == "ADD" {
+				form = add
+			}
+			m := form.FindStringSubmatch(part)
 			if m == nil {
 				return it, fmt.Errorf("tabletest does not know the update %q", part)
 			}
@@ -106,9 +111,16 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 			if err != nil {
 				return it, err
 			}
-			if attrs[name], err = e.value(m[2]); err != nil {
+			value, err := e.value(m[2])
+			if err != nil {
 				return it, err
 			}
+			if verb == "ADD" {
+				if value, err = sum(attrs[name], value); err != nil {
+					return it, fmt.Errorf("ADD to %s: %w", name, err)
+				}
+			}
+			attrs[name] = value
 			if !slices.Contains(order, name) {
 				order = append(order, name)
 			}
@@ -121,6 +133,22 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 		}
 	}
 	return item.Parse([]byte("{" + strings.Join(b, ",") + "}"))
+}
+
+// sum adds by to what is there; "" is nothing and counts as 0.
+func sum(there, by string) (string, error) {
+	n, ok := parse(by).Int64()
+	if !ok {
+		return "", fmt.Errorf("tabletest adds whole numbers, not %s", by)
+	}
+	if there != "" {
+		old, ok := parse(there).Int64()
+		if !ok {
+			return "", fmt.Errorf("what is there is no whole number: %s", there)
+		}
+		n += old
+	}
+	return fmt.Sprintf(`{"N":"%d"}`, n), nil
 }
 
 func (e *expression) name(s string) (string, error) {

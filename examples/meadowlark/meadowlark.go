@@ -1,0 +1,92 @@
+// Package meadowlark makes the documents of an education-data API searchable,
+// and watches over the references between them.
+//
+// One table holds documents, such as schools and courses; package writer writes
+// them, so that none refers to another that is not there. The table's stream
+// keeps a copy of each document in OpenSearch, in an index for each type. What
+// is deleted past the writer leaves references behind that point nowhere: of
+// those a queue is told, and the rest is cleaned up.
+//
+// [NewRouter] is the whole of it; main runs it as a daemon or as a Lambda
+// function.
+package meadowlark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/examples/meadowlark/writer"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/message"
+	"github.com/sluicehq/sluice/router"
+)
+
+// Deps is what the routes work on.
+type Deps struct {
+	Store     writer.Store
+	Table     string // default writer.DefaultTable
+	Resources writer.Resources
+
+	// Write makes a write of a document durable.
+	Write       func(ctx context.Context, op document.Op) error
+	IndexPrefix string // stands before the names of indices
+
+	Alert message.Send // to who watches over the data
+	Check message.Send // to ourselves: a queue that is consumed by these routes
+
+	Now    func() time.Time // default time.Now
+	Hooks  projection.Hooks // Dropped is a document's field with a reserved name
+	Logger *slog.Logger     // default slog.Default()
+}
+
+// app is what the handlers share.
+type app struct {
+	d      Deps
+	writer *writer.Writer
+	later  func(context.Context, message.Check) error
+}
+
+// NewRouter returns the routes. They take records that come twice, late, or from
+// the dead letters.
+func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
+	if d.Store == nil || d.Write == nil || d.Alert == nil || d.Check == nil {
+		return nil, errors.New("meadowlark: Deps.Store, Write, Alert and Check: want all of them")
+	}
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
+	w, err := writer.New(writer.Config{Store: d.Store, Table: d.Table, Resources: d.Resources, Now: d.Now})
+	if err != nil {
+		return nil, fmt.Errorf("meadowlark: %w", err)
+	}
+	a := &app{d: d, writer: w, later: message.Later(d.Check, message.LaterOptions{Now: d.Now})}
+	p, err := projection.New(d.Write, Projection(d.IndexPrefix, d.Hooks))
+	if err != nil {
+		return nil, fmt.Errorf("meadowlark: %w", err)
+	}
+	r := router.New(append([]router.RouterOption{router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
+		return writer.Kind(rec.Keys), nil
+	}))}, opts...)...)
+	r.Handle("entity#INSERT entity#MODIFY entity#REMOVE entity#SNAPSHOT", p.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
+	r.Handle("entity#REMOVE", a.removed, router.Name("dangling"), router.NeedsOld(), router.Redrive())
+	r.Handle("entity#REMOVE", a.clean, router.Name("clean up"), router.Redrive())
+	r.Handle("fref#INSERT", a.referred, router.Name("reference"), router.Redrive())
+	r.Handle(checkKind+"#MESSAGE", a.lookAgain, router.Name("look again"),
+		router.Use(message.Hop(d.Check, message.HopOptions{Now: d.Now})))
+	return r, nil
+}
+
+// text is a string attribute; "" when there is none.
+func text(it sluice.Item, name string) string {
+	v, _ := it.Lookup(name)
+	if v.Kind() != item.S {
+		return ""
+	}
+	return v.Str()
+}

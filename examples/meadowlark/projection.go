@@ -1,0 +1,69 @@
+package meadowlark
+
+import (
+	"errors"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/meadowlark/writer"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/item"
+)
+
+// Projection says what the copies of documents look like: the document's own
+// fields with its id before them and, after them, who may see it and the
+// document once more, as a string that is given out as it is. Indices are named
+// by types; prefix stands before their names.
+func Projection(prefix string, hooks projection.Hooks) projection.Options {
+	return projection.Options{
+		Index:   template(prefix) + "{pk|lower|replace:#:$|replace:.:-}",
+		ID:      "{sk|trim:ID#}",
+		Version: projection.ByAttribute("rev"),
+		Include: []string{"info"},
+		Exclude: []string{"info." + unvalidated},
+		Flatten: []projection.Flatten{{Path: "info"}},
+		First:   []projection.Field{projection.Text("id", "{sk|trim:ID#}")},
+		Last: []projection.Field{
+			projection.Computed("info", info),
+			projection.Copy("createdBy", "ownerId"),
+			projection.Copy("extractedEdOrgId", "edOrgId"),
+			projection.Copy("extractedStudentId", "studentId"),
+			projection.Copy("securityEdOrgId", "securityEdOrgId"),
+			projection.Copy("securityStudentId", "securityStudentId"),
+		},
+		Hooks: hooks,
+	}
+}
+
+// unvalidated is the API's own mark on a document.
+const unvalidated = "_unvalidated"
+
+// info is the document with its id, keys sorted, as a JSON string. The id cannot
+// be the document's own; all else is as it was written, fields with reserved
+// names, too.
+func info(dst []byte, it sluice.Item) ([]byte, error) {
+	v, ok := it.Lookup("info")
+	if !ok || v.Kind() != item.M {
+		return dst, errors.New("the item has no map in \"info\": there is no document")
+	}
+	var names []string
+	for name := range v.Map().All() {
+		if name != unvalidated {
+			names = append(names, name)
+		}
+	}
+	document := v.Map().Only(names...).With(item.String("id", writer.EntityID(it)))
+	text := document.AppendJSON(nil, item.SortedKeys(), item.SortedSets())
+	return item.AppendString(dst, text), nil
+}
+
+// template writes text so that a template has it as it is.
+func template(text string) string {
+	var out []byte
+	for _, b := range []byte(text) {
+		if b == '\\' || b == '{' || b == '}' {
+			out = append(out, '\\')
+		}
+		out = append(out, b)
+	}
+	return string(out)
+}

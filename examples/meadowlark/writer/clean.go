@@ -1,0 +1,68 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+)
+
+// Clean does what Delete would have done beside a document that was deleted past
+// the writer: its pairs go, and are taken off the counts; its own counts go if
+// they are 0. It can be repeated. again says that the document is there once
+// more, and that what is beside it is its own.
+func (w *Writer) Clean(ctx context.Context, typ, id string) (again bool, err error) {
+	// Each transaction looks for the document itself; that it is there is found
+	// here even when nothing is left to clean.
+	it, err := w.c.Store.Get(ctx, w.c.Table, EntityKey(typ, id))
+	if err != nil || it.Exists() {
+		return it.Exists(), err
+	}
+	pairs, err := w.pairs(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range pairs {
+		if again, err = w.cleanPair(ctx, typ, p); again || err != nil {
+			return again, err
+		}
+	}
+	for _, count := range w.counts(typ, id) {
+		steps := append(w.goneFor(typ, id), step{op: w.unreferenced(count), means: referenced})
+		if Kind(count) == Assign {
+			steps = append(steps, w.alone(typ, id)...) // else it is the count of another kind
+		}
+		failed, err := w.transact(ctx, steps)
+		if err != nil {
+			return false, fmt.Errorf("deleting a count of %s %s: %w", typ, id, err)
+		}
+		if _, again := first(failed, changed); again {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (w *Writer) cleanPair(ctx context.Context, typ string, p pair) (again bool, err error) {
+	gone := map[string]bool{}
+	for range attempts {
+		steps := append(w.goneFor(typ, p.from), w.unlink(p, gone)...)
+		failed, err := w.transact(ctx, steps)
+		if err != nil {
+			return false, fmt.Errorf("deleting the reference of %s to %s: %w", p.from, p.to, err)
+		}
+		switch {
+		case len(failed) == 0:
+			return false, nil
+		case failed[0].op.Key.Equal(steps[0].op.Key):
+			return true, nil
+		case failed[0].op.Key.Equal(p.fref()):
+			return false, nil // somebody else has cleaned it up
+		}
+		note(gone, failed)
+	}
+	return false, fmt.Errorf("deleting the reference of %s to %s: %w", p.from, p.to, ErrBusy)
+}
+
+// goneFor holds that a document is still gone.
+func (w *Writer) goneFor(typ, id string) []step {
+	return []step{{op: w.check(EntityKey(typ, id), absent), means: changed}}
+}

@@ -1,0 +1,126 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// ForeignKey names a document that refers to another, as Meadowlark's answers
+// and alerts do.
+type ForeignKey struct {
+	NaturalKey string
+	Type       string
+}
+
+// MaxForeignKeys are those that are listed at most: a message has to hold them.
+const MaxForeignKeys = 500
+
+// Document returns a document, without its references; false when there is none.
+func (w *Writer) Document(ctx context.Context, typ, id string) (d Document, ok bool, err error) {
+	it, err := w.c.Store.Get(ctx, w.c.Table, EntityKey(typ, id))
+	if err != nil || !it.Exists() {
+		return d, false, err
+	}
+	return Read(it), true, nil
+}
+
+// ForeignKeys are those who refer to the document with the id, the first
+// MaxForeignKeys of them in the order of their ids.
+func (w *Writer) ForeignKeys(ctx context.Context, id string) ([]ForeignKey, error) {
+	var keys []ForeignKey
+	q := dynamo.Query{
+		Table: w.c.Table, Partition: item.String("pk", toPrefix+id), Sort: dynamo.Prefix("sk", fromPrefix),
+		Limit: MaxForeignKeys,
+	}
+	for it, err := range dynamo.All(ctx, w.c.Store.Query, q) {
+		if err != nil {
+			return nil, fmt.Errorf("reading who refers to %s: %w", id, err)
+		}
+		if len(keys) == MaxForeignKeys {
+			break
+		}
+		keys = append(keys, foreignKey(it))
+	}
+	return keys, nil
+}
+
+// References are the ids of what the document with the id refers to, without
+// descriptors.
+func (w *Writer) References(ctx context.Context, id string) ([]string, error) {
+	pairs, err := w.pairs(ctx, id)
+	ids := make([]string, len(pairs))
+	for i, p := range pairs {
+		ids[i] = p.to
+	}
+	return ids, err
+}
+
+// SecurityIndex finds documents by whom they are about.
+const SecurityIndex = "SecurityStudentEdOrgGSI"
+
+// Secured are the documents about a student in an organization. The index lags
+// behind; what it names is read again.
+func (w *Writer) Secured(ctx context.Context, securityStudentID, securityEdOrgID string) ([]Document, error) {
+	q := dynamo.Query{
+		Table: w.c.Table, Index: SecurityIndex,
+		Partition: item.String("securityStudentId", securityStudentID),
+		Sort:      dynamo.Sort{Op: "=", Key: item.String("securityEdOrgId", securityEdOrgID)},
+	}
+	var found []Document
+	for it, err := range dynamo.All(ctx, w.c.Store.Query, q) {
+		if err != nil {
+			return nil, err
+		}
+		if it, err = w.c.Store.Get(ctx, w.c.Table, it.Only("pk", "sk")); err != nil {
+			return nil, err
+		}
+		if d := Read(it); d.SecurityStudentID == securityStudentID && d.SecurityEdOrgID == securityEdOrgID {
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// Dangling is a reference to what is not there.
+type Dangling struct {
+	From, To    string       // ids
+	Type        string       // partition key under which To was looked for
+	ForeignKeys []ForeignKey // From, if the table says who that is
+}
+
+// Dangling looks at a reference by the key of its FREF item: false when what it
+// refers to is there, or the reference itself is not any more.
+func (w *Writer) Dangling(ctx context.Context, fref sluice.Item) (d Dangling, ok bool, err error) {
+	it, err := w.c.Store.Get(ctx, w.c.Table, fref)
+	if err != nil || !it.Exists() {
+		return d, false, err
+	}
+	from, _ := strings.CutPrefix(text(it, "pk"), fromPrefix)
+	to, _ := strings.CutPrefix(text(it, "sk"), toPrefix)
+	p := pair{from, to, counterOf(it)}
+	if !p.counter.Exists() {
+		return d, false, sluice.Permanent(fmt.Errorf("the reference %s does not say to what: want pk and sk in \"to\"", fref.Raw()))
+	}
+	count, err := w.c.Store.Get(ctx, w.c.Table, p.counter)
+	if err != nil || count.Exists() {
+		return d, false, err
+	}
+	tref, err := w.c.Store.Get(ctx, w.c.Table, p.tref())
+	if err != nil {
+		return d, false, err
+	}
+	d = Dangling{From: from, To: to, Type: text(p.counter, "pk"), ForeignKeys: []ForeignKey{}}
+	if tref.Exists() {
+		d.ForeignKeys = append(d.ForeignKeys, foreignKey(tref))
+	}
+	return d, true, nil
+}
+
+func foreignKey(tref sluice.Item) ForeignKey {
+	return ForeignKey{text(tref, "info.NaturalKey"), text(tref, "info.Type")}
+}

@@ -1,0 +1,129 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+// DefaultTable is the table's name where no other is given.
+const DefaultTable = "meadowlark"
+
+// Store reads and writes tables; a sinks/dynamodb.Store is one.
+type Store interface {
+	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error) // consistently
+	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
+	Transact(ctx context.Context, ops ...dynamo.Op) error
+}
+
+// Config is what a Writer works on.
+type Config struct {
+	Store     Store
+	Table     string // default DefaultTable
+	Resources Resources
+	Now       func() time.Time // default time.Now
+}
+
+// Writer reads and writes documents. It is safe for concurrent use, and beside
+// Writers of other processes.
+type Writer struct{ c Config }
+
+// New returns a Writer.
+func New(c Config) (*Writer, error) {
+	if c.Store == nil {
+		return nil, errors.New("writer: Config.Store is nil: want the store that has the table")
+	}
+	if c.Table == "" {
+		c.Table = DefaultTable
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Writer{c}, nil
+}
+
+// attempts are how often a change begins again when what it read is not so any
+// more.
+const attempts = 10
+
+// maxOperations are those of one transaction.
+const maxOperations = 100
+
+// step is one write of a transaction, and what it means when its condition does
+// not hold.
+type step struct {
+	op    dynamo.Op
+	means meaning
+	ref   Reference // of missing
+	pair  pair      // of counterGone and counterBack
+}
+
+type meaning uint8
+
+const (
+	changed     meaning = iota // others were faster: to be read again
+	exists                     // what is to be created is there
+	missing                    // what is referred to is not there
+	referenced                 // others refer to it
+	counterGone                // the count of a pair that goes is gone
+	counterBack                // it is there again
+)
+
+// transact makes the steps, all or none, and returns those whose condition does
+// not hold.
+func (w *Writer) transact(ctx context.Context, steps []step) (failed []step, err error) {
+	if len(steps) > maxOperations {
+		return nil, invalid("it takes %d writes at once, and %d are possible: it has too many references, or changes too many", len(steps), maxOperations)
+	}
+	ops := make([]dynamo.Op, len(steps))
+	for i, s := range steps {
+		ops[i] = s.op
+	}
+	err = w.c.Store.Transact(ctx, ops...)
+	var condition *dynamo.ConditionError
+	if !errors.As(err, &condition) {
+		return nil, err
+	}
+	for _, i := range condition.Failed {
+		failed = append(failed, steps[i])
+	}
+	return failed, nil
+}
+
+// first returns the first of the steps that means m.
+func first(failed []step, m meaning) (step, bool) {
+	for _, s := range failed {
+		if s.means == m {
+			return s, true
+		}
+	}
+	return step{}, false
+}
+
+func (w *Writer) put(it sluice.Item, condition string) dynamo.Op {
+	return dynamo.Put(w.c.Table, it).If(condition)
+}
+
+func (w *Writer) delete(key sluice.Item) dynamo.Op { return dynamo.Delete(w.c.Table, key) }
+
+func (w *Writer) check(key sluice.Item, condition string) dynamo.Op {
+	return dynamo.Check(w.c.Table, key, condition)
+}
+
+// count adds to a count.
+func (w *Writer) count(key sluice.Item, by int) dynamo.Op {
+	return dynamo.Update(w.c.Table, key, "ADD refCount :by").Value(":by", by)
+}
+
+// unreferenced deletes a count on condition that it is 0.
+func (w *Writer) unreferenced(key sluice.Item) dynamo.Op {
+	return w.delete(key).If(absent+" OR refCount = :zero").Value(":zero", 0)
+}
+
+const (
+	present = "attribute_exists(sk)"
+	absent  = "attribute_not_exists(sk)"
+)
