@@ -1,0 +1,46 @@
+package opensearch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+const (
+	readAttempts = 6
+	readBackoff  = 100 * time.Millisecond // before the second attempt; twice as much before each later one
+)
+
+// read is Call for what can be asked again without harm, which it does a few
+// times when the cluster is busy or cannot be reached.
+func (c *Client) read(ctx context.Context, method, path string, in, out any) error {
+	for attempt := 1; ; attempt++ {
+		err := c.Call(ctx, method, path, in, out)
+		if err == nil || attempt == readAttempts || ctx.Err() != nil || !readAgain(err) {
+			return err
+		}
+		most := readBackoff << attempt
+		timer := time.NewTimer(rand.N(most/2) + most/2)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// readAgain reports whether the same request may succeed later.
+func readAgain(err error) bool {
+	var status *StatusError
+	if !errors.As(err, &status) {
+		return true // there was no answer
+	}
+	switch status.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sluicehq/sluice/document"
+)
+
+// maxGet is how many documents one request reads.
+const maxGet = 250
+
+// Get reads documents in the order of refs, each with its version, as they are
+// now: also what no refresh has made searchable yet. A document that is not
+// there is not Found, and neither is one for which the Ref lacks the Routing that
+// it was written with. An alias must lead to one index.
+//
+// An index that is not there is an error: whoever asks for documents by their
+// names thinks that it is. Sources are byte for byte what was written.
+func (c *Client) Get(ctx context.Context, refs []document.Ref) ([]document.Doc, error) {
+	docs := make([]document.Doc, 0, len(refs))
+	for len(refs) > 0 {
+		chunk := refs[:min(len(refs), maxGet)]
+		refs = refs[len(chunk):]
+		var err error
+		if docs, err = c.get(ctx, docs, chunk); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+type getRef struct {
+	Index   string `json:"_index"`
+	ID      string `json:"_id"`
+	Routing string `json:"routing,omitempty"`
+}
+
+type gotDoc struct {
+	ID      string          `json:"_id"`
+	Found   bool            `json:"found"`
+	Version int64           `json:"_version"`
+	Source  json.RawMessage `json:"_source"`
+	Error   *struct{ Type, Reason string }
+}
+
+func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.Ref) ([]document.Doc, error) {
+	var in struct {
+		Docs []getRef `json:"docs"`
+	}
+	for _, ref := range refs {
+		in.Docs = append(in.Docs, getRef(ref))
+	}
+	var out struct{ Docs []gotDoc }
+	// No filter_path: it has the cluster write sources anew.
+	if err := c.read(ctx, "POST", "/_mget", in, &out); err != nil {
+		return nil, err
+	}
+	if len(out.Docs) != len(refs) {
+		return nil, fmt.Errorf("opensearch: POST /_mget: asked for %d documents, the answer holds %d", len(refs), len(out.Docs))
+	}
+	for i, got := range out.Docs {
+		ref := refs[i]
+		switch {
+		case got.Error != nil:
+			return nil, &StatusError{Method: "POST", Path: "/_mget", Status: statusOf(got.Error.Type), Type: got.Error.Type,
+				Reason: fmt.Sprintf("document %q of index %q: %s", ref.ID, ref.Index, got.Error.Reason)}
+		case got.ID != ref.ID:
+			return nil, fmt.Errorf("opensearch: POST /_mget: asked for document %q at place %d, the answer holds %q there", ref.ID, i, got.ID)
+		case got.Found && got.Source == nil:
+			return nil, fmt.Errorf("opensearch: document %q of index %q has no _source: the index must store it", ref.ID, ref.Index)
+		}
+		doc := document.Doc{Ref: ref, Found: got.Found}
+		if got.Found {
+			doc.Version, doc.Source = got.Version, got.Source
+		}
+		docs = append(docs, doc)
+	}
+	return docs, nil
+}
+
+// statusOf is the status that an error of one document would have had as that
+// of a request.
+func statusOf(typ string) int {
+	if typ == "index_not_found_exception" {
+		return 404
+	}
+	return 400
+}
