@@ -45,7 +45,7 @@ func (m *mortal) DeleteValue(ctx context.Context, app, name string) error {
 // that fail and the moments at which the process is killed: every item that is
 // there from the beginning to the end is handled at least once.
 func TestNothingIsSkipped(t *testing.T) {
-	for seed := range uint64(150) {
+	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { crashes(t, rand.New(rand.NewPCG(seed, 1))) })
 		})
