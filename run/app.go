@@ -84,7 +84,9 @@ func Main(a App) {
 
 // Help says what the flags of a daemon alone do not.
 const Help = `Positions and dead letters are kept in the state file. A stream that was never
-read needs --start; a queue does not, and may be consumed without any table. At
+read needs --start; a queue does not, and may be consumed without any table.
+With --backfill the tables are read whole, too, for the routes that name
+SNAPSHOT: once, which the state file remembers, so that the flag may stay. At
 the first signal it stops reading, handles what it has taken, stores the
 positions and exits with 0 within the grace period; a second signal ends it at
 once. It exits with 1 when it cannot start and with 2 when a flag is wrong.

@@ -22,6 +22,7 @@ type Options struct {
 	Tables      []string      // --table, SLUICE_TABLES; names, or ARNs of streams
 	Queues      []string      // --queue, SLUICE_QUEUES; names or URLs
 	Start       string        // --start, SLUICE_START; TRIM_HORIZON or LATEST
+	Backfill    bool          // --backfill, SLUICE_BACKFILL
 	State       string        // --state, SLUICE_STATE; path of the state file
 	Listen      string        // --listen, SLUICE_LISTEN; host:port, or "off"
 	DeadLetter  string        // --dead-letter, SLUICE_DEAD_LETTER; record or item
@@ -29,6 +30,10 @@ type Options struct {
 	Endpoint    string        // --endpoint-dynamodb, SLUICE_ENDPOINT_DYNAMODB; URL
 	LogFormat   string        // --log-format, SLUICE_LOG_FORMAT; text or json
 	LogLevel    string        // --log-level, SLUICE_LOG_LEVEL; debug, info, warn or error
+
+	// BackfillUnits is --backfill-units, SLUICE_BACKFILL_UNITS: read units a
+	// second; 0 is the default of package snapshot.
+	BackfillUnits float64
 
 	startTimeout, lockTimeout time.Duration // of poller and state file; 0 is their default
 }
@@ -39,6 +44,8 @@ var envOf = map[string]string{
 	"table":             "SLUICE_TABLES",
 	"queue":             "SLUICE_QUEUES",
 	"start":             "SLUICE_START",
+	"backfill":          "SLUICE_BACKFILL",
+	"backfill-units":    "SLUICE_BACKFILL_UNITS",
 	"state":             "SLUICE_STATE",
 	"listen":            "SLUICE_LISTEN",
 	"dead-letter":       "SLUICE_DEAD_LETTER",
@@ -55,6 +62,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Tables, "table", nil, usage("table", "`table` to read, or the ARN of its stream; repeat it, or separate with commas"))
 	fs.StringSliceVar(&o.Queues, "queue", nil, usage("queue", "SQS `queue` to consume, by name or URL; repeat it, or separate with commas"))
 	fs.StringVar(&o.Start, "start", "", usage("start", "where a stream begins that was never read: TRIM_HORIZON or LATEST"))
+	fs.BoolVar(&o.Backfill, "backfill", false, usage("backfill", "beside reading the streams, read the tables whole, once, for the routes that name SNAPSHOT"))
+	fs.Float64Var(&o.BackfillUnits, "backfill-units", 0, usage("backfill-units", "read `units` a second that it takes of a table; by default a quarter of what is provisioned, 1000 on demand"))
 	fs.StringVar(&o.State, "state", "sluice.db", usage("state", "`file` of positions and dead letters"))
 	fs.StringVar(&o.Listen, "listen", "127.0.0.1:9464", usage("listen", "`address` of /metrics, /livez and /readyz; \"off\" for none"))
 	fs.StringVar(&o.DeadLetter, "dead-letter", "record", usage("dead-letter", "what is parked of an item that fails for good: \"record\" alone, or the later changes of the \"item\" too"))
@@ -139,6 +148,12 @@ func (o Options) validate() error {
 	}
 	if o.Start != "" {
 		oneOf("start", o.Start, poller.TrimHorizon, poller.Latest)
+	}
+	if o.Backfill && len(o.Tables) == 0 {
+		bad("backfill", "no table is named that could be read")
+	}
+	if !(o.BackfillUnits >= 0) {
+		bad("backfill-units", "%v is not more than 0, nor 0 for the default", o.BackfillUnits)
 	}
 	if o.State == "" {
 		bad("state", "the path is empty: positions must be kept somewhere")

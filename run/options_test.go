@@ -64,6 +64,8 @@ func TestUsageErrors(t *testing.T) {
 		want []string
 	}{
 		{"no table", nil, nil, []string{"--table (SLUICE_TABLES)", "no table is named", "--queue jobs"}},
+		{"a backfill of no table", []string{"--queue", "jobs", "--backfill"}, nil, []string{"--backfill (SLUICE_BACKFILL)", "no table is named"}},
+		{"negative units", append(table, "--backfill-units=-1"), nil, []string{"--backfill-units (SLUICE_BACKFILL_UNITS)", "-1 is not more than 0"}},
 		{"empty name", []string{"--table", "orders,,searches"}, nil, []string{"a name is empty"}},
 		{"a table twice", []string{"--table", "orders,searches,orders"}, nil, []string{"--table (SLUICE_TABLES)", `"orders" is named twice`}},
 		{"empty queue", []string{"--queue", "jobs,"}, nil, []string{"--queue (SLUICE_QUEUES)", "a name is empty"}},

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,17 +16,18 @@ import (
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
-	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/sources/snapshot"
 )
 
-// sources are what a daemon reads from. Streams and queues share the routes and
-// their limits, the dead letters, and the time to stop.
+// sources are what a daemon reads from. Streams, tables and queues share the
+// routes and their limits, the dead letters, and the time to stop.
 type sources struct {
-	poller   *poller.Poller  // nil without tables
-	consumer *queue.Consumer // nil without queues
+	poller    *poller.Poller  // nil without tables
+	backfills *backfills      // nil without any
+	consumer  *queue.Consumer // nil without queues
 }
 
-func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store state.Store, box *deadletter.Box, metrics *prom.Metrics, logger *slog.Logger) (s *sources, err error) {
+func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, logger *slog.Logger) (s *sources, err error) {
 	s = new(sources)
 	group := flow.NewGroup(m)
 	hooks := logged(metrics.Flow(m), logger)
@@ -50,6 +52,24 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 		})
 		if err != nil {
 			return nil, err
+		}
+	}
+	if o.Backfill {
+		s.backfills = &backfills{after: s.poller.Opened(), logger: logger}
+		for _, table := range o.tableNames() {
+			one, err := snapshot.New(aws("dynamodb"), m, snapshot.Options{
+				Application: o.Application,
+				Table:       table,
+				Store:       store,
+				Scan:        snapshot.ScanOptions{ReadUnits: o.BackfillUnits, StartTimeout: o.startTimeout, Hooks: metrics.Scan(), Logger: logger},
+				Flow:        flow.Options{DeadLetter: box, ParkItem: o.DeadLetter == "item", Group: group, Hooks: hooks},
+				Grace:       grace,
+				Hooks:       metrics.Backfill(),
+			})
+			if err != nil {
+				return nil, fmt.Errorf("--backfill (%s): %w", envOf["backfill"], err)
+			}
+			s.backfills.add(table, one)
 		}
 	}
 	if len(o.Queues) > 0 {
@@ -87,6 +107,9 @@ func (s *sources) run(ctx context.Context) error {
 	if s.poller != nil {
 		running.Go(func() { defer stop(); errs[0] = s.poller.Run(ctx) })
 	}
+	if s.backfills != nil { // which are over some time, and stop nothing
+		running.Go(func() { s.backfills.run(ctx) })
+	}
 	if s.consumer != nil {
 		running.Go(func() { defer stop(); errs[1] = s.consumer.Run(ctx) })
 	}
@@ -98,6 +121,9 @@ func (s *sources) run(ctx context.Context) error {
 func (s *sources) unready() (reasons []string) {
 	if s.poller != nil {
 		reasons = s.poller.Health().Reasons
+	}
+	if s.backfills != nil {
+		reasons = append(reasons, s.backfills.unready()...)
 	}
 	if s.consumer != nil {
 		reasons = append(reasons, s.consumer.Health().Reasons...)

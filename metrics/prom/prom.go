@@ -16,7 +16,8 @@ type Metrics struct {
 	queue  *queueMetrics
 	units  *prometheus.CounterVec
 
-	cascade cascadeMetrics
+	cascade  cascadeMetrics
+	snapshot snapshotMetrics
 }
 
 // New registers the series with reg; it panics when they are registered there
@@ -30,7 +31,8 @@ func New(reg prometheus.Registerer) *Metrics {
 		queue:  newQueueMetrics(reg),
 		units:  newUnits(reg),
 
-		cascade: newCascadeMetrics(reg),
+		cascade:  newCascadeMetrics(reg),
+		snapshot: newSnapshotMetrics(reg),
 	}
 }
 
