@@ -186,28 +186,45 @@ func (w *jsonWriter) sortedAttrs(i int) int {
 
 // sortedSet writes the array of a set whose bracket stands at i.
 func (w *jsonWriter) sortedSet(kind Kind, i int) int {
-	end := skip(w.b, i)
-	var few [16][]byte // without the heap
+	var few [16]int // without the heap
 	members := few[:0]
-	for c := (elements{b: w.b[i:end]}); c.next(); {
-		members = append(members, c.element(kind).raw)
+	end := i
+	for end++; ; {
+		if end = jsonscan.Space(w.b, end); w.b[end] == ']' {
+			break
+		}
+		if w.b[end] == ',' {
+			end = jsonscan.Space(w.b, end+1)
+		}
+		members = append(members, end)
+		end = jsonscan.StringEnd(w.b, end)
 	}
-	compare := compareTexts
-	if kind == NS {
-		compare = compareNumbers
+	if len(members) > len(few) {
+		slices.SortFunc(members, func(i, j int) int { return w.compare(kind, i, j) })
+	} else {
+		for n := range members {
+			for ; n > 0 && w.compare(kind, members[n-1], members[n]) > 0; n-- {
+				members[n-1], members[n] = members[n], members[n-1]
+			}
+		}
 	}
-	slices.SortFunc(members, compare)
 	w.dst = append(w.dst, '[')
 	for n, m := range members {
 		if n > 0 {
 			w.dst = append(w.dst, ',')
 		}
-		inner := jsonWriter{b: m, dst: w.dst}
-		inner.payload(member(kind), 0)
-		w.dst = inner.dst
+		w.payload(member(kind), m)
 	}
 	w.dst = append(w.dst, ']')
-	return end
+	return end + 1
 }
 
-func compareTexts(a, b []byte) int { return bytes.Compare(textBytes(a), textBytes(b)) }
+// compare orders the members of a set of kind that stand at i and j.
+func (w *jsonWriter) compare(kind Kind, i, j int) int {
+	s := textBytes(w.b[i:jsonscan.StringEnd(w.b, i)])
+	t := textBytes(w.b[j:jsonscan.StringEnd(w.b, j)])
+	if kind == NS {
+		return compareNumbers(s, t)
+	}
+	return bytes.Compare(s, t)
+}

@@ -183,9 +183,8 @@ func appendNumber(dst, t []byte) []byte {
 	return dst
 }
 
-// compareNumbers orders two checked numbers, given with their quotes.
-func compareNumbers(a, b []byte) int {
-	s, t := textBytes(a), textBytes(b)
+// compareNumbers orders two checked numbers.
+func compareNumbers(s, t []byte) int {
 	m, _ := parseNumber(s)
 	n, _ := parseNumber(t)
 	if c := cmp.Compare(m.sign(), n.sign()); c != 0 || m.digits == 0 {

@@ -103,28 +103,34 @@ func (w *writer) members(n *node, it item.Item, at level) {
 	for range n.targets {
 		w.taken = append(w.taken, false)
 	}
-	for name, v := range it.Fields() {
-		text := name.Text()
+	for a := it.Walk(); a.Next(); {
+		text, kind := a.Name(), a.Kind()
 		i := n.names.find(text)
 		if i < 0 {
-			if n.all && !w.member(at, name, text, nil, v) {
-				return
+			if n.all && w.begin(at, a.Quoted(), text) {
+				w.out = a.AppendJSON(w.out, plain)
+				if !w.goOn(at) {
+					return
+				}
 			}
 			continue
 		}
 		k := &n.kids[i]
 		switch {
-		case !k.takes(v.Kind()):
-		case k.flatten >= 0 && !at.list && v.Kind() == item.M && w.flat[k.flatten].Kind() == item.Invalid:
-			w.flat[k.flatten] = v
+		case !k.takes(kind):
+		case k.flatten >= 0 && !at.list && kind == item.M && w.flat[k.flatten].Kind() == item.Invalid:
+			w.flat[k.flatten] = a.Value()
 		case k.rename >= 0:
-			w.stash[stash+k.rename] = v
+			w.stash[stash+k.rename] = a.Value()
 		default:
 			if k.target >= 0 {
 				w.taken[taken+k.target] = true
 			}
-			if !w.member(at, name, text, k, v) {
-				return
+			if w.begin(at, a.Quoted(), text) {
+				w.value(k, a.Value(), at.list)
+				if !w.goOn(at) {
+					return
+				}
 			}
 		}
 	}
@@ -136,8 +142,11 @@ func (w *writer) members(n *node, it item.Item, at level) {
 			w.drop(at, r.text)
 		default:
 			w.taken[taken+r.target] = true
-			if !w.member(at, r.quoted, r.text, &n.kids[r.kid], v) {
-				return
+			if w.begin(at, r.quoted, r.text) {
+				w.value(&n.kids[r.kid], v, at.list)
+				if !w.goOn(at) {
+					return
+				}
 			}
 		}
 	}
@@ -162,13 +171,12 @@ func (w *writer) flattened() {
 	}
 }
 
-// member writes one attribute under a name that it has or is given, unless the
-// document has such a field. It reports false when no more is to be written.
-func (w *writer) member(at level, quoted, text []byte, k *kid, v item.Value) bool {
+// begin writes the name of a field, unless the document has one of that name.
+func (w *writer) begin(at level, quoted, text []byte) bool {
 	if at.top {
 		if w.isReserved(at.prefix, text) || len(w.flatten) > 0 && !w.seen.add(at.prefix, text) {
 			w.drop(at, text)
-			return true
+			return false
 		}
 	}
 	if w.out[len(w.out)-1] != '{' {
@@ -180,8 +188,12 @@ func (w *writer) member(at level, quoted, text []byte, k *kid, v item.Value) boo
 		w.out = append(w.out, quoted...)
 	}
 	w.out = append(w.out, ':')
-	w.value(k, v, at.list)
-	if !at.top {
+	return true
+}
+
+// goOn reports whether more fields are wanted.
+func (w *writer) goOn(at level) bool {
+	if !at.top || w.like == nil {
 		return true
 	}
 	w.compare()
@@ -199,7 +211,7 @@ func (w *writer) isReserved(prefix string, text []byte) bool {
 
 // value writes what k leaves of a value.
 func (w *writer) value(k *kid, v item.Value, list bool) {
-	if k == nil || k.node == nil {
+	if k.node == nil {
 		w.out = plain.Append(w.out, v)
 		return
 	}

@@ -210,7 +210,7 @@ func (p *Projection) unchanged(s *scratch, rec *sluice.Record) bool {
 	}
 	s.before.like = s.writer.out
 	err := s.before.write(source{image: rec.Old, keys: rec.Keys})
-	return err == nil && !s.before.differ && len(s.before.out) == len(s.writer.out)
+	return err == nil && !s.before.differ
 }
 
 // removed returns the deletion of a removed item's document.

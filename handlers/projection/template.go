@@ -22,9 +22,10 @@ type part struct {
 	text   string
 	path   string
 	change []change
-	// escape is the byte with which the text begins that ends the value; it is
-	// escaped in the value, as '%' is. 0 escapes nothing.
-	escape byte
+	// end is the byte with which the text begins that tells where the value
+	// ends: where escapes is set, it is escaped in the value, as '%' is.
+	escapes bool
+	end     byte
 }
 
 // change is one function of a template.
@@ -73,7 +74,7 @@ func parseID(source string) (template, error) {
 			return t, fmt.Errorf("template %q has %q between {%s} and {%s}: want a text that begins with an ASCII character other than %%, 0-9 and A-F, so that it tells where the first ends",
 				source, between, t.parts[i-1].path, t.parts[i].path)
 		}
-		t.parts[i-1].escape = between[0]
+		t.parts[i-1].escapes, t.parts[i-1].end = true, between[0]
 	}
 	return t, nil
 }
@@ -204,8 +205,8 @@ func (t *template) append(dst []byte, from source) ([]byte, fault) {
 		for _, c := range p.change {
 			dst = c.apply(dst, start)
 		}
-		if p.escape != 0 {
-			dst = escape(dst, start, p.escape)
+		if p.escapes {
+			dst = escape(dst, start, p.end)
 		}
 	}
 	return append(dst, t.tail...), fault{}
