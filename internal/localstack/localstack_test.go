@@ -222,6 +222,124 @@ func TestFindJava(t *testing.T) {
 	}
 }
 
+// fakeJava makes a Java home whose java says that it is of this version.
+func fakeJava(t *testing.T, home, version string, compiler bool) string {
+	t.Helper()
+	bin := filepath.Join(home, "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	java := filepath.Join(bin, "java")
+	if err := os.WriteFile(java, []byte("#!/bin/sh\necho 'openjdk version \""+version+"\"' >&2\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if compiler {
+		if err := os.WriteFile(filepath.Join(bin, "javac"), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return java
+}
+
+func TestSearchJava(t *testing.T) {
+	user, system, inUse := t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("HOME", user)
+	t.Setenv("JAVA_HOME", "")
+	t.Setenv("PATH", filepath.Join(inUse, "bin"))
+	jdk17 := fakeJava(t, inUse, "17.0.15", true)
+	fakeJava(t, filepath.Join(system, "a-11"), "11.0.2", true)
+	fakeJava(t, filepath.Join(system, "b-22-jre"), "22", false)
+	jdk21 := fakeJava(t, filepath.Join(system, "c-21"), "21.0.1", true)
+	jdk25 := fakeJava(t, filepath.Join(user, "javas", "25"), "25", true)
+	homes := []string{filepath.Join(system, "*"), "~/javas/*"}
+
+	for _, tt := range []struct {
+		name string
+		need java
+		want string // empty: none
+	}{
+		{"the one in use", java{major: 17, compiler: true, anywhere: true}, jdk17},
+		{"another, not the one without a compiler", java{major: 21, compiler: true, anywhere: true}, jdk21},
+		{"below the user's home", java{major: 24, compiler: true, anywhere: true}, jdk25},
+		{"none is new enough", java{major: 26, anywhere: true}, ""},
+		{"only the one in use counts", java{major: 21}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := searchJava(t.Context(), tt.need, homes)
+			var missing *MissingToolError
+			if got != tt.want || (tt.want == "") != errors.As(err, &missing) {
+				t.Errorf("found %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+
+	// A compiler is found where the link leads.
+	link := filepath.Join(t.TempDir(), "java")
+	if err := os.Symlink(jdk21, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(link))
+	if got, err := searchJava(t.Context(), java{major: 21, compiler: true}, nil); err != nil || got != link {
+		t.Errorf("found %q, %v; want the link", got, err)
+	}
+}
+
+// Where there is no Java for OpenSearch 3, one line says so and nothing fails.
+func TestStartWithoutOpenSearch3SaysSo(t *testing.T) {
+	for name, endpoint := range map[string]string{EnvDynamoDB: "http://d", EnvSQS: "http://s", EnvOpenSearch: "http://o", EnvOpenSearch3: ""} {
+		t.Setenv(name, endpoint)
+	}
+	was := openSearch3
+	defer func() { openSearch3 = was }()
+	openSearch3.java.major = 1000
+	var log strings.Builder
+	s, err := Start(t.Context(), Options{Dir: t.TempDir(), Log: &log, OpenSearch: true, OpenSearch3: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	if got := log.String(); !strings.HasPrefix(got, "OpenSearch 3 is left out: a JDK (Java with its compiler), version 1000 or newer, was not found") || strings.Count(got, "\n") != 1 {
+		t.Errorf("log %q", got)
+	}
+	if s.OpenSearch != "http://o" || s.OpenSearch3 != "" {
+		t.Errorf("OpenSearch at %q, 3 at %q", s.OpenSearch, s.OpenSearch3)
+	}
+}
+
+// One that fails ends the wait for the others, and Stop ends those that run.
+func TestStartAllFailsAsOne(t *testing.T) {
+	dir := t.TempDir()
+	fake := func(role string) start {
+		srv := testServer(nil)
+		srv.name = role
+		script := filepath.Join(dir, role)
+		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+roleEnv+"="+role+" exec '"+os.Args[0]+"' \"$@\"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return start{server: srv, java: script, home: dir, endpoint: new(string)}
+	}
+	serve, hang := fake("serve"), fake("hang")
+	s := &Stack{}
+	o := Options{Dir: t.TempDir(), Timeout: time.Minute}
+	if err := s.startAll(t.Context(), o, []start{serve}); err != nil {
+		t.Fatal(err)
+	}
+	running := *serve.endpoint
+	begin := time.Now()
+	err := s.startAll(t.Context(), o, []start{hang, fake("crash")})
+	if err == nil || !strings.Contains(err.Error(), "crash did not start") || !strings.Contains(err.Error(), "no license to run") {
+		t.Errorf("error %v, want that of the one that crashed", err)
+	}
+	if took := time.Since(begin); took > 50*time.Second {
+		t.Errorf("it waited %v for the one that hangs", took)
+	}
+	s.Stop()
+	if c, err := net.Dial("tcp", strings.TrimPrefix(running, "http://")); err == nil {
+		c.Close()
+		t.Error("a server still listens after Stop")
+	}
+}
+
 func TestMissingMaven(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var missing *MissingToolError
