@@ -49,7 +49,7 @@ sim: ## SEEDS (1000) histories of a poller against a service that misbehaves, fr
 	@go test -c -o bin/sim.test ./internal/sim
 	@bin/sim.test -test.run '^TestSim$$' -test.timeout 0 $(if $(SEED),-seed $(SEED) -seeds 1,-seed $(FROM) -seeds $(SEEDS) -out .out/sim)
 
-demo: ## Changes become messages, a search gets its answer, a cascade runs: by daemon and by Lambda
+demo: ## Changes become messages, a search gets its answer, a cascade runs, an item is found by search: by daemon and by Lambda
 	@go build -o bin/demo ./internal/cmd/demo
 	@bin/demo
 

@@ -3,26 +3,24 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/localstack"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 func TestDemo(t *testing.T) {
-	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvSQS} {
-		if os.Getenv(name) == "" {
-			t.Fatalf("%s is not set: run make test", name)
-		}
-	}
+	localtest.DynamoDB(t) // each fails without its server
+	localtest.SQS(t)
+	localtest.OpenSearchURL(t)
 	t.Chdir("../../..") // it builds the example from the module's root
 	var out strings.Builder
 	if err := run(t.Context(), &screen{out: &out, begin: time.Now()}); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, want := range []string{"7 written, 3 routed, 4 settled without a route", "2 by the daemon, the same bytes by Lambda", "call a271244#1   the contact was called", "the search is successful", "600 on the map, 600 on the user", "all points, and every count is 0 again"} {
+	for _, want := range []string{"7 written, 3 routed, 4 settled without a route", "2 by the daemon, the same bytes by Lambda", "call a271244#1   the contact was called", "the search is successful", "600 on the map, 600 on the user", "all points, and every count is 0 again",
+		`"brass" finds version 1`, `"copper" finds version 2`, `"brass" finds nothing any more`, `"copper" finds nothing, `} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q:\n%s", want, out.String())
 		}

@@ -1,6 +1,7 @@
 // Command demo shows the whole of Sluice at work, on real servers: a change in
 // a DynamoDB table becomes a message in a queue, first by the daemon, then by
-// the Lambda function, both built from the manhunt example as it stands.
+// the Lambda function, both built from the manhunt example as it stands; calls,
+// deletions and documents of a search index follow from others.
 //
 // It exits with 0 only if every expected message arrived and the two programs
 // sent the same bytes.
@@ -63,7 +64,7 @@ func run(ctx context.Context, s *screen) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	s.title("1. Servers and program")
-	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr})
+	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, OpenSearch: true})
 	if err != nil {
 		return err
 	}
@@ -74,14 +75,14 @@ func run(ctx context.Context, s *screen) error {
 	if d.world, err = newWorld(stack, d.table); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context) error{d.prepare, d.byDaemon, d.byLambda, d.bySearch, d.byCascade} {
+	for _, part := range []func(context.Context) error{d.prepare, d.byDaemon, d.byLambda, d.bySearch, d.byCascade, d.byProjection} {
 		if err := part(ctx); err != nil {
 			return err
 		}
 	}
 
 	stack.Stop()
-	d.title("6. Summary")
+	d.title("7. Summary")
 	d.row("changes", "%d written, %d routed, %d settled without a route", d.changes, d.routed, d.changes-d.routed)
 	d.row("messages", "%d by the daemon, %s by Lambda", len(d.bodies), green("the same bytes"))
 	d.row("write to queue", "%s at best, %s at worst", ms(slices.Min(d.latencies)), ms(slices.Max(d.latencies)))
@@ -93,6 +94,7 @@ func run(ctx context.Context, s *screen) error {
 func (d *demo) prepare(ctx context.Context) error {
 	d.row("DynamoDB Local", "%s", d.world.stack.DynamoDB)
 	d.row("ElasticMQ", "%s", d.world.stack.SQS)
+	d.row("OpenSearch", "%s", d.world.stack.OpenSearch)
 	if err := manhunt.Create(ctx, d.world.cfg, d.table); err != nil {
 		return err
 	}

@@ -181,9 +181,15 @@ func (d *demo) consume(ctx context.Context, table, attempts, notices string, now
 	if err != nil {
 		return nil, err
 	}
+	return inBackground(ctx, p.Run, c.Run), nil
+}
+
+// inBackground runs what consumes streams and queues until end is called, or one
+// of them fails.
+func inBackground(ctx context.Context, runs ...func(context.Context) error) (end func()) {
 	ctx, stop := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{p.Run, c.Run} {
+	for _, run := range runs {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				stop(err)
@@ -193,5 +199,5 @@ func (d *demo) consume(ctx context.Context, table, attempts, notices string, now
 	return func() {
 		stop(nil)
 		running.Wait()
-	}, nil
+	}
 }
