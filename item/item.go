@@ -105,6 +105,25 @@ func (it Item) All() iter.Seq2[string, Value] {
 	}
 }
 
+// Fields is All without the copies: a name is the JSON string that stands in
+// the item, whose text is [Name.Text]. See also [Item.Walk].
+func (it Item) Fields() iter.Seq2[Name, Value] {
+	return func(yield func(Name, Value) bool) {
+		for c := it.cursor(); c.next(); {
+			if !yield(c.name, c.value) {
+				return
+			}
+		}
+	}
+}
+
+// Name is an attribute's name as it stands in an item: a JSON string, with its
+// quotes.
+type Name []byte
+
+// Text returns the name itself, which aliases n unless it had to be unescaped.
+func (n Name) Text() []byte { return textBytes(n) }
+
 // Clone returns a copy of it that shares no memory with it.
 func (it Item) Clone() Item {
 	if it.raw == nil {

@@ -6,16 +6,16 @@ import "github.com/sluicehq/sluice/internal/jsonscan"
 // nothing of them but what it is asked for:
 //
 //	for w := it.Walk(); w.Next(); {
-//		if string(w.Name()) != "secret" {
+//		if string(w.Name().Text()) != "secret" {
 //			dst = w.AppendJSON(dst, item.JSON{})
 //		}
 //	}
 type Walker struct {
-	b      []byte
-	i      int // of the brace or comma before the next attribute
-	quoted []byte
-	kind   Kind
-	at     int // of the value; 0 once it has been read
+	b    []byte
+	i    int // of the brace or comma before the next attribute
+	name Name
+	kind Kind
+	at   int // of the value; 0 once it has been read
 }
 
 // Walk returns a Walker before the first attribute.
@@ -41,7 +41,7 @@ func (w *Walker) Next() bool {
 		}
 	}
 	end := jsonscan.StringEnd(b, i)
-	w.quoted = b[i:end]
+	w.name = b[i:end]
 	if b[end] == ':' && b[end+1] == '{' {
 		i = end + 1
 	} else {
@@ -63,12 +63,8 @@ func (w *Walker) passed(i int) {
 	w.i, w.at = i, 0
 }
 
-// Name returns the attribute's name, which aliases the item unless it had to be
-// unescaped.
-func (w *Walker) Name() []byte { return textBytes(w.quoted) }
-
-// Quoted returns the attribute's name as it stands in the item: a JSON string.
-func (w *Walker) Quoted() []byte { return w.quoted }
+// Name returns the attribute's name.
+func (w *Walker) Name() Name { return w.name }
 
 // Kind returns the type of the attribute's value.
 func (w *Walker) Kind() Kind { return w.kind }

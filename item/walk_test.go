@@ -2,6 +2,7 @@ package item_test
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"testing"
 
@@ -17,10 +18,14 @@ func TestWalk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		fields, stop := iter.Pull2(it.Fields())
 		w := it.Walk()
 		for name, v := range it.All() {
-			if !w.Next() || string(w.Name()) != name || w.Kind() != v.Kind() || string(w.Quoted()[0]) != `"` {
+			if !w.Next() || string(w.Name().Text()) != name || w.Kind() != v.Kind() {
 				t.Fatalf("%q (%v), want %q in %s", w.Name(), w.Kind(), name, it.Raw())
+			}
+			if n, f, ok := fields(); !ok || string(n) != string(w.Name()) || string(f.Raw()) != string(v.Raw()) {
+				t.Fatalf("field %s: %s, want %s: %s", n, f.Raw(), w.Name(), v.Raw())
 			}
 			switch r.IntN(3) {
 			case 0:
@@ -33,6 +38,7 @@ func TestWalk(t *testing.T) {
 				}
 			}
 		}
+		stop()
 		for range 2 {
 			if w.Next() {
 				t.Fatalf("more attributes than there are in %s", it.Raw())
@@ -47,11 +53,11 @@ func TestWalk(t *testing.T) {
 func ExampleWalker() {
 	it := item.Of(item.String("pk", "a"), item.String("secret", "x"), item.Number("n", "1.50"))
 	for w := it.Walk(); w.Next(); {
-		if string(w.Name()) != "secret" {
+		if string(w.Name().Text()) != "secret" {
 			fmt.Printf("%s: %s\n", w.Name(), w.AppendJSON(nil, item.JSON{}))
 		}
 	}
 	// Output:
-	// pk: "a"
-	// n: 1.50
+	// "pk": "a"
+	// "n": 1.50
 }

@@ -104,10 +104,11 @@ func (w *writer) members(n *node, it item.Item, at level) {
 		w.taken = append(w.taken, false)
 	}
 	for a := it.Walk(); a.Next(); {
-		text, kind := a.Name(), a.Kind()
+		name, kind := a.Name(), a.Kind()
+		text := name.Text()
 		i := n.names.find(text)
 		if i < 0 {
-			if n.all && w.begin(at, a.Quoted(), text) {
+			if n.all && w.begin(at, name, text) {
 				w.out = a.AppendJSON(w.out, plain)
 				if !w.goOn(at) {
 					return
@@ -126,7 +127,7 @@ func (w *writer) members(n *node, it item.Item, at level) {
 			if k.target >= 0 {
 				w.taken[taken+k.target] = true
 			}
-			if w.begin(at, a.Quoted(), text) {
+			if w.begin(at, name, text) {
 				w.value(k, a.Value(), at.list)
 				if !w.goOn(at) {
 					return
