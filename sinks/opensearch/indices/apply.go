@@ -1,0 +1,278 @@
+package indices
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sluicehq/sluice/document"
+)
+
+const (
+	templateFolder = "templates"
+	indexFolder    = "indices"
+)
+
+// Apply makes the index templates and the indices that the files of fsys say,
+// templates first, where they are not there. Several processes may do so at once.
+// What is there and different is a [*DifferentError], or told to
+// Options.Different; it is not changed. While a reindex is under way, either of
+// its two indices may be what the file says.
+func (c *Cluster) Apply(ctx context.Context, fsys fs.FS, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	o = o.withDefaults()
+	templates, err := readFiles(fsys, templateFolder, "index_patterns", "template", "priority", "composed_of", "version", "_meta", "data_stream")
+	if err != nil {
+		return fmt.Errorf("indices: %w", err)
+	}
+	indices, err := readFiles(fsys, indexFolder, "settings", "mappings")
+	if err != nil {
+		return fmt.Errorf("indices: %w", err)
+	}
+	if len(templates)+len(indices) == 0 {
+		return fmt.Errorf("indices: there is neither a file %s/*.json nor %s/*.json: is it the right folder?", templateFolder, indexFolder)
+	}
+	for _, each := range []struct {
+		files []file
+		apply func(context.Context, file, Options) (*difference, string, error)
+	}{{templates, c.applyTemplate}, {indices, c.applyIndex}} {
+		for _, f := range each.files {
+			d, name, err := each.apply(ctx, f, o)
+			switch {
+			case err != nil:
+				return fmt.Errorf("indices: %s: %w", f.path, err)
+			case d == nil:
+			case o.Different != nil:
+				o.Different(d.error(f.path, name))
+			default:
+				return d.error(f.path, name)
+			}
+		}
+	}
+	return nil
+}
+
+// applyIndex makes the index behind an alias, or compares it.
+func (c *Cluster) applyIndex(ctx context.Context, f file, o Options) (*difference, string, error) {
+	flat, err := settings(f.body)
+	if err != nil {
+		return nil, "", err
+	}
+	mappings, ok := f.body["mappings"].(map[string]any)
+	if f.body["mappings"] != nil && !ok {
+		return nil, "", fmt.Errorf("mappings: want an object")
+	}
+	behind, err := c.Behind(ctx, f.name, f.name+document.AlsoSuffix, f.name+document.DeletesSuffix)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(behind[f.name]) == 0 {
+		made, err := c.makeIndex(ctx, f, o, flat)
+		if err != nil || made {
+			return nil, "", err
+		}
+		// Somebody else has made it at the same time, with its alias.
+		if behind, err = c.Behind(ctx, f.name); err != nil {
+			return nil, "", err
+		}
+	}
+	if len(behind[f.name]) != 1 {
+		return nil, "", fmt.Errorf("the alias %s leads to %q, want one index: if %s-000001 is there and is none of its, rename or delete it", f.name, behind[f.name], f.name)
+	}
+	index := behind[f.name][0]
+	var first *difference
+	for _, name := range append(append(behind[f.name], behind[f.name+document.AlsoSuffix]...), behind[f.name+document.DeletesSuffix]...) {
+		d, err := c.diffIndex(ctx, name, o.complete(flat), mappings, o)
+		if err != nil || d == nil {
+			return nil, "", err
+		}
+		if first == nil {
+			first = d
+		}
+	}
+	return first, "index " + index, nil
+}
+
+// makeIndex makes the first index behind an alias, in one request with it.
+func (c *Cluster) makeIndex(ctx context.Context, f file, o Options, flat map[string]string) (made bool, err error) {
+	body := map[string]any{"settings": o.complete(flat), "aliases": map[string]any{f.name: struct{}{}}}
+	if m, ok := f.body["mappings"]; ok {
+		body["mappings"] = m
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return false, err
+	}
+	return c.Create(ctx, f.name+"-000001", text)
+}
+
+// diffIndex compares an index with what a file says.
+func (c *Cluster) diffIndex(ctx context.Context, index string, flat map[string]string, mappings map[string]any, o Options) (*difference, error) {
+	if o.NoReplicas {
+		delete(flat, replicas)
+	}
+	path := "/" + url.PathEscape(index)
+	var have map[string]struct{ Settings map[string]any }
+	if err := c.c.Call(ctx, http.MethodGet, path+"/_settings", nil, &have); err != nil {
+		return nil, err
+	}
+	is, err := settings(map[string]any{"settings": have[index].Settings})
+	if err != nil {
+		return nil, err
+	}
+	if d := diffSettings(flat, is); d != nil {
+		return d, nil
+	}
+	var mapping map[string]struct{ Mappings map[string]any }
+	if err := c.c.Call(ctx, http.MethodGet, path+"/_mapping", nil, &mapping); err != nil {
+		return nil, err
+	}
+	full := &fullFields{c: c, ctx: ctx, path: path}
+	d := diffMapping("mappings", "", mappings, mapping[index].Mappings, full.of)
+	return d, full.err
+}
+
+// fullFields asks for all parameters of all fields when one is asked for.
+type fullFields struct {
+	c      *Cluster
+	ctx    context.Context // of the one call of diffIndex
+	path   string
+	fields map[string]map[string]any
+	err    error
+}
+
+func (f *fullFields) of(field string) map[string]any {
+	if f.fields == nil {
+		f.fields = map[string]map[string]any{}
+		var out map[string]struct {
+			Mappings map[string]struct{ Mapping map[string]map[string]any }
+		}
+		if f.err = f.ask(&out); f.err != nil {
+			return nil
+		}
+		for _, index := range out {
+			for name, field := range index.Mappings {
+				for _, parameters := range field.Mapping {
+					f.fields[name] = parameters
+				}
+			}
+		}
+	}
+	return f.fields[field]
+}
+
+// ask asks again for a while as long as there is no answer: an index that has
+// just been made has no shard yet that could give it.
+func (f *fullFields) ask(out any) error {
+	for attempt := 1; ; attempt++ {
+		err := f.c.c.Call(f.ctx, http.MethodGet, f.path+"/_mapping/field/*?include_defaults=true", nil, out)
+		if !isMissing(err) || attempt == 20 {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-f.ctx.Done():
+			return context.Cause(f.ctx)
+		}
+	}
+}
+
+// applyTemplate makes an index template, or compares it.
+func (c *Cluster) applyTemplate(ctx context.Context, f file, o Options) (*difference, string, error) {
+	template, ok := f.body["template"].(map[string]any)
+	if f.body["template"] != nil && !ok {
+		return nil, "", fmt.Errorf("template: want an object")
+	}
+	flat, err := settings(template)
+	if err != nil {
+		return nil, "", fmt.Errorf("template.%w", err)
+	}
+	body := map[string]any{}
+	for name, v := range f.body {
+		body[name] = v
+	}
+	complete := map[string]any{"settings": o.complete(flat)}
+	for name, v := range template {
+		if name != "settings" {
+			complete[name] = v
+		}
+	}
+	body["template"] = complete
+
+	have, err := c.template(ctx, f.name)
+	if err == nil && have == nil {
+		path := "/_index_template/" + url.PathEscape(f.name) + "?create=true"
+		made := c.change(ctx, http.MethodPut, path, body)
+		if made == nil {
+			return nil, "", nil
+		}
+		// It may be refused because somebody else has made it at the same time.
+		if have, err = c.template(ctx, f.name); err == nil && have == nil {
+			err = made
+		}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	d, err := diffTemplate(body, have)
+	return d, "index template " + f.name, err
+}
+
+// template returns an index template, or nil when there is none.
+func (c *Cluster) template(ctx context.Context, name string) (map[string]any, error) {
+	var out struct {
+		Templates []struct {
+			Template map[string]any `json:"index_template"`
+		} `json:"index_templates"`
+	}
+	err := c.c.Call(ctx, http.MethodGet, "/_index_template/"+url.PathEscape(name), nil, &out)
+	switch {
+	case isMissing(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(out.Templates) != 1:
+		return nil, fmt.Errorf("%d templates are called %q, want one", len(out.Templates), name)
+	}
+	return out.Templates[0].Template, nil
+}
+
+func diffTemplate(want, have map[string]any) (*difference, error) {
+	w, h := object(want["template"]), object(have["template"])
+	is, err := settings(h)
+	if err != nil {
+		return nil, err
+	}
+	asked, _ := w["settings"].(map[string]string)
+	if d := diffSettings(asked, is); d != nil {
+		d.path = "template." + d.path
+		return d, nil
+	}
+	for _, name := range []string{"mappings", "aliases"} {
+		if d := diffWhole("template."+name, orEmpty(w[name]), orEmpty(h[name])); d != nil {
+			return d, nil
+		}
+	}
+	for _, name := range union(want, have) {
+		if name == "template" || name == "composed_of" && want[name] == nil {
+			continue
+		}
+		if d := diffWhole(name, want[name], have[name]); d != nil {
+			return d, nil
+		}
+	}
+	return nil, nil
+}
+
+func orEmpty(v any) any {
+	if v == nil {
+		return map[string]any{}
+	}
+	return v
+}

@@ -1,0 +1,64 @@
+package indices
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options are for what Apply and Body make.
+type Options struct {
+	// GCDeletes is index.gc_deletes, unless a file sets it (default 1 h): longer
+	// than any record is under way, with retries. Below 0 it is left to the
+	// cluster.
+	GCDeletes time.Duration
+	// TotalFields is index.mapping.total_fields.limit, unless a file sets it
+	// (default 1000). Below 0 it is left to the cluster.
+	TotalFields int
+	// NoReplicas makes indices without replicas, whatever a file says: for a
+	// cluster of one node, as tests have.
+	NoReplicas bool
+	// Different is told of what is there and is not as its file says, instead of
+	// Apply returning it.
+	Different func(*DifferentError)
+}
+
+func (o Options) withDefaults() Options {
+	if o.GCDeletes == 0 {
+		o.GCDeletes = time.Hour
+	}
+	if o.TotalFields == 0 {
+		o.TotalFields = 1000
+	}
+	return o
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.GCDeletes > 0 && o.GCDeletes%time.Second != 0 {
+		errs = append(errs, fmt.Errorf("indices: Options.GCDeletes is %v, want whole seconds", o.GCDeletes))
+	}
+	return errors.Join(errs...)
+}
+
+// DifferentError says that an index or a template is not as its file says.
+type DifferentError struct {
+	File string // such as indices/products.json
+	Name string // of the index or template
+	Path string // the first at which the two part, such as mappings.properties.price.type
+	Want string // what the file says there, in JSON; empty for nothing
+	Have string // what is there
+}
+
+func (e *DifferentError) Error() string {
+	or := func(s string) string {
+		switch {
+		case s == "":
+			return "nothing"
+		case len(s) > 200:
+			return s[:200] + "…"
+		}
+		return s
+	}
+	return fmt.Sprintf("indices: %s is not what %s says: at %s it has %s, the file %s; nothing is changed by itself: reindex into a new index, or mend the one or the other by hand", e.Name, e.File, e.Path, or(e.Have), or(e.Want))
+}
