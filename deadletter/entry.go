@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -43,10 +42,15 @@ type Entry struct {
 	ParkedAt time.Time
 }
 
-// Fault is one failure. Its text is cut after 4 KiB.
+// Fault is one failure. Its texts are cut after 4 KiB each.
 type Fault struct {
 	At    time.Time
 	Error string
+
+	// Details are of errors within that have a method Details() map[string]string:
+	// of a document that could not be written, its index and id, the status and
+	// the reason. One for each error.
+	Details []map[string]string
 }
 
 // VersionError says that an entry was written by a newer program.
@@ -92,12 +96,7 @@ func fault(at time.Time, err error) Fault {
 	if err == nil {
 		return Fault{At: at}
 	}
-	const most = 4 << 10
-	text := err.Error()
-	if len(text) > most {
-		text = text[:most] + "…"
-	}
-	return Fault{At: at, Error: strings.ToValidUTF8(text, "\uFFFD")}
+	return Fault{At: at, Error: cut(err.Error(), mostDetail), Details: detailsOf(err)}
 }
 
 // Record decodes the parked record, at its position and with the Origin
@@ -145,6 +144,8 @@ type position struct {
 type storedFault struct {
 	At   time.Time `json:"at,omitzero"`
 	Text string    `json:"text,omitempty"`
+
+	Details []map[string]string `json:"details,omitempty"`
 }
 
 // Append appends the entry to dst as one line of JSON, without a line end.
@@ -154,7 +155,7 @@ func (e *Entry) Append(dst []byte) ([]byte, error) {
 		Position: position{e.StreamARN, e.ShardID, string(e.Sequence)},
 		EventID:  e.EventID, EventName: string(e.EventName), Origin: e.Origin.String(),
 		Attempts: e.Attempts, Redrives: e.Redrives, ParkedAt: e.ParkedAt.UTC(),
-		First: storedFault{e.First.At.UTC(), e.First.Error}, Last: storedFault{e.Last.At.UTC(), e.Last.Error},
+		First: storedFault{e.First.At.UTC(), e.First.Error, e.First.Details}, Last: storedFault{e.Last.At.UTC(), e.Last.Error, e.Last.Details},
 	}
 	switch {
 	case e.Gap != nil:
@@ -198,7 +199,7 @@ func Parse(data []byte) (Entry, error) {
 		StreamARN: s.Position.StreamARN, ShardID: s.Position.ShardID, Sequence: sluice.Sequence(s.Position.Sequence),
 		EventID: s.EventID, EventName: sluice.EventName(s.EventName),
 		Attempts: s.Attempts, Redrives: s.Redrives, ParkedAt: s.ParkedAt,
-		First: Fault{s.First.At, s.First.Text}, Last: Fault{s.Last.At, s.Last.Text},
+		First: Fault{s.First.At, s.First.Text, s.First.Details}, Last: Fault{s.Last.At, s.Last.Text, s.Last.Details},
 	}
 	switch {
 	case s.Kind == kindGap && s.Gap != nil:

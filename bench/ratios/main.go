@@ -6,13 +6,14 @@
 //	ratio lambda_decode_route <times>    aws-lambda-go's events + json.Unmarshal + switch
 //	ratio lambda_decode_project <times>  … + conversion to a map + json.Marshal of the new image
 //	ratio getrecords_route <times>       the SDK's GetRecords over loopback HTTP + switch
+//	ratio bulk_encode <times>            opensearchutil.BulkIndexer; 1 KB documents with ids and versions
 //	cost flow_router_ns <ns>             of a record, from Submit to the watermark
 //	cost flow_router_allocs <n>          of a record, the same way
 //	cost decode_allocs <n>               of a record, in a page of 100
 //
 // Records are MODIFYs of 1.5 KB with both images. It runs on one processor and
 // counts the CPU time of the process, garbage collection and loopback server
-// included. Both sides of a ratio take turns; the figure is the median of the
+// included; the stub of an OpenSearch cluster is a process of its own. Both sides of a ratio take turns; the figure is the median of the
 // turns' ratios.
 package main
 
@@ -39,12 +40,18 @@ const (
 	slice    = 120 * time.Millisecond // of CPU time, for each side of a round
 	perEvent = 100
 	perPage  = 500 // about 1 MB
+
+	perBulk   = 900     // documents of a call
+	bulkBytes = 1 << 20 // of a request
 )
 
 func main() {
 	log.SetFlags(0)
 	verbose := flag.Bool("v", false, "print the times behind the ratios too")
 	flag.Parse()
+	if flag.Arg(0) == serveBulk {
+		log.Fatal(serve())
+	}
 	runtime.GOMAXPROCS(1)
 	if err := run(context.Background(), *verbose); err != nil {
 		log.Fatal("ratios: ", err)
@@ -57,6 +64,15 @@ func run(ctx context.Context, verbose bool) error {
 	stream := bench.NewStream(benchdata.GetRecords(benchdata.Modify, perPage))
 	defer stream.Close()
 	discard := func([]byte) {}
+	url, stop, err := startStub()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	bulk, err := bench.NewBulk(url, perBulk, bulkBytes)
+	if err != nil {
+		return err
+	}
 
 	for _, c := range []struct {
 		name        string
@@ -66,6 +82,7 @@ func run(ctx context.Context, verbose bool) error {
 		{"lambda_decode_route", perEvent, func() (int, error) { return bench.UsualRoute(event) }, func() (int, error) { return way.Route(event) }},
 		{"lambda_decode_project", perEvent, func() (int, error) { return bench.UsualProject(event, discard) }, func() (int, error) { return way.Project(event, discard) }},
 		{"getrecords_route", perPage, func() (int, error) { return stream.UsualRoute(ctx) }, func() (int, error) { return stream.Route(ctx, way) }},
+		{"bulk_encode", perBulk, func() (int, error) { return bulk.Usual(ctx) }, func() (int, error) { return bulk.Sink(ctx) }},
 	} {
 		var ratios, usual, ours []float64
 		for range rounds {

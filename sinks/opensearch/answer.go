@@ -1,21 +1,24 @@
 package opensearch
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluicehq/sluice/document"
 )
 
 // result is what an answer says of one item.
 type result struct {
-	status int    // 0: none
-	typ    string // of the error
-	reason string // likewise
+	status int // 0: none
+	err    *itemError
 	index  string // that was written, if it is not the one that was asked for
 }
+
+type itemError struct{ typ, reason string }
 
 // asked returns the i-th operation of a request.
 type asked func(i int) *document.Op
@@ -41,22 +44,31 @@ var (
 func parseAnswer(b []byte, op asked, results []result) error {
 	r := answerReader{b: b}
 	found := false
-	err := r.object(func(name []byte) error {
-		if string(name) != "items" {
-			return r.skip()
-		}
-		found = true
-		return r.items(op, results)
-	})
-	switch {
-	case err != nil:
+	if err := r.expect('{'); err != nil {
 		return err
-	case !found:
-		return fmt.Errorf("%w: it has no items", errAnswer)
-	case r.space() != 0:
-		return errAnswer
 	}
-	return swapped(op, results)
+	for n := 0; ; n++ {
+		name, err := r.member(n)
+		switch {
+		case err != nil:
+		case name == nil:
+			if !found {
+				return fmt.Errorf("%w: it has no items", errAnswer)
+			}
+			if r.space() != 0 {
+				return errAnswer
+			}
+			return swapped(op, results)
+		case string(name) == "items":
+			found = true
+			err = r.items(op, results)
+		default:
+			err = r.skip()
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // swapped reports, as errOrder, two documents with one id that each came out
@@ -86,93 +98,126 @@ func swapped(op asked, results []result) error {
 }
 
 func (r *answerReader) items(op asked, results []result) error {
-	n := 0
-	err := r.array(func() error {
-		if n == len(results) {
-			return errOrder
-		}
-		o, res := op(n), &results[n]
-		n++
-		*res = result{}
-		seen := false
-		err := r.object(func(name []byte) error {
-			if seen || string(name) != o.Action.String() {
-				return errOrder
-			}
-			seen = true
-			return r.item(o, res)
-		})
-		if err == nil && !seen {
-			err = errOrder
-		}
+	if err := r.expect('['); err != nil {
 		return err
-	})
-	if err == nil && n < len(results) {
-		err = errOrder
 	}
-	return err
+	for n := 0; ; n++ {
+		more, err := r.element(n)
+		switch {
+		case err != nil:
+			return err
+		case more != (n < len(results)):
+			return errOrder
+		case !more:
+			return nil
+		}
+		results[n] = result{}
+		if err := r.item(op(n), &results[n]); err != nil {
+			return err
+		}
+	}
 }
 
+// item reads {"index":{…}}.
 func (r *answerReader) item(op *document.Op, res *result) error {
+	if err := r.expect('{'); err != nil {
+		return err
+	}
+	action, err := r.member(0)
+	if err != nil {
+		return err
+	}
+	if action == nil || string(action) != op.Action.String() {
+		return errOrder
+	}
+	if err := r.outcome(op, res); err != nil {
+		return err
+	}
+	if more, err := r.member(1); more != nil || err != nil {
+		return errOrder
+	}
+	return nil
+}
+
+func (r *answerReader) outcome(op *document.Op, res *result) error {
+	if err := r.expect('{'); err != nil {
+		return err
+	}
 	byID := false
-	err := r.object(func(name []byte) error {
+	for n := 0; ; n++ {
+		name, err := r.member(n)
+		if err != nil {
+			return err
+		}
+		if name == nil {
+			break
+		}
 		switch string(name) {
 		case "_id":
-			if !r.is(op.ID) {
+			if byID = r.is(op.ID); !byID {
 				return errOrder
 			}
-			byID = true
-			return nil
 		case "_index":
-			if r.is(op.Index) {
-				return nil
-			}
-			if r.index == "" || !r.is(r.index) {
-				var err error
-				if r.index, err = r.text(); err != nil {
-					return err
-				}
-			}
-			res.index = r.index
-			return nil
+			err = r.indexName(op, res)
 		case "status":
-			var err error
 			res.status, err = r.number()
-			return err
 		case "error":
-			return r.failure(res)
+			err = r.failure(res)
+		default:
+			err = r.skip()
 		}
-		return r.skip()
-	})
-	if err == nil && !byID {
-		err = errOrder
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	if !byID {
+		return errOrder
+	}
+	return nil
+}
+
+func (r *answerReader) indexName(op *document.Op, res *result) (err error) {
+	if r.is(op.Index) {
+		return nil
+	}
+	if r.index == "" || !r.is(r.index) {
+		if r.index, err = r.text(); err != nil {
+			return err
+		}
+	}
+	res.index = r.index
+	return nil
 }
 
 // failure reads an item's error: an object, or a text of older versions.
 func (r *answerReader) failure(res *result) (err error) {
 	switch r.space() {
 	case '"':
-		res.reason, err = r.text()
+		res.err = &itemError{}
+		res.err.reason, err = r.text()
 		return err
 	case '{':
+		r.i++
 	default:
 		return r.skip()
 	}
-	return r.object(func(name []byte) (err error) {
+	res.err = &itemError{}
+	for n := 0; ; n++ {
+		name, err := r.member(n)
 		switch {
-		case r.space() != '"':
-			return r.skip()
-		case string(name) == "type":
-			res.typ, err = r.text()
+		case err != nil || name == nil:
 			return err
-		case string(name) == "reason":
-			res.reason, err = r.text()
+		case string(name) == "type" && r.space() == '"':
+			res.err.typ, err = r.text()
+		case string(name) == "reason" && r.space() == '"':
+			res.err.reason, err = r.text()
+		default:
+			err = r.skip()
+		}
+		if err != nil {
 			return err
 		}
-		return r.skip()
-	})
+	}
 }
 
 // space steps over white space and returns the next byte; 0 at the end.
@@ -196,65 +241,48 @@ func (r *answerReader) expect(c byte) error {
 	return nil
 }
 
-// object reads an object. member is called with each name, which is not
-// unescaped, and must read the value.
-func (r *answerReader) object(member func(name []byte) error) error {
-	if err := r.expect('{'); err != nil {
-		return err
-	}
-	if r.space() == '}' {
+// member steps to the n-th member of an object whose brace has been read, and
+// returns its name, which is not unescaped; nil after the last one. Its value
+// must be read before the next.
+func (r *answerReader) member(n int) (name []byte, err error) {
+	c := r.space()
+	if c == '}' {
 		r.i++
-		return nil
+		return nil, nil
 	}
-	for {
-		if r.space() != '"' {
-			return errAnswer
+	if n > 0 {
+		if c != ',' {
+			return nil, errAnswer
 		}
-		name, err := r.quoted()
-		if err != nil {
-			return err
-		}
-		if err := r.expect(':'); err != nil {
-			return err
-		}
-		if err := member(name[1 : len(name)-1]); err != nil {
-			return err
-		}
-		switch r.space() {
-		case ',':
-			r.i++
-		case '}':
-			r.i++
-			return nil
-		default:
-			return errAnswer
-		}
+		r.i++
+		c = r.space()
 	}
+	if c != '"' {
+		return nil, errAnswer
+	}
+	if name, err = r.quoted(); err != nil {
+		return nil, err
+	}
+	return name[1 : len(name)-1], r.expect(':')
 }
 
-// array reads an array; element is called for each and must read it.
-func (r *answerReader) array(element func() error) error {
-	if err := r.expect('['); err != nil {
-		return err
-	}
-	if r.space() == ']' {
+// element steps to the n-th element of an array whose bracket has been read, and
+// reports whether there is one.
+func (r *answerReader) element(n int) (bool, error) {
+	switch c := r.space(); {
+	case c == ']':
 		r.i++
-		return nil
+		return false, nil
+	case n == 0:
+		return true, nil
+	case c != ',':
+		return false, errAnswer
 	}
-	for {
-		if err := element(); err != nil {
-			return err
-		}
-		switch r.space() {
-		case ',':
-			r.i++
-		case ']':
-			r.i++
-			return nil
-		default:
-			return errAnswer
-		}
+	r.i++
+	if r.space() == ']' {
+		return false, errAnswer
 	}
+	return true, nil
 }
 
 // quoted steps over a string and returns it with its quotes.
@@ -277,27 +305,19 @@ func (r *answerReader) is(s string) bool {
 	if r.space() != '"' {
 		return false
 	}
-	// Most need no unescaping.
-	end := r.i + 1 + len(s)
-	if end < len(r.b) && r.b[end] == '"' && string(r.b[r.i+1:end]) == s && !escaped(s) {
+	at, end := r.i, r.i+1+len(s)
+	if end < len(r.b) && r.b[end] == '"' && string(r.b[at+1:end]) == s && strings.IndexByte(s, '\\') < 0 {
 		r.i = end + 1
 		return true
 	}
-	at := r.i
-	if text, err := r.text(); err == nil && text == s {
-		return true
-	}
-	r.i = at
-	return false
-}
-
-// escaped reports whether s would have escapes in JSON, or be one.
-func escaped(s string) bool {
-	for i := range len(s) {
-		if s[i] == '\\' || s[i] == '"' || s[i] < 0x20 {
+	quoted, err := r.quoted()
+	if err == nil && bytes.IndexByte(quoted, '\\') >= 0 {
+		r.i = at
+		if text, err := r.text(); err == nil && text == s {
 			return true
 		}
 	}
+	r.i = at
 	return false
 }
 

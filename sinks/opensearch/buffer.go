@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 )
@@ -53,7 +54,7 @@ func (r *bufferReader) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.buffer == nil {
-		return 0, errors.New("the body is closed")
+		return 0, errClosed
 	}
 	if len(r.rest) == 0 {
 		return 0, io.EOF
@@ -72,6 +73,45 @@ func (r *bufferReader) Close() error {
 	}
 	return nil
 }
+
+// bodyConn is a connection that takes a buffer's bytes from where they are:
+// net/http would copy them in small parts.
+type bodyConn struct{ net.Conn }
+
+// ReadFrom is how net/http writes a request's body.
+func (c bodyConn) ReadFrom(r io.Reader) (int64, error) {
+	limited, ok := r.(*io.LimitedReader)
+	if !ok {
+		return io.Copy(c.Conn, r)
+	}
+	body, ok := limited.R.(*bufferReader)
+	if !ok {
+		return io.Copy(c.Conn, r)
+	}
+	n, err := body.writeTo(c.Conn, limited.N)
+	limited.N -= n
+	return n, err
+}
+
+// writeTo writes what is not yet read, up to limit bytes. The buffer is held
+// meanwhile, also when the body is closed.
+func (r *bufferReader) writeTo(w io.Writer, limit int64) (int64, error) {
+	r.mu.Lock()
+	b, rest := r.buffer, r.rest
+	if b == nil {
+		r.mu.Unlock()
+		return 0, errClosed
+	}
+	rest = rest[:min(int64(len(rest)), limit)]
+	r.rest = r.rest[len(rest):]
+	b.refs.Add(1)
+	r.mu.Unlock()
+	defer b.release()
+	n, err := w.Write(rest)
+	return int64(n), err
+}
+
+var errClosed = errors.New("the body is closed")
 
 // Write appends, for a gzip.Writer.
 func (b *buffer) Write(p []byte) (int, error) {

@@ -17,50 +17,56 @@ const maxID = 512
 // overhead is about what an action line has beside the names.
 const overhead = 80
 
-// check returns the body of op on one line, or why op can never be written. One
-// such operation could have a whole request refused (F106).
-func check(op *document.Op) ([]byte, error) {
+// check says why op can never be written. One such operation could have a whole
+// request refused (F106). Its Body is seen when it is encoded.
+func check(op *document.Op) error {
 	switch {
 	case op.Action != document.Put && op.Action != document.Delete:
-		return nil, fmt.Errorf("the Action is %v; want Put or Delete", op.Action)
+		return fmt.Errorf("the Action is %v; want Put or Delete", op.Action)
 	case op.Index == "":
-		return nil, errors.New("the Index is empty; want the name of an index or an alias")
+		return errors.New("the Index is empty; want the name of an index or an alias")
 	case op.ID == "":
-		return nil, errors.New("the ID is empty; want 1 to 512 bytes")
+		return errors.New("the ID is empty; want 1 to 512 bytes")
 	case len(op.ID) > maxID:
-		return nil, fmt.Errorf("the ID has %d bytes; want 1 to 512", len(op.ID))
+		return fmt.Errorf("the ID has %d bytes; want 1 to 512", len(op.ID))
 	case !utf8.ValidString(op.Index) || !utf8.ValidString(op.ID) || !utf8.ValidString(op.Routing):
-		return nil, errors.New("the Index, the ID or the Routing is not valid UTF-8")
+		return errors.New("the Index, the ID or the Routing is not valid UTF-8")
 	case op.Fence > document.NewerOrEqual:
-		return nil, fmt.Errorf("the Fence is %v; want NoFence, Newer or NewerOrEqual", op.Fence)
+		return fmt.Errorf("the Fence is %v; want NoFence, Newer or NewerOrEqual", op.Fence)
 	case op.Version < 0:
-		return nil, fmt.Errorf("the Version is %d; want 0 or above", op.Version)
+		return fmt.Errorf("the Version is %d; want 0 or above", op.Version)
 	case op.Version != 0 && op.Fence == document.NoFence:
-		return nil, fmt.Errorf("the Version is %d, but there is no Fence that compares it", op.Version)
-	case op.Action == document.Delete:
-		return nil, nil
+		return fmt.Errorf("the Version is %d, but there is no Fence that compares it", op.Version)
 	}
-	return oneLine(op.Body)
+	return nil
 }
 
-// oneLine returns a JSON object on one line: a bulk request is lines, and a
-// newline within a body would begin the next action. It reads only what has
-// one; the cluster judges the rest, which cannot spoil its neighbours.
-func oneLine(body []byte) ([]byte, error) {
-	object := bytes.Trim(body, " \t\r\n")
-	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
-		return nil, errors.New("the Body is not a JSON object")
+var errNoObject = errors.New("the Body is not a JSON object")
+
+// object returns a body without the white space around it.
+func object(body []byte) []byte {
+	for len(body) > 0 && body[0] <= ' ' {
+		body = body[1:]
 	}
-	if bytes.IndexByte(object, '\n') < 0 {
-		return object, nil
+	for len(body) > 0 && body[len(body)-1] <= ' ' {
+		body = body[:len(body)-1]
 	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, object); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("the Body is not a JSON object: invalid at byte %d", syntax.Offset)
-		}
-		return nil, errors.New("the Body is not a JSON object")
+	return body
+}
+
+func isObject(b []byte) bool { return len(b) >= 2 && b[0] == '{' && b[len(b)-1] == '}' }
+
+// appendCompact appends a JSON object without the white space between its
+// parts, and so without newlines; those within strings are not JSON.
+func appendCompact(dst, object []byte) ([]byte, error) {
+	b := bytes.NewBuffer(dst)
+	err := json.Compact(b, object)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return dst, fmt.Errorf("%w: invalid at byte %d", errNoObject, syntax.Offset)
+	}
+	if err != nil {
+		return dst, errNoObject
 	}
 	return b.Bytes(), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -56,24 +57,31 @@ func (w *write) current() *write {
 	if w.line == nil {
 		return w
 	}
-	return w.line[w.left-1]
+	return w.line.all[w.line.left-1]
 }
 
 // request writes ws once. When its size or something in it has the request
 // refused, that is looked for in its halves.
 func (c *committing) request(ctx context.Context, ws []*write) {
+	ws, body := c.encode(ws)
+	defer body.release()
+	if len(ws) == 0 {
+		return
+	}
 	results := c.results[:len(ws)]
-	err := c.sink.try(ctx, ws, results)
+	err := c.sink.try(ctx, ws, body, results)
 	if err == nil {
 		for i, w := range ws {
 			r := &results[i]
-			if r.status == 200 || r.status == 201 {
-				if w.line == nil && r.typ == "" { // nearly all
-					w.err, w.answered = nil, true
-					continue
-				}
+			if (r.status == 200 || r.status == 201) && w.line == nil && r.err == nil { // nearly all
+				w.err, w.answered = nil, true
+				continue
 			}
-			c.settle(w, judge(w.current().op, r), failure{status: r.status, typ: r.typ, reason: r.reason})
+			f := failure{status: r.status}
+			if r.err != nil {
+				f.typ, f.reason = r.err.typ, r.err.reason
+			}
+			c.settle(w, judge(w.current().op, f), f)
 		}
 		return
 	}
@@ -88,6 +96,28 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 	for _, w := range ws {
 		c.settle(w, o, f)
 	}
+}
+
+// encode returns the body of a request, held, and what is in it. Writes that can
+// never be written are settled and left out.
+func (c *committing) encode(ws []*write) ([]*write, *buffer) {
+	size := 0
+	for _, w := range ws {
+		size += sizeOf(w.current()) + 2
+	}
+	body := newBuffer()
+	e := encoder{b: slices.Grow(body.b, size)}
+	for i := 0; i < len(ws); i++ {
+		now := ws[i].current()
+		if err := e.add(now.op); err != nil {
+			w := ws[i]
+			ws = slices.Delete(slices.Clone(ws), i, i+1)
+			i--
+			c.settle(w, never, failure{err: err})
+		}
+	}
+	body.b = e.b
+	return ws, body
 }
 
 // settle takes the outcome for what stands for w.
@@ -111,18 +141,18 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		if hook := h.Rejected; hook != nil {
 			hook(e)
 		}
-		if w.line != nil && w.left > 1 {
-			w.left-- // the one before it stands for the rest
-			w.failed = failure{}
+		if w.line != nil && w.line.left > 1 {
+			w.line.left-- // the one before it stands for the rest
+			w.failed = nil
 			c.again = append(c.again, w)
 		}
 	case refused:
 		w.each(func(x *write) { x.err, x.answered = f.of(x.op), true })
 	case passing, busy:
-		if !f.known() {
+		if f.status == 0 && f.err == nil {
 			f.err = errors.New("the answer does not say what became of it")
 		}
-		w.failed = f
+		w.failed = &f
 		c.again = append(c.again, w)
 		c.wait = true
 	}
@@ -134,7 +164,7 @@ func (w *write) each(f func(*write)) {
 		f(w)
 		return
 	}
-	for _, x := range w.line[:w.left] {
+	for _, x := range w.line.all[:w.line.left] {
 		f(x)
 	}
 }
@@ -145,7 +175,7 @@ func (c *committing) retried(ws []*write) {
 		return
 	}
 	for _, w := range ws {
-		if w.failed.known() {
+		if w.failed != nil {
 			hook(w.failed.of(w.current().op))
 		}
 	}
@@ -155,9 +185,12 @@ func (c *committing) retried(ws []*write) {
 // caller with its own error (F092, F094).
 func (c *committing) giveUp(ws []*write, tries int) {
 	for _, w := range ws {
-		f := w.failed
+		var f failure
+		if w.failed != nil {
+			f = *w.failed
+		}
 		switch {
-		case !f.known():
+		case w.failed == nil:
 			f.err = errors.New("not sent: a later write of the document can never succeed, and the time ran out for this one")
 		case f.err != nil:
 			f.err = fmt.Errorf("given up after %d tries: %w", tries, f.err)

@@ -1,10 +1,12 @@
 package opensearch
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -117,7 +119,14 @@ func (c Connection) roundTripper() (*http.Transport, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns = 0 // no limit: there are few hosts
 	t.MaxIdleConnsPerHost = 64
-	t.WriteBufferSize = 64 << 10 // bulk requests are long
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return bodyConn{c}, nil
+	}
 	if c.CAFile == "" {
 		return t, nil
 	}

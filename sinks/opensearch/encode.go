@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/sluicehq/sluice/document"
@@ -17,8 +18,13 @@ type encoder struct {
 	prefix []byte
 }
 
-// add appends one operation, which check has seen; body is what check returned.
-func (e *encoder) add(op *document.Op, body []byte) {
+// add appends one operation, which check has seen. On an error it can never be
+// written, and nothing is appended.
+//
+// A bulk request is lines, and a newline within a body would begin the next
+// action: a body that has one is put on one line. The cluster judges all
+// others, which cannot spoil their neighbours.
+func (e *encoder) add(op *document.Op) error {
 	if len(e.prefix) == 0 || op.Action != e.action || op.Index != e.index {
 		e.begin(op.Action, op.Index)
 	}
@@ -41,10 +47,22 @@ func (e *encoder) add(op *document.Op, body []byte) {
 		b = append(b, ",\"version_type\":\"external_gte\"}}\n"...)
 	}
 	if op.Action == document.Put {
+		body := object(op.Body)
+		if !isObject(body) {
+			return errNoObject
+		}
+		from := len(b)
 		b = append(b, body...)
+		if bytes.IndexByte(b[from:], '\n') >= 0 { // of the copy, which is at hand
+			var err error
+			if b, err = appendCompact(b[:from], body); err != nil {
+				return err
+			}
+		}
 		b = append(b, '\n')
 	}
 	e.b = b
+	return nil
 }
 
 func (e *encoder) begin(action document.Action, index string) {

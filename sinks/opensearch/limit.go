@@ -65,8 +65,8 @@ func (l *limit) leave(start time.Time, overloaded bool) int {
 	slow := l.usual > 0 && took > notSlow && took > muchLonger*l.usual
 	switch {
 	case !overloaded && !slow:
-		l.allowed = min(l.allowed+1/l.allowed, float64(l.max))
-	case start.After(l.cut): // else the one that lowered it ran beside this one
+		l.allowed = min(l.allowed+1/(2*l.allowed), float64(l.max))
+	case !start.Before(l.cut): // else the one that lowered it ran beside this one
 		l.allowed = max(l.allowed*2/3, 1)
 		l.cut = time.Now()
 	}

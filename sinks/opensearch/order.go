@@ -20,28 +20,32 @@ import (
 // document (F099), and a hot document costs one operation a request.
 type write struct {
 	op   *document.Op
-	body []byte // of a Put, on one line
 	lane uint64
 	call *call
 
 	// Guarded by order.mu until the write has gone into a commit, and again
 	// when that has ended.
-	state state
+	place place
 	next  *write // behind it in the lane
 	last  *write // of the lane; only of its first
 
 	// Of its commit.
-	line     []*write // with those that go with it, the latest last; nil: it is alone
-	left     int      // of line, those from its beginning that have no result
-	failed   failure  // of the last try
+	line     *line    // with those that go with it; nil: it is alone
+	failed   *failure // of the last try
 	answered bool     // err is the result
 	err      error
 }
 
-type state uint8
+// line is a write with those that go with it.
+type line struct {
+	all  []*write // the latest last
+	left int      // those from the beginning that have no result
+}
+
+type place uint8
 
 const (
-	away    state = iota // in no lane: not yet, or no more
+	away    place = iota // in no lane: not yet, or no more
 	waiting              // behind others
 	first                // of its lane: to be put into a batch, or in one
 	joined               // goes with the first, to its end
@@ -63,6 +67,9 @@ type order struct {
 	most  int               // lanes at a time, since the map was made
 }
 
+// maxLanes bounds the memory that is kept when nobody writes.
+const maxLanes = 1 << 14
+
 var seed = maphash.MakeSeed()
 
 func laneOf(op *document.Op) uint64 {
@@ -80,19 +87,21 @@ func (o *order) enter(c *call) {
 	if o.lanes == nil {
 		o.lanes = make(map[uint64]*write, len(c.ws))
 	}
-	c.ready = make([]*write, 0, len(c.ws))
 	for _, w := range c.ws {
 		f := o.lanes[w.lane]
 		if f == nil {
 			o.lanes[w.lane] = w
-			w.state, w.last = first, w
-			c.ready = append(c.ready, w)
+			w.place, w.last = first, w
 			continue
 		}
 		f.last.next = w
 		f.last = w
-		w.state = waiting
+		w.place = waiting
 		c.open++
+	}
+	c.ready = c.ws // nearly always
+	if c.open > 0 {
+		c.ready = slices.DeleteFunc(slices.Clone(c.ws), func(w *write) bool { return w.place != first })
 	}
 	o.most = max(o.most, len(o.lanes))
 }
@@ -130,9 +139,11 @@ func (o *order) join(ws []*write) {
 		for f.next != nil && alike(f.op, f.next.op) {
 			w := f.next
 			f.unlink(f)
-			w.state = joined
-			f.line = insert(f.line, f, w)
-			f.left = len(f.line)
+			w.place = joined
+			if f.line == nil {
+				f.line = &line{all: []*write{f}}
+			}
+			f.line.insert(w)
 		}
 	}
 }
@@ -153,19 +164,17 @@ func alike(a, b *document.Op) bool {
 	return a.ID == b.ID && a.Index == b.Index && a.Routing == b.Routing && (a.Fence == document.NoFence) == (b.Fence == document.NoFence)
 }
 
-// insert puts w into the line that f began: behind those that the cluster would
-// put it over. Without a fence it is the last; else the greatest version is.
-func insert(line []*write, f, w *write) []*write {
-	if line == nil {
-		line = append(line, f)
-	}
-	at := len(line)
+// insert puts w behind those that the cluster would put it over. Without a
+// fence it is the last; else the greatest version is.
+func (l *line) insert(w *write) {
+	at := len(l.all)
 	if w.op.Fence != document.NoFence {
-		for at > 0 && (line[at-1].op.Version > w.op.Version || line[at-1].op.Version == w.op.Version && w.op.Fence == document.Newer) {
+		for at > 0 && (l.all[at-1].op.Version > w.op.Version || l.all[at-1].op.Version == w.op.Version && w.op.Fence == document.Newer) {
 			at--
 		}
 	}
-	return slices.Insert(line, at, w)
+	l.all = slices.Insert(l.all, at, w)
+	l.left = len(l.all)
 }
 
 // leave ends the first writes of lanes, after their commit or instead of it,
@@ -176,24 +185,17 @@ func (o *order) leave(ws []*write) {
 	for _, f := range ws {
 		o.leaveOne(f)
 	}
-	if len(o.lanes) == 0 && o.most > 1024 {
+	if len(o.lanes) == 0 && o.most > maxLanes {
 		o.lanes, o.most = nil, 0 // a map never shrinks (F098)
 	}
 }
 
 func (o *order) leaveOne(f *write) {
-	f.state = away
-	for _, w := range f.line {
-		if w != f {
-			w.state = away
-			if !w.answered { // its commit was not ended, or not begun
-				w.err = f.err
-			}
-			w.call.open--
-			w.call.awake()
-		}
+	f.place = away
+	if f.line != nil {
+		f.line.leave(f)
+		f.line = nil
 	}
-	f.line = nil
 	next := f.next
 	if next == nil {
 		delete(o.lanes, f.lane)
@@ -201,11 +203,26 @@ func (o *order) leaveOne(f *write) {
 	}
 	f.next = nil
 	next.last = f.last
-	next.state = first
+	next.place = first
 	o.lanes[f.lane] = next
 	next.call.open--
 	next.call.ready = append(next.call.ready, next)
 	next.call.awake()
+}
+
+// leave ends those that went with f.
+func (l *line) leave(f *write) {
+	for _, w := range l.all {
+		if w == f {
+			continue
+		}
+		w.place = away
+		if !w.answered { // its commit was not ended
+			w.err = f.err
+		}
+		w.call.open--
+		w.call.awake()
+	}
 }
 
 // withdraw takes out of their lanes the call's writes that wait.
@@ -213,7 +230,7 @@ func (o *order) withdraw(c *call, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, w := range c.ws {
-		if w.state != waiting {
+		if w.place != waiting {
 			continue
 		}
 		f := o.lanes[w.lane]
@@ -222,7 +239,7 @@ func (o *order) withdraw(c *call, err error) {
 			before = before.next
 		}
 		f.unlink(before)
-		w.state, w.err = away, err
+		w.place, w.err = away, err
 		c.open--
 	}
 }
@@ -233,7 +250,7 @@ func (o *order) abandon(c *call, err error) {
 	o.mu.Lock()
 	var firsts []*write
 	for _, w := range c.ws {
-		if w.state == first {
+		if w.place == first {
 			firsts = append(firsts, w)
 		}
 	}

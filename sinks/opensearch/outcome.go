@@ -17,9 +17,6 @@ type failure struct {
 	err    error // what is known beside
 }
 
-// known reports whether there was a try at all.
-func (f failure) known() bool { return f.status != 0 || f.err != nil || f.typ != "" }
-
 // of returns the error of op.
 func (f failure) of(op *document.Op) *document.Error {
 	e := document.NewError(*op, f.status, f.typ, f.reason)
@@ -44,7 +41,7 @@ const (
 
 // judge says what the answer for one operation means. The status is what
 // counts; some services leave out the error (F090).
-func judge(op *document.Op, r *result) outcome {
+func judge(op *document.Op, r failure) outcome {
 	switch {
 	case strings.Contains(r.typ, "es_rejected_execution") || strings.Contains(r.typ, "circuit_breaking"):
 		return busy
@@ -72,7 +69,7 @@ func judge(op *document.Op, r *result) outcome {
 
 // ofIndex reports refusals with status 400 that would meet every document: the
 // index, not the document, has to be mended. To park each would be wrong.
-func ofIndex(r *result) bool {
+func ofIndex(r failure) bool {
 	if r.status != http.StatusBadRequest {
 		return false
 	}

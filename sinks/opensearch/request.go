@@ -2,8 +2,8 @@ package opensearch
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/sluicehq/sluice/document"
@@ -16,7 +16,7 @@ const maxAnswer = 256 << 20 // bytes; a reason may quote a document
 
 // try makes one request of what stands for each of ws, and fills results. An
 // error is of the whole request.
-func (s *Sink) try(ctx context.Context, ws []*write, results []result) error {
+func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []result) error {
 	if err := s.limit.enter(ctx); err != nil {
 		return fmt.Errorf("opensearch: not sent: as many requests run as the cluster bears: %w", err)
 	}
@@ -35,10 +35,10 @@ func (s *Sink) try(ctx context.Context, ws []*write, results []result) error {
 			hook(r)
 		}
 	}()
-	r.Bytes, r.Err = s.post(ctx, ws, results)
+	r.Bytes, r.Err = s.post(ctx, ws, body, results)
 	answered = true
 	for i := range results {
-		if r.Err == nil && results[i].status != 200 && results[i].status != 201 && judge(ws[i].current().op, &results[i]) == busy {
+		if r.Err == nil && results[i].status == http.StatusTooManyRequests {
 			busyItems = true
 			break
 		}
@@ -46,13 +46,18 @@ func (s *Sink) try(ctx context.Context, ws []*write, results []result) error {
 	return r.Err
 }
 
-// post encodes, sends and reads the answer. It returns the bytes of the body.
-func (s *Sink) post(ctx context.Context, ws []*write, results []result) (int, error) {
-	body, encoding, err := s.encode(ws)
-	if err != nil {
-		return 0, err
+// post sends the body of a request and reads the answer. It returns how many
+// bytes it sent.
+func (s *Sink) post(ctx context.Context, ws []*write, body *buffer, results []result) (int, error) {
+	encoding := ""
+	if s.gzip > 0 && len(body.b) > s.gzip {
+		small, err := body.gzipped()
+		if err != nil {
+			return 0, fmt.Errorf("opensearch: the request cannot be compressed: %w", err)
+		}
+		defer small.release()
+		body, encoding = small, "gzip"
 	}
-	defer body.release()
 	// One whose connection has died silently leaves time for others.
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
 	defer cancel()
@@ -77,24 +82,4 @@ func (s *Sink) post(ctx context.Context, ws []*write, results []result) (int, er
 		return n, a.wrap(fmt.Errorf("%w; what was written is not known", err))
 	}
 	return n, nil
-}
-
-// encode returns the body of a request, held, and its encoding.
-func (s *Sink) encode(ws []*write) (*buffer, string, error) {
-	body := newBuffer()
-	e := encoder{b: body.b}
-	for _, w := range ws {
-		w = w.current()
-		e.add(w.op, w.body)
-	}
-	body.b = e.b
-	if s.gzip <= 0 || len(body.b) <= s.gzip {
-		return body, "", nil
-	}
-	defer body.release()
-	small, err := body.gzipped()
-	if err != nil {
-		return nil, "", errors.New("opensearch: the request cannot be compressed: " + err.Error())
-	}
-	return small, "gzip", nil
 }

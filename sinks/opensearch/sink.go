@@ -81,13 +81,12 @@ func (s *Sink) WriteAll(ctx context.Context, ops []document.Op) []error {
 		return nil
 	}
 	all := make([]write, len(ops))
-	m := many{sink: s, ctx: ctx, ws: make([]*write, 0, len(ops))}
+	m := many{sink: s, ws: make([]*write, 0, len(ops))}
 	bytes := 0
 	for i := range all {
 		w := &all[i]
 		w.op = &ops[i]
-		var err error
-		if w.body, err = check(w.op); err != nil {
+		if err := check(w.op); err != nil {
 			e := refuse(w.op, err)
 			w.err = permanent(e)
 			m.failed = true
@@ -98,14 +97,14 @@ func (s *Sink) WriteAll(ctx context.Context, ops []document.Op) []error {
 		}
 		w.lane = laneOf(w.op)
 		if n := sizeOf(w); len(m.ws) > 0 && bytes+n > s.opt.WaitBytes/2 {
-			m.run(bytes)
+			m.run(ctx, bytes)
 			m.ws, bytes = make([]*write, 0, len(ops)-i), 0
 		}
 		bytes += sizeOf(w)
 		m.ws = append(m.ws, w)
 	}
 	if len(m.ws) > 0 {
-		m.run(bytes)
+		m.run(ctx, bytes)
 	}
 	if !m.failed {
 		return nil
@@ -119,7 +118,7 @@ func (s *Sink) WriteAll(ctx context.Context, ops []document.Op) []error {
 
 // sizeOf is about what a write takes in a request.
 func sizeOf(w *write) int {
-	return len(w.body) + len(w.op.ID) + len(w.op.Index) + len(w.op.Routing) + overhead
+	return len(w.op.Body) + len(w.op.ID) + len(w.op.Index) + len(w.op.Routing) + overhead
 }
 
 func notSent(ctx context.Context) error { return fmt.Errorf("not sent: %w", context.Cause(ctx)) }
@@ -128,16 +127,15 @@ func notSent(ctx context.Context) error { return fmt.Errorf("not sent: %w", cont
 // at a time as may wait.
 type many struct {
 	sink   *Sink
-	ctx    context.Context //nolint:containedctx // it lives as long as the call
-	ws     []*write        // of this part
+	ws     []*write // of this part
 	failed bool
 	behind map[uint64]error // by lane: what later writes without a fence must not overtake
 }
 
 // run writes one part.
-func (m *many) run(bytes int) {
+func (m *many) run(ctx context.Context, bytes int) {
 	s := m.sink
-	taken, err := s.waiting.take(m.ctx, bytes)
+	taken, err := s.waiting.take(ctx, bytes)
 	if err != nil {
 		err = fmt.Errorf("not sent: %d bytes wait already, as many as may: %w", s.opt.WaitBytes, err)
 		m.end(m.ws, func(w *write) { w.err = err })
@@ -156,11 +154,11 @@ func (m *many) run(bytes int) {
 		}
 	}()
 	for {
-		ready := s.order.ready(m.ctx, c)
+		ready := s.order.ready(ctx, c)
 		if len(ready) == 0 {
 			break
 		}
-		m.send(ready)
+		m.send(ctx, ready)
 	}
 	returned = true
 	m.end(m.ws, func(*write) {})
@@ -191,18 +189,18 @@ func (m *many) end(ws []*write, set func(*write)) {
 
 // send puts writes that are the first of their lanes into batches, several at a
 // time, and returns when all have their results.
-func (m *many) send(ws []*write) {
+func (m *many) send(ctx context.Context, ws []*write) {
 	s := m.sink
 	ws = m.withoutBehind(ws)
 	chunks := s.chunks(ws)
 	if len(chunks) == 1 {
-		m.sendChunk(chunks[0])
+		m.sendChunk(ctx, chunks[0])
 		return
 	}
 	var next atomic.Int64
 	work := func() {
 		for n := int(next.Add(1)) - 1; n < len(chunks); n = int(next.Add(1)) - 1 {
-			m.sendChunk(chunks[n])
+			m.sendChunk(ctx, chunks[n])
 		}
 	}
 	// A panic, which can be one of a hook, is for the caller's goroutine, after
@@ -230,12 +228,12 @@ func (m *many) send(ws []*write) {
 }
 
 // sendChunk writes what fits into one request.
-func (m *many) sendChunk(ws []*write) {
+func (m *many) sendChunk(ctx context.Context, ws []*write) {
 	for _, w := range ws {
 		w.err = errEnded
 	}
 	defer m.sink.order.leave(ws)
-	errs := m.sink.batch.DoAll(m.ctx, ws)
+	errs := m.sink.batch.DoAll(ctx, ws)
 	for i, w := range ws {
 		w.err = nil
 		if errs != nil {
@@ -266,7 +264,7 @@ func (m *many) withoutBehind(ws []*write) []*write {
 		return ws
 	}
 	var failed []*write
-	ws = slices.DeleteFunc(ws, func(w *write) bool {
+	ws = slices.DeleteFunc(slices.Clone(ws), func(w *write) bool {
 		err := m.behind[w.lane]
 		if err == nil || w.op.Fence != document.NoFence {
 			return false

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	osclient "github.com/opensearch-project/opensearch-go/v2"
+	"github.com/opensearch-project/opensearch-go/v2/opensearchutil"
+
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+)
+
+// bulkIndex is the index that documents are written to.
+const bulkIndex = "searches"
+
+// Bulk writes the same documents the usual way and by this module's sink.
+type Bulk struct {
+	url    string
+	usual  *osclient.Client
+	sink   *opensearch.Sink
+	ops    []document.Op
+	flush  int // bytes of a request
+	failed error
+}
+
+// NewBulk returns a Bulk of n documents for the cluster at url, in requests of
+// about flush bytes. Documents are of 1 KB, with an id and an external version.
+func NewBulk(url string, n, flush int) (*Bulk, error) {
+	b := &Bulk{url: url, flush: flush}
+	var err error
+	if b.usual, err = osclient.NewClient(osclient.Config{Addresses: []string{url}}); err != nil {
+		return nil, err
+	}
+	client, err := opensearch.Connect(opensearch.Connection{URLs: []string{url}})
+	if err != nil {
+		return nil, err
+	}
+	if b.sink, err = opensearch.New(client, opensearch.Options{MaxBytes: flush, MaxItems: n, InFlight: 1}); err != nil {
+		return nil, err
+	}
+	for i := range n {
+		b.ops = append(b.ops, document.Op{
+			Action: document.Put, Index: bulkIndex, ID: fmt.Sprintf("search|S%026d", i),
+			Fence: document.Newer, Version: 1<<52 + int64(i), Body: bulkDocument(i),
+		})
+	}
+	return b, nil
+}
+
+// bulkDocument returns a document of 1 KB.
+func bulkDocument(i int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"searchId":"S%026d","status":"open","attempts":%d`, i, i%7)
+	for n := 0; b.Len() < 1000; n++ {
+		fmt.Fprintf(&b, `,"field%02d":"value %d of the search, as an application has it"`, n, n)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// Usual writes all documents by opensearchutil.BulkIndexer with one worker and
+// its defaults otherwise, and returns how many were acknowledged.
+func (b *Bulk) Usual(ctx context.Context) (int, error) {
+	indexer, err := b.indexer()
+	if err != nil {
+		return 0, err
+	}
+	versionType := "external"
+	for i := range b.ops {
+		op := &b.ops[i]
+		if err := indexer.Add(ctx, opensearchutil.BulkIndexerItem{
+			Index: op.Index, Action: "index", DocumentID: op.ID, Version: &op.Version, VersionType: &versionType,
+			Body: bytes.NewReader(op.Body),
+		}); err != nil {
+			return 0, err
+		}
+	}
+	return b.finish(ctx, indexer)
+}
+
+func (b *Bulk) indexer() (opensearchutil.BulkIndexer, error) {
+	b.failed = nil
+	return opensearchutil.NewBulkIndexer(opensearchutil.BulkIndexerConfig{
+		Client: b.usual, NumWorkers: 1, FlushBytes: b.flush,
+		OnError: func(_ context.Context, err error) { b.failed = err },
+	})
+}
+
+func (b *Bulk) finish(ctx context.Context, indexer opensearchutil.BulkIndexer) (int, error) {
+	if err := indexer.Close(ctx); err != nil {
+		return 0, err
+	}
+	s := indexer.Stats()
+	if b.failed == nil && s.NumFailed > 0 {
+		b.failed = fmt.Errorf("%d failed", s.NumFailed)
+	}
+	return int(s.NumFlushed), b.failed
+}
+
+// Sink writes all documents by the sink and returns how many were acknowledged.
+func (b *Bulk) Sink(ctx context.Context) (int, error) {
+	if errs := b.sink.WriteAll(ctx, b.ops); errs != nil {
+		return 0, errors.Join(errs...)
+	}
+	return len(b.ops), nil
+}
+
+// AnswerBulk answers bulk requests as a cluster does that takes everything, with
+// what filter_path leaves of its answers. It is made to cost little.
+func AnswerBulk(w http.ResponseWriter, r *http.Request) {
+	body := bodies.Get().(*bytes.Buffer)
+	defer bodies.Put(body)
+	body.Reset()
+	if _, err := body.ReadFrom(r.Body); err != nil {
+		return
+	}
+	rest := ""
+	if r.URL.Query().Get("filter_path") == "" {
+		rest = `,"_version":4503599627370497,"result":"created","_shards":{"total":2,"successful":1,"failed":0},"_seq_no":12345,"_primary_term":1`
+	}
+	out := bodies.Get().(*bytes.Buffer)
+	defer bodies.Put(out)
+	out.Reset()
+	out.WriteString(`{"took":30,"errors":false,"items":[`)
+	n := 0
+	for lines := body.Bytes(); len(lines) > 0; n++ {
+		action, after, _ := bytes.Cut(lines, []byte("\n"))
+		_, lines, _ = bytes.Cut(after, []byte("\n"))
+		_, id, ok := bytes.Cut(action, []byte(`"_id":"`))
+		if !ok {
+			http.Error(w, "an action without an id", http.StatusBadRequest)
+			return
+		}
+		if n > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(`{"index":{"_index":"` + bulkIndex + `","_id":"`)
+		out.Write(id[:bytes.IndexByte(id, '"')])
+		out.WriteString(`"` + rest + `,"status":201}}`)
+	}
+	out.WriteString("]}")
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
+	_, _ = io.Copy(w, out)
+}
+
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
