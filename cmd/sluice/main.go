@@ -3,7 +3,7 @@
 //	sluice run --table manhunt --start LATEST
 //
 // Its routes are those of the manhunt example; sluice help run lists flags and
-// environment variables. The same routes as a Lambda function are
+// environment variables. sluice backfill writes a table into an index. The same routes as a Lambda function are
 // cmd/sluice-lambda.
 package main
 
@@ -34,7 +34,7 @@ func execute(ctx context.Context, args []string, env func(string) string, stdout
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &run.UsageError{Err: err} })
-	root.AddCommand(runCommand(env, stderr), versionCommand())
+	root.AddCommand(runCommand(env, stderr), backfillCommand(env, stdout, stderr), versionCommand())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -73,7 +73,7 @@ var rules = []rule{
 	{pkgs: "run/...", ours: []string{".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	{pkgs: "config/...", ours: []string{"run"}},
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
-	{pkgs: "cmd/...", ours: []string{".", "config", "run", "sources/lambda", "examples/..."}},
+	{pkgs: "cmd/...", ours: []string{".", "config", "run", "router", "sources/lambda", "sources/snapshot", "handlers/projection", "sinks/opensearch", "examples/..."}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may
 	// stand on another.

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sources/snapshot"
+)
+
+// target is the index that the table is projected into.
+type target struct {
+	urls              []string
+	caFile, sign      string
+	index, id         string
+	types             []string
+	typeAttribute     string
+	versionAttribute  string
+	bySequence, never bool
+}
+
+func backfillCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Command {
+	var o run.Options
+	var s snapshot.Options
+	var to target
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "backfill",
+		Short: "Write all items of a table into an OpenSearch index",
+		Long: `Read a table whole, and write a document for each of its items into an
+OpenSearch index, until all are there. Stopped or killed, the same command goes
+on where it was; once it is finished it does nothing more, unless --again.
+
+The documents hold all attributes of their items. What is to be projected
+otherwise, or handled by routes of your own, is a program's: see docs/backfill.md
+and its flag --backfill.
+
+A document is written only over an older version, so that changes that are
+written meanwhile stay: by an attribute that the items' writers raise with every
+change, or, if the index is otherwise fed with versions by sequence numbers, as
+the oldest version of all.
+
+The table's stream must be read from a position before the backfill: what
+changes meanwhile comes by it. The command looks for that position in the state
+file of the daemon, which has to stand still for so long; one that is to go on
+reads its tables by its own flag --backfill. When another program reads the
+stream, or nothing is written to the table, say --without-stream.
+
+It exits with 0 when all is written, with 1 when it was stopped, could not go on,
+or left items as dead letters in the state file, and with 2 when a flag is wrong.`,
+		Example: `  # With the state file of a daemon that stands still
+  sluice backfill --table orders --state /var/lib/sluice/state.db \
+    --opensearch https://search.example.com:9200 --index orders --id '{pk}' --version-attribute rev
+
+  # Beside a stream that another program reads; gently
+  sluice backfill --table orders --without-stream --state backfill.db --read-units 200 \
+    --opensearch https://search.example.com:9200 --index orders-2 --id '{pk}:{sk}' --version-attribute rev`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(o.FromEnv(cmd.Flags(), env), to.validate(cmd.Flags(), env)); err != nil {
+				return &run.UsageError{Err: err}
+			}
+			s.Name = to.name()
+			show := newShow(asJSON, stdout, stderr)
+			if show.bar != nil && !cmd.Flags().Changed("log-level") {
+				o.LogLevel = "warn" // lines would run through the bar
+			}
+			s.Hooks.Progress = show.progress
+			err := run.Backfill(cmd.Context(), run.App{Name: "sluice", Routes: to.routes}, o, s, env, stderr)
+			show.end(err)
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringSliceVar(&o.Tables, "table", nil, "`table` to read ($SLUICE_TABLES)")
+	fs.StringSliceVar(&to.urls, "opensearch", nil, "`URL` of OpenSearch, with user:password@ where it needs them ($SLUICE_OPENSEARCH)")
+	fs.StringVar(&to.caFile, "opensearch-ca", "", "`file` of PEM certificates that are trusted, too")
+	fs.StringVar(&to.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
+	fs.StringVar(&to.index, "index", "", "`name` of the index or alias, or a template such as 'orders-{region|lower}'")
+	fs.StringVar(&to.id, "id", "", "`template` of the documents' ids, such as '{pk}' or '{pk}:{sk}'")
+	fs.StringVar(&to.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number that every change raises")
+	fs.BoolVar(&to.bySequence, "version-sequence", false, "the index is fed from the stream with versions by sequence numbers")
+	fs.BoolVar(&to.never, "unversioned", false, "write without versions: an item that changes while it is read may stay in its old state")
+	fs.StringSliceVar(&to.types, "type", nil, "entity `type` to write; repeat it, or separate with commas (default: all)")
+	fs.StringVar(&to.typeAttribute, "type-attribute", "entityType", "`attribute` that holds the entity type")
+	fs.IntVar(&s.Scan.Segments, "segments", 0, "parts of the table that are read side by side (default: by its size)")
+	fs.Float64Var(&s.Scan.ReadUnits, "read-units", 0, "read `units` a second that are taken of the table (default: --share, or 1000 on demand)")
+	fs.Float64Var(&s.Scan.Share, "share", 0, "of the provisioned read capacity that is taken (default 0.25)")
+	fs.BoolVar(&s.Scan.Eventual, "eventual", false, "read with eventual consistency, for half the units; see docs/backfill.md")
+	fs.BoolVar(&s.Again, "again", false, "read the table again, although its backfill is finished")
+	fs.BoolVar(&s.WithoutStream, "without-stream", false, "begin although the state file has no position of the table's stream")
+	fs.StringVar(&o.State, "state", "sluice.db", "`file` of positions, progress and dead letters ($SLUICE_STATE)")
+	fs.StringVar(&o.Application, "application", "", "`name` that separates applications in one state file ($SLUICE_APPLICATION)")
+	fs.DurationVar(&o.Grace, "grace", 25*time.Second, "time from SIGTERM to the exit ($SLUICE_GRACE)")
+	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", "`URL` of DynamoDB, in place of the Region's ($SLUICE_ENDPOINT_DYNAMODB)")
+	fs.BoolVar(&asJSON, "json", false, "tell the progress as lines of JSON on standard output")
+	fs.StringVar(&o.LogFormat, "log-format", "text", "text or json ($SLUICE_LOG_FORMAT)")
+	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error ($SLUICE_LOG_LEVEL)")
+	return cmd
+}
+
+// opensearchEnv stands in for --opensearch: a URL with a password is not for
+// lists of processes.
+const opensearchEnv = "SLUICE_OPENSEARCH"
+
+func (t *target) validate(fs *pflag.FlagSet, env func(string) string) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if urls := env(opensearchEnv); urls != "" && !fs.Changed("opensearch") {
+		t.urls = strings.Split(urls, ",")
+	}
+	if len(t.urls) == 0 {
+		bad("--opensearch (%s): no URL is given, such as https://search.example.com:9200", opensearchEnv)
+	}
+	if t.index == "" {
+		bad("--index: no index is named")
+	}
+	if t.id == "" {
+		bad("--id: no template of the documents' ids is given, such as '{pk}'")
+	}
+	kinds := 0
+	for _, given := range []bool{t.versionAttribute != "", t.bySequence, t.never} {
+		if given {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		bad("want one of --version-attribute, --version-sequence and --unversioned, which decide between an item of the table and a change of it")
+	}
+	if t.sign != "" && t.sign != "es" && t.sign != "aoss" {
+		bad("--opensearch-sign: %q is not one of es, aoss", t.sign)
+	}
+	for _, typ := range t.types {
+		if typ == "" || strings.ContainsAny(typ, " *#") {
+			bad("--type: %q is no entity type: want one without ' ', '*' and '#'", typ)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// name tells backfills of one table apart: each way to write it is one.
+func (t *target) name() string {
+	name := strings.ReplaceAll(t.index, "/", "_")
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %v", t.index, t.id, t.types, t.typeAttribute, t.versionAttribute, t.bySequence))
+	return name[:min(len(name), 100)] + "-" + hex.EncodeToString(sum[:4])
+}
+
+// routes makes the one route, whose handler is a projection.
+func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+	c := opensearch.Connection{URLs: t.urls, CAFile: t.caFile, Service: t.sign}
+	if t.sign != "" {
+		cfg := s.AWS("opensearch")
+		c.AWS = &cfg
+	}
+	client, err := opensearch.Connect(c)
+	if err != nil {
+		return nil, err
+	}
+	sink, err := opensearch.New(client, opensearch.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var version projection.Version
+	switch {
+	case t.versionAttribute != "":
+		version = projection.ByAttribute(t.versionAttribute)
+	case t.bySequence:
+		version = projection.BySequence()
+	default:
+		version = projection.Unversioned()
+	}
+	p, err := projection.New(sink.Write, projection.Options{Index: t.index, ID: t.id, Version: version, UnfencedBackfill: t.never})
+	if err != nil {
+		return nil, &run.UsageError{Err: err}
+	}
+	// Better now than with the first item.
+	if err := client.Call(ctx, "GET", "/", nil, nil); err != nil {
+		return nil, fmt.Errorf("OpenSearch does not answer: %w", err)
+	}
+	types := t.types
+	if len(types) == 0 {
+		types = []string{"*"}
+	}
+	r := router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
+	r.Handle(strings.Join(types, "#SNAPSHOT ")+"#SNAPSHOT", p.Handle, router.Name("projection"), router.Redrive())
+	return r, nil
+}
+
+// isTerminal reports whether w is one.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,132 @@
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/localtest"
+)
+
+// request makes one request of OpenSearch and returns the answer.
+func request(t *testing.T, method, url, body string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// A table becomes an index: all of its items, unless a newer document is there.
+func TestBackfillIntoAnIndex(t *testing.T) {
+	endpoint, search := os.Getenv("SLUICE_TEST_DYNAMODB"), localtest.OpenSearchURL(t)
+	if endpoint == "" {
+		t.Fatal("SLUICE_TEST_DYNAMODB is not set: run make test")
+	}
+	for name, value := range map[string]string{"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"} {
+		t.Setenv(name, value)
+	}
+	table := "cmd-" + rand.Text()
+	index := strings.ToLower(table)
+	db := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")})
+	if _, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &table, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
+			t.Error(err)
+		}
+		request(t, "DELETE", search+"/"+index, "")
+	})
+	request(t, "PUT", search+"/"+index, `{"settings":{"number_of_replicas":0,"number_of_shards":1}}`)
+	put := func(i int, rev string) {
+		it := map[string]types.AttributeValue{
+			"pk": &types.AttributeValueMemberS{Value: fmt.Sprint("o", i)}, "n": &types.AttributeValueMemberN{Value: strconv.Itoa(i)},
+			"rev": &types.AttributeValueMemberN{Value: rev}, "entityType": &types.AttributeValueMemberS{Value: "order"},
+		}
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const items = 120
+	for i := range items {
+		put(i, "5")
+	}
+	// What a daemon wrote meanwhile, at a newer version and at an older one.
+	request(t, "PUT", search+"/"+index+"/_doc/o1?version=6&version_type=external", `{"n":-1}`)
+	request(t, "PUT", search+"/"+index+"/_doc/o2?version=4&version_type=external", `{"n":-1}`)
+
+	state := filepath.Join(t.TempDir(), "state.db")
+	args := []string{"backfill", "--table", table, "--opensearch", search, "--index", index, "--id", "{pk}", "--version-attribute", "rev",
+		"--state", state, "--endpoint-dynamodb", endpoint, "--segments", "3", "--json"}
+	backfill := func(exit int, more ...string) (stdout, stderr string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if got := execute(t.Context(), append(args, more...), func(string) string { return "" }, &out, &errs); got != exit {
+			t.Fatalf("exit code %d, want %d:\n%s", got, exit, errs.String())
+		}
+		return out.String(), errs.String()
+	}
+	if _, stderr := backfill(1); !strings.Contains(stderr, "the table has no stream") || !strings.Contains(stderr, "--without-stream") {
+		t.Errorf("without a stream: %s", stderr)
+	}
+	stdout, _ := backfill(0, "--without-stream")
+	if last := stdout[strings.LastIndex(strings.TrimSpace(stdout), "\n")+1:]; !strings.Contains(last, `"settled":120,`) || !strings.Contains(last, `"finished":true`) {
+		t.Errorf("%s", stdout)
+	}
+	request(t, "POST", search+"/"+index+"/_refresh", "")
+	if got := request(t, "GET", search+"/"+index+"/_count", ""); !strings.Contains(got, `"count":120`) {
+		t.Errorf("%s", got)
+	}
+	for id, want := range map[string]string{
+		"o1": `"_version":6,`, "o2": `"_version":5,`, "o7": `"pk":"o7"`,
+	} {
+		if got := request(t, "GET", search+"/"+index+"/_doc/"+id, ""); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+
+	if stdout, stderr := backfill(0, "--without-stream"); stdout != "" || !strings.Contains(stderr, "nothing was read") {
+		t.Errorf("a second time: %s%s", stdout, stderr)
+	}
+
+	// An item without a version is no document: it is told, and kept.
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "bad"}, "entityType": &types.AttributeValueMemberS{Value: "order"},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr := backfill(1, "--without-stream", "--again"); !strings.Contains(stderr, "1 items failed for good: they are dead letters in the state file "+state) {
+		t.Errorf("with an item that has no version: %s", stderr)
+	}
+}

@@ -1,0 +1,86 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/snapshot"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+// ErrUnfinished is wrapped when a backfill was stopped before its end. Another
+// goes on where it was.
+var ErrUnfinished = errors.New("stopped before the end of the table: the same command goes on where it was")
+
+// ErrParked is wrapped when a backfill is finished and some items are dead
+// letters.
+var ErrParked = errors.New("items failed for good")
+
+// Backfill reads one table whole for the application's routes, beside no live
+// reading, and returns when all of it is settled or ctx has ended. Of o it takes
+// Application, Tables, which is one, State, Grace, Endpoint and the log's
+// options; s says the rest. The state file is that of nobody else meanwhile.
+//
+// It returns nil when every item is settled, a [*UsageError] when o is wrong,
+// [ErrUnfinished], [ErrParked], or what [snapshot.Source.Run] returns.
+func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env func(string) string, stderr io.Writer) (err error) {
+	a = a.withDefaults()
+	o.Listen, o.DeadLetter, o.Queues = "off", "record", nil
+	o = o.withDefaults(a)
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if len(o.Tables) != 1 {
+		return &UsageError{fmt.Errorf("--table (%s): %q are named: one backfill reads one table", envOf["table"], o.Tables)}
+	}
+	logger := newLogger(o, stderr)
+	aws, err := loadAWS(ctx, env, map[string]string{"dynamodb": o.Endpoint}, logger)
+	if err != nil {
+		return err
+	}
+	m, err := a.routes(ctx, Setup{Tables: o.tableNames(), Env: env, Logger: logger, AWS: aws,
+		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} }})
+	if err != nil {
+		return err
+	}
+	store, err := boltstate.Open(o.State, boltstate.Options{LockTimeout: o.lockTimeout})
+	if errors.Is(err, boltstate.ErrLocked) {
+		return fmt.Errorf("--state (%s): %w. If that is the daemon that reads the table's stream, have it read the table, too, by its flag --backfill; or, if it has stored where it begins, name a file of this command's own and say --without-stream", envOf["state"], err)
+	}
+	if err != nil {
+		return fmt.Errorf("--state (%s): %w", envOf["state"], err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	var parked atomic.Int64
+	s.Application, s.Table, s.Store, s.Grace = o.Application, o.tableNames()[0], store, o.Grace-min(time.Second, o.Grace/10)
+	s.Scan.Logger, s.Flow.Logger = logger, logger
+	s.Flow.DeadLetter = deadletter.NewBox(store, o.Application)
+	s.Flow.Hooks.Handled = func(_ *sluice.Record, _ *sluice.Route, r flow.Result, _ time.Duration, _ error) {
+		if r == flow.Parked {
+			parked.Add(1)
+		}
+	}
+	source, err := snapshot.New(aws("dynamodb"), m, s)
+	if err != nil {
+		return err
+	}
+	switch err := source.Run(ctx); {
+	case errors.Is(err, snapshot.ErrNoStream):
+		return fmt.Errorf("%w, by --without-stream", err)
+	case err != nil:
+		return err
+	case !source.Progress().Finished:
+		return fmt.Errorf("table %q: %w", s.Table, ErrUnfinished)
+	case parked.Load() > 0:
+		return fmt.Errorf("table %q is read to its end, but %d %w: they are dead letters in the state file %s", s.Table, parked.Load(), ErrParked, store.Path())
+	}
+	return nil
+}
