@@ -176,10 +176,7 @@ func sorts(it sluice.Item, name string, s dynamo.Sort) bool {
 	if s.Op == "" {
 		return true
 	}
-	v, key := str(it, name), ""
-	for _, k := range item.Of(s.Key).All() {
-		key = k.Str()
-	}
+	v, key := str(it, name), keyText(s.Key)
 	switch s.Op {
 	case "begins_with":
 		return strings.HasPrefix(v, key)
@@ -193,8 +190,18 @@ func sorts(it sluice.Item, name string, s dynamo.Sort) bool {
 		return v >= key
 	case ">":
 		return v > key
+	case "BETWEEN":
+		return v >= key && v <= keyText(s.Second)
 	}
 	panic("tabletest: Sort." + s.Op)
+}
+
+// keyText is the text of a key attribute.
+func keyText(a item.Attribute) (text string) {
+	for _, v := range item.Of(a).All() {
+		text = v.Str()
+	}
+	return text
 }
 
 func str(it sluice.Item, name string) string {

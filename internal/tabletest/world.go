@@ -81,7 +81,10 @@ func (w *World) Run(ctx context.Context, h sluice.Handler, until time.Time) erro
 		if steps > 100_000 {
 			return errors.New("tabletest: the world does not come to rest")
 		}
-		w.ready = append(w.ready, w.Records()...)
+		for _, rec := range w.Records() {
+			rec.Created = rec.Created.Add(w.offset)
+			w.ready = append(w.ready, rec)
+		}
 		due := w.due()
 		switch {
 		case len(w.ready) > 0 && (len(due) == 0 || w.Rand == nil || w.Rand.IntN(2) == 0):

@@ -1,0 +1,59 @@
+package transitgateway
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// SaveNewInSteps creates a gateway as services do that have no transactions: it
+// counts for an ID, claims the name, and puts the gateway. It sets ID, Version
+// and CreatedAt.
+//
+// Whoever dies on the way need not undo anything. A number that nobody uses is
+// burnt, and a claim whose gateway is not there after [CheckAfter] is released;
+// so that all steps have half of that time.
+func (g *Gateways) SaveNewInSteps(ctx context.Context, w *Gateway) error {
+	ctx, cancel := context.WithTimeout(ctx, CheckAfter/2)
+	defer cancel()
+	saved := *w
+	var err error
+	if saved.ID, err = g.nextID(ctx); err != nil {
+		return fmt.Errorf("creating a gateway of %s: %w", w.OwnerID, err)
+	}
+	saved.Version, saved.CreatedAt = 0, g.now().UnixMilli()
+	if err := saved.validate(); err != nil {
+		return err
+	}
+	if err := g.store.Write(ctx, g.claim(saved.OwnerID, saved.Name, saved.ID)); err != nil {
+		return saved.refused("naming", err, ErrNameTaken)
+	}
+	if err := g.store.Write(ctx, g.putNew(saved)); err != nil {
+		return saved.refused("creating", err)
+	}
+	*w = saved
+	return nil
+}
+
+// nextID returns an ID that no other call returns.
+func (g *Gateways) nextID(ctx context.Context) (string, error) {
+	last := item.Of(item.String("id", "#last"))
+	for {
+		it, err := g.store.Get(ctx, g.table("tgw_id"), last)
+		if err != nil {
+			return "", err
+		}
+		n, counted := number(it, "counter")
+		op := dynamo.Update(g.table("tgw_id"), last, "SET #counter = :next").Name("#counter", "counter").Value(":next", n+1)
+		if counted {
+			op = op.If("#counter = :last").Value(":last", n)
+		} else {
+			op = op.If("attribute_not_exists(#counter)")
+		}
+		if err := g.store.Write(ctx, op); !dynamo.IsCondition(err) {
+			return fmt.Sprintf("tgw-%017x", n+1), err
+		}
+	}
+}

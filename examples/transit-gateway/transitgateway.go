@@ -1,0 +1,110 @@
+// Package transitgateway keeps gateways, each of which is attached to route
+// tables: versioned writes, a document of each gateway in a search index, and
+// the gateways of a route table.
+//
+// Writers save a gateway under the condition that it still has the version that
+// they read. When it was created, and its version, make one number that grows
+// with every state of the gateway, also over its deletion and when it is made
+// again: the fence. What is derived from the table's stream carries it, and a
+// state never takes the place of a later one.
+//
+// [New] returns the reads and writes, [NewRouter] what follows from a change;
+// main runs it as a daemon or as a Lambda function.
+package transitgateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/message"
+	"github.com/sluicehq/sluice/router"
+)
+
+// Store is what is asked of the tables; a sinks/dynamodb.Store is one.
+type Store interface {
+	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
+	Write(ctx context.Context, op dynamo.Op) error
+	Transact(ctx context.Context, ops ...dynamo.Op) error
+}
+
+// DefaultIndex is the index where no other is given.
+const DefaultIndex = "tgw"
+
+// Deps is what the routes work on.
+type Deps struct {
+	Store  Store
+	Prefix string // of the tables' names (default none)
+
+	Write func(ctx context.Context, op document.Op) error // of documents
+	Index string                                          // or an alias (default DefaultIndex)
+
+	Send message.Send // the way back to the janitor
+
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default slog.Default()
+}
+
+// NewRouter returns the routes. All that they write is fenced, or conditional on
+// what it replaces, so that they take redriven records.
+func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
+	if d.Store == nil || d.Write == nil || d.Send == nil {
+		return nil, errors.New("transitgateway: Deps.Store, Deps.Write and Deps.Send: want all three")
+	}
+	if d.Index == "" {
+		d.Index = DefaultIndex
+	}
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
+	documents, err := projection.New(d.Write, projection.Options{
+		Index: d.Index, ID: "{owner_id}|{tgw_id}", Version: projection.ByFunc(Fence),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("transitgateway: %w", err)
+	}
+	g := New(d.Store, d.Prefix, d.Now)
+	j := janitor{Gateways: g, later: message.Later(d.Send, message.LaterOptions{Now: d.Now})}
+	r := router.New(append(opts, router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
+		return strings.TrimPrefix(rec.Table, d.Prefix), nil
+	})))...)
+	const changes = "tgw#INSERT tgw#MODIFY tgw#REMOVE tgw#SNAPSHOT"
+	r.Handle(changes, documents.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
+	r.Handle(changes, g.onRouteTables, router.Name("route tables"), router.NeedsBoth(), router.Redrive())
+	r.Handle("tgw#INSERT tgw#MODIFY", reportBypass(d.Logger), router.Name("bypassed"), router.When(bypassed), router.NeedsBoth(), router.Redrive())
+	r.Handle("tgw_name#INSERT", j.onClaim, router.Name("claim"), router.NeedsNew(), router.Redrive())
+	r.Handle(claimKind+"#MESSAGE", j.look, router.Name("janitor"), router.Use(message.Hop(d.Send, message.HopOptions{Now: d.Now})))
+	return r, nil
+}
+
+// bypassed reports whether a writer has left out the library's way: a version
+// that does not follow the one before it. What the index is told of it may be
+// refused as old.
+func bypassed(rec *sluice.Record) bool {
+	now, ok := number(rec.New, "version")
+	if rec.EventName == sluice.Insert {
+		return !ok || now != 0
+	}
+	before, had := number(rec.Old, "version")
+	return !ok || !had || now != before+1
+}
+
+// reportBypass says whose write it was. How many there are is the number of
+// records that its route has handled, which the metrics count.
+func reportBypass(logger *slog.Logger) sluice.Handler {
+	return func(ctx context.Context, rec *sluice.Record) error {
+		before, _ := number(rec.Old, "version")
+		now, _ := number(rec.New, "version")
+		logger.WarnContext(ctx, "a writer has bypassed the library: the version does not follow the one before",
+			"owner_id", text(rec.Keys, "owner_id"), "tgw_id", text(rec.Keys, "tgw_id"), "before", before, "now", now)
+		return nil
+	}
+}
