@@ -1,7 +1,9 @@
 package meadowlark
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
@@ -45,16 +47,35 @@ func info(dst []byte, it sluice.Item) ([]byte, error) {
 	if !ok || v.Kind() != item.M {
 		return dst, errors.New("the item has no map in \"info\": there is no document")
 	}
-	var names []string
-	for name := range v.Map().All() {
-		if name != unvalidated {
-			names = append(names, name)
+	type field struct {
+		name  []byte
+		json  []byte // the name, as JSON
+		value item.Value
+	}
+	fields := []field{{name: []byte("id"), json: []byte(`"id"`)}}
+	for name, v := range v.Map().Fields() {
+		if text := name.Text(); string(text) != "id" && string(text) != unvalidated {
+			fields = append(fields, field{text, name, v})
 		}
 	}
-	document := v.Map().Only(names...).With(item.String("id", writer.EntityID(it)))
-	text := document.AppendJSON(nil, item.SortedKeys(), item.SortedSets())
-	return item.AppendString(dst, text), nil
+	slices.SortFunc(fields, func(a, b field) int { return bytes.Compare(a.name, b.name) })
+	document := []byte{'{'}
+	for i, f := range fields {
+		if i > 0 {
+			document = append(document, ',')
+		}
+		document = append(append(document, f.json...), ':')
+		if f.value.Kind() == item.Invalid {
+			document = item.AppendString(document, writer.EntityID(it))
+		} else {
+			document = sorted.Append(document, f.value)
+		}
+	}
+	return item.AppendString(dst, append(document, '}')), nil
 }
+
+// sorted writes equal values as equal texts.
+var sorted = item.JSON{SortedKeys: true, SortedSets: true}
 
 // template writes text so that a template has it as it is.
 func template(text string) string {

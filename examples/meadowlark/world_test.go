@@ -21,7 +21,10 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A client of OpenSearch keeps its connections open.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+}
 
 // world has Meadowlark's table, indices and queues in memory.
 type world struct {

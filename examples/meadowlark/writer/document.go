@@ -29,7 +29,12 @@ type Document struct {
 	SecurityStudentID, SecurityEdOrgID string
 
 	Rev int64 // set by the writer: greater with each update
+
+	was stored
 }
+
+// stored is the id that a document was read with. Its Identity is not read back.
+type stored struct{ id, naturalKey string }
 
 // Reference names another document.
 type Reference struct {
@@ -39,8 +44,11 @@ type Reference struct {
 
 // ID is the document's id.
 func (d Document) ID() string {
-	if d.Identity != "" {
+	switch {
+	case d.Identity != "":
 		return ID(d.Identity)
+	case d.was.id != "" && d.was.naturalKey == d.NaturalKey:
+		return d.was.id
 	}
 	return ID(d.NaturalKey)
 }
@@ -142,6 +150,7 @@ func (d *Document) owners() []owner {
 // which the item does not tell.
 func Read(it sluice.Item) Document {
 	d := Document{Type: text(it, "pk"), NaturalKey: text(it, "naturalKey")}
+	d.was = stored{EntityID(it), d.NaturalKey}
 	for _, a := range d.owners() {
 		*a.value = text(it, a.name)
 	}

@@ -172,6 +172,24 @@ func set[T comparable](all ...T) map[T]bool {
 	return m
 }
 
+// A document that is read has the id that it was read by.
+func TestReadBack(t *testing.T) {
+	w := newWorld(t)
+	d := doc("S1")
+	d.OwnerID, d.SecurityEdOrgID = "me", "122"
+	w.create(t, d)
+	got, ok, err := w.Document(t.Context(), school, d.ID())
+	if err != nil || !ok || got.ID() != d.ID() || got.OwnerID != "me" || got.SecurityEdOrgID != "122" || got.EdOrgID != "" || got.Rev != 1000 {
+		t.Errorf("%+v, %v, %v", got, ok, err)
+	}
+	if got.NaturalKey = "NK#S2"; got.ID() != ID("NK#S2") {
+		t.Error("it kept its id under another name")
+	}
+	if _, ok, err := w.Document(t.Context(), school, "nobody"); ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
 func TestDelete(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, doc("G1"), doc("S1", "G1"), doc("C1", "O1"), doc("X1", "S1", "C1"))

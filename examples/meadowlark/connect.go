@@ -1,0 +1,127 @@
+package meadowlark
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/examples/meadowlark/writer"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/sqs"
+)
+
+// Connection says where Meadowlark's table, indices and queues are.
+type Connection struct {
+	DynamoDB, SQS, OpenSearch aws.Config               // OpenSearch: to sign requests with
+	Tables                    []string                 // the one whose stream is read (default writer.DefaultTable)
+	Env                       func(name string) string // MEADOWLARK_…; see the README
+
+	// Check asks for table, template and queues at once. A function does
+	// without: it finds out with its first record, and starts faster.
+	Check bool
+
+	RouterHooks router.Hooks
+	BatchHooks  func(sink string) batch.Hooks // nil: none
+	Consumed    func(table string, units float64)
+	Logger      *slog.Logger // default slog.Default()
+}
+
+// Connect returns Meadowlark's routes on their table, indices and queues.
+func Connect(ctx context.Context, c Connection) (*router.Router, error) {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.BatchHooks == nil {
+		c.BatchHooks = func(string) batch.Hooks { return batch.Hooks{} }
+	}
+	d := Deps{Table: writer.DefaultTable, Resources: Resources(), IndexPrefix: c.Env("MEADOWLARK_INDEX_PREFIX"), Logger: c.Logger}
+	switch len(c.Tables) {
+	case 0:
+	case 1:
+		d.Table = c.Tables[0]
+	default:
+		return nil, fmt.Errorf("meadowlark keeps documents and references in one table; want one in --table (SLUICE_TABLES), not %d: %s", len(c.Tables), strings.Join(c.Tables, ", "))
+	}
+	store, err := dynamodb.New(c.DynamoDB, dynamodb.Options{
+		Keys:  map[string][]string{d.Table: {"pk", "sk"}},
+		Hooks: dynamodb.Hooks{Committed: c.BatchHooks("dynamodb").Committed, Consumed: c.Consumed},
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.Store = store
+	client, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	sink, err := opensearch.New(client, opensearch.Options{Hooks: opensearch.Hooks{Committed: c.BatchHooks("opensearch").Committed}})
+	if err != nil {
+		return nil, err
+	}
+	d.Write = sink.Write
+	d.Hooks = projection.Hooks{Dropped: func(table, field string) {
+		c.Logger.Warn("a document's own field has a reserved name: it is not in the copy", "table", table, "field", field)
+	}}
+	if c.Check {
+		if err := store.Check(ctx, d.Table); err != nil {
+			return nil, err
+		}
+		if err := (Indices{Call: client.Call, Prefix: d.IndexPrefix}).Check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	alerts, err := c.queue(ctx, "MEADOWLARK_ALERTS", "those who watch over the data are told of dangling references by")
+	if err != nil {
+		return nil, err
+	}
+	checks, err := c.queue(ctx, "MEADOWLARK_CHECKS", "references are looked at again by, a minute later")
+	if err != nil {
+		return nil, err
+	}
+	d.Alert, d.Check = alerts.Send, checks.Send
+	return NewRouter(d, router.Observe(c.RouterHooks))
+}
+
+// Client connects the cluster.
+func (c Connection) Client() (*opensearch.Client, error) {
+	o := opensearch.Connection{
+		Username: c.Env("MEADOWLARK_OPENSEARCH_USER"), Password: c.Env("MEADOWLARK_OPENSEARCH_PASSWORD"),
+		CAFile: c.Env("MEADOWLARK_OPENSEARCH_CA"),
+	}
+	if urls := cmp.Or(c.Env("MEADOWLARK_OPENSEARCH"), c.Env("SLUICE_ENDPOINT_OPENSEARCH")); urls != "" {
+		o.URLs = strings.Split(urls, ",")
+	}
+	if c.Env("MEADOWLARK_OPENSEARCH_SIGN") != "" {
+		o.AWS, o.Service = &c.OpenSearch, c.Env("MEADOWLARK_OPENSEARCH_SIGN")
+	}
+	return opensearch.Connect(o)
+}
+
+// queue connects the queue that a variable names.
+func (c Connection) queue(ctx context.Context, variable, what string) (*sqs.Queue, error) {
+	name := c.Env(variable)
+	switch {
+	case name == "":
+		return nil, fmt.Errorf("%s is not set; want the URL or the name of the queue that %s", variable, what)
+	case strings.HasSuffix(name, ".fifo"):
+		return nil, fmt.Errorf("%s=%s is a FIFO queue, which cannot delay a message: want a standard queue", variable, name)
+	}
+	q, err := sqs.New(c.SQS, name, sqs.Options{Hooks: sqs.Hooks{Committed: c.BatchHooks("sqs").Committed}, Logger: c.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+	if c.Check {
+		if err := q.Check(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", variable, err)
+		}
+	}
+	return q, nil
+}

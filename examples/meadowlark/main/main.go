@@ -1,0 +1,48 @@
+// Command main runs Meadowlark: as a Lambda function where Lambda starts it, as
+// a daemon everywhere else. With a subcommand it makes table and template,
+// writes the documents of the fixtures, or deletes one.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/examples/meadowlark"
+	"github.com/sluicehq/sluice/examples/meadowlark/writer"
+	"github.com/sluicehq/sluice/run"
+)
+
+func main() {
+	if len(os.Args) > 1 {
+		if command, ok := commands[os.Args[1]]; ok {
+			ctx := run.OnSignals(context.Background())
+			os.Exit(run.Exit(command(ctx, os.Args[2:], os.Getenv, os.Stdout), "meadowlark "+os.Args[1], os.Stderr))
+		}
+	}
+	run.Main(app(os.Getenv))
+}
+
+// app reads the table's stream, and works off its own queue.
+func app(env func(string) string) run.App {
+	a := run.App{Name: "meadowlark", Tables: []string{writer.DefaultTable}, Routes: routes}
+	if q := env("MEADOWLARK_CHECKS"); q != "" {
+		a.Queues = []string{q}
+	}
+	return a
+}
+
+func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+	return meadowlark.Connect(ctx, meadowlark.Connection{
+		DynamoDB:    s.AWS("dynamodb"),
+		SQS:         s.AWS("sqs"),
+		OpenSearch:  s.AWS("opensearch"),
+		Tables:      s.Tables,
+		Env:         s.Env,
+		Check:       !s.Lambda,
+		RouterHooks: s.RouterHooks,
+		BatchHooks:  s.BatchHooks,
+		Consumed:    s.Consumed,
+		Logger:      s.Logger,
+	})
+}
