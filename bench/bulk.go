@@ -13,7 +13,11 @@ import (
 	osclient "github.com/opensearch-project/opensearch-go/v2"
 	"github.com/opensearch-project/opensearch-go/v2/opensearchutil"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
@@ -25,6 +29,7 @@ type Bulk struct {
 	url    string
 	usual  *osclient.Client
 	sink   *opensearch.Sink
+	router *router.Router // to a projection into sink
 	ops    []document.Op
 	flush  int // bytes of a request
 	failed error
@@ -45,6 +50,13 @@ func NewBulk(url string, n, flush int) (*Bulk, error) {
 	if b.sink, err = opensearch.New(client, opensearch.Options{MaxBytes: flush, MaxItems: n, InFlight: 1}); err != nil {
 		return nil, err
 	}
+	p, err := projection.New(b.sink.Write, projection.Options{
+		Index: bulkIndex, ID: "{PK}|{SK}", Version: projection.ByAttribute("version"), WriteUnchanged: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.router = Routes(p.Handle)
 	for i := range n {
 		b.ops = append(b.ops, document.Op{
 			Action: document.Put, Index: bulkIndex, ID: fmt.Sprintf("search|S%026d", i),
@@ -110,6 +122,43 @@ func (b *Bulk) Sink(ctx context.Context) (int, error) {
 		return 0, errors.Join(errs...)
 	}
 	return len(b.ops), nil
+}
+
+// UsualEvent writes the new images of a Lambda event the usual way: as
+// UsualProject makes documents, by BulkIndexer. It returns how many were
+// acknowledged.
+func (b *Bulk) UsualEvent(ctx context.Context, event []byte) (int, error) {
+	indexer, err := b.indexer()
+	if err != nil {
+		return 0, err
+	}
+	versionType := "external"
+	_, err = usualDocuments(event, func(doc map[string]any, out []byte) error {
+		version := int64(doc["version"].(float64))
+		return indexer.Add(ctx, opensearchutil.BulkIndexerItem{
+			Index: bulkIndex, Action: "index", DocumentID: fmt.Sprint(doc["PK"], "|", doc["SK"]), Version: &version, VersionType: &versionType,
+			Body: bytes.NewReader(out),
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	return b.finish(ctx, indexer)
+}
+
+// Event does what UsualEvent does through decoder, flow, router, projection and
+// sink, as a Lambda function or the poller does.
+func (b *Bulk) Event(ctx context.Context, event []byte) (int, error) {
+	page, err := sluice.DecodeEvent(event)
+	if err != nil {
+		return 0, err
+	}
+	f := flow.Open(ctx, b.router, flow.Options{})
+	if _, err := f.Submit(ctx, page.Records...); err != nil {
+		return 0, err
+	}
+	n, err := f.Close(ctx)
+	return int(n), err
 }
 
 // AnswerBulk answers bulk requests as a cluster does that takes everything, with

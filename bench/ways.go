@@ -68,6 +68,13 @@ func UsualRoute(event []byte) (int, error) {
 // UsualProject is UsualRoute that also makes a document of each new image: to
 // the SDK's types, into a map, to JSON.
 func UsualProject(event []byte, emit func([]byte)) (int, error) {
+	return usualDocuments(event, func(_ map[string]any, out []byte) error {
+		emit(out)
+		return nil
+	})
+}
+
+func usualDocuments(event []byte, emit func(doc map[string]any, out []byte) error) (int, error) {
 	var e events.DynamoDBEvent
 	if err := json.Unmarshal(event, &e); err != nil {
 		return 0, err
@@ -87,7 +94,9 @@ func UsualProject(event []byte, emit func([]byte)) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		emit(out)
+		if err := emit(doc, out); err != nil {
+			return 0, err
+		}
 		n++
 	}
 	return n, nil

@@ -7,6 +7,7 @@
 //	ratio lambda_decode_project <times>  … + conversion to a map + json.Marshal of the new image
 //	ratio getrecords_route <times>       the SDK's GetRecords over loopback HTTP + switch
 //	ratio bulk_encode <times>            opensearchutil.BulkIndexer; 1 KB documents with ids and versions
+//	ratio record_to_acked_document <times>  the first of these + conversion to a map + json.Marshal + BulkIndexer
 //	cost flow_router_ns <ns>             of a record, from Submit to the watermark
 //	cost flow_router_allocs <n>          of a record, the same way
 //	cost decode_allocs <n>               of a record, in a page of 100
@@ -61,6 +62,7 @@ func main() {
 func run(ctx context.Context, verbose bool) error {
 	way := bench.NewWay()
 	event := benchdata.Event(benchdata.Modify, perEvent)
+	large := benchdata.Event(benchdata.Modify, perPage)
 	stream := bench.NewStream(benchdata.GetRecords(benchdata.Modify, perPage))
 	defer stream.Close()
 	discard := func([]byte) {}
@@ -82,6 +84,7 @@ func run(ctx context.Context, verbose bool) error {
 		{"lambda_decode_route", perEvent, func() (int, error) { return bench.UsualRoute(event) }, func() (int, error) { return way.Route(event) }},
 		{"lambda_decode_project", perEvent, func() (int, error) { return bench.UsualProject(event, discard) }, func() (int, error) { return way.Project(event, discard) }},
 		{"getrecords_route", perPage, func() (int, error) { return stream.UsualRoute(ctx) }, func() (int, error) { return stream.Route(ctx, way) }},
+		{"record_to_acked_document", perPage, func() (int, error) { return bulk.UsualEvent(ctx, large) }, func() (int, error) { return bulk.Event(ctx, large) }},
 		{"bulk_encode", perBulk, func() (int, error) { return bulk.Usual(ctx) }, func() (int, error) { return bulk.Sink(ctx) }},
 	} {
 		var ratios, usual, ours []float64

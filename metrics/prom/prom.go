@@ -16,8 +16,9 @@ type Metrics struct {
 	queue  *queueMetrics
 	units  *prometheus.CounterVec
 
-	cascade  cascadeMetrics
-	snapshot snapshotMetrics
+	cascade   cascadeMetrics
+	snapshot  snapshotMetrics
+	documents documentMetrics
 }
 
 // New registers the series with reg; it panics when they are registered there
@@ -31,8 +32,9 @@ func New(reg prometheus.Registerer) *Metrics {
 		queue:  newQueueMetrics(reg),
 		units:  newUnits(reg),
 
-		cascade:  newCascadeMetrics(reg),
-		snapshot: newSnapshotMetrics(reg),
+		cascade:   newCascadeMetrics(reg),
+		snapshot:  newSnapshotMetrics(reg),
+		documents: newDocumentMetrics(reg),
 	}
 }
 

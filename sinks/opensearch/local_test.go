@@ -255,7 +255,7 @@ func TestLocalF111_ManyCallers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const callers, each = 16, 60
+		const callers, each = 12, 20
 		var wg sync.WaitGroup
 		for caller := range callers {
 			wg.Go(func() {

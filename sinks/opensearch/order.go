@@ -54,9 +54,9 @@ const (
 // call is one call of WriteAll: those of its writes that are under way.
 type call struct {
 	ws    []*write
-	open  int      // of ws that are waiting or joined; guarded by order.mu
-	ready []*write // first in their lanes, to be put into a batch; likewise
-	wake  chan struct{}
+	open  int           // of ws that are waiting or joined; guarded by order.mu
+	ready []*write      // first in their lanes, to be put into a batch; likewise
+	wake  chan struct{} // nil when none had to wait
 }
 
 // order has the lanes. Documents may share one: they are then written one
@@ -101,6 +101,7 @@ func (o *order) enter(c *call) {
 	}
 	c.ready = c.ws // nearly always
 	if c.open > 0 {
+		c.wake = make(chan struct{}, 1)
 		c.ready = slices.DeleteFunc(slices.Clone(c.ws), func(w *write) bool { return w.place != first })
 	}
 	o.most = max(o.most, len(o.lanes))

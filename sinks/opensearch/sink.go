@@ -65,10 +65,13 @@ func New(c *Client, o Options) (*Sink, error) {
 // Its errors are *[document.Error], inside sluice.Permanent when no other try
 // can succeed.
 func (s *Sink) Write(ctx context.Context, op document.Op) error {
-	if errs := s.WriteAll(ctx, []document.Op{op}); errs != nil {
-		return errs[0]
-	}
-	return nil
+	one := &struct { // in one piece of memory
+		op [1]document.Op
+		w  [1]write
+		ws [1]*write
+	}{op: [1]document.Op{op}}
+	s.writeAll(ctx, one.op[:], one.w[:], one.ws[:0])
+	return one.w[0].err
 }
 
 // WriteAll is Write for several; one error per operation, or nil when all are
@@ -81,7 +84,20 @@ func (s *Sink) WriteAll(ctx context.Context, ops []document.Op) []error {
 		return nil
 	}
 	all := make([]write, len(ops))
-	m := many{sink: s, ws: make([]*write, 0, len(ops))}
+	if !s.writeAll(ctx, ops, all, make([]*write, 0, len(ops))) {
+		return nil
+	}
+	errs := make([]error, len(ops))
+	for i := range all {
+		errs[i] = all[i].err
+	}
+	return errs
+}
+
+// writeAll sets the errors of all, which are of ops, and reports whether there
+// are some. ws is empty, with room for all.
+func (s *Sink) writeAll(ctx context.Context, ops []document.Op, all []write, ws []*write) (failed bool) {
+	m := many{sink: s, ws: ws}
 	bytes := 0
 	for i := range all {
 		w := &all[i]
@@ -106,14 +122,7 @@ func (s *Sink) WriteAll(ctx context.Context, ops []document.Op) []error {
 	if len(m.ws) > 0 {
 		m.run(ctx, bytes)
 	}
-	if !m.failed {
-		return nil
-	}
-	errs := make([]error, len(ops))
-	for i := range all {
-		errs[i] = all[i].err
-	}
-	return errs
+	return m.failed
 }
 
 // sizeOf is about what a write takes in a request.
@@ -142,7 +151,7 @@ func (m *many) run(ctx context.Context, bytes int) {
 		return
 	}
 	defer s.waiting.give(taken)
-	c := &call{ws: m.ws, wake: make(chan struct{}, 1)}
+	c := &call{ws: m.ws}
 	for _, w := range c.ws {
 		w.call = c
 	}
@@ -192,6 +201,10 @@ func (m *many) end(ws []*write, set func(*write)) {
 func (m *many) send(ctx context.Context, ws []*write) {
 	s := m.sink
 	ws = m.withoutBehind(ws)
+	if len(ws) == 1 {
+		m.sendChunk(ctx, ws)
+		return
+	}
 	chunks := s.chunks(ws)
 	if len(chunks) == 1 {
 		m.sendChunk(ctx, chunks[0])
@@ -233,6 +246,10 @@ func (m *many) sendChunk(ctx context.Context, ws []*write) {
 		w.err = errEnded
 	}
 	defer m.sink.order.leave(ws)
+	if len(ws) == 1 {
+		ws[0].err = m.sink.batch.Do(ctx, ws[0])
+		return
+	}
 	errs := m.sink.batch.DoAll(ctx, ws)
 	for i, w := range ws {
 		w.err = nil

@@ -1,0 +1,38 @@
+package prom
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+)
+
+func TestDocuments(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	d := New(reg).Documents()
+	h := opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected}
+	ref := document.Ref{Index: "searches", ID: "a"}
+	h.Conflict(ref)
+	h.Conflict(ref)
+	h.Superseded(ref)
+	h.Retried(&document.Error{Ref: ref, Type: "es_rejected_execution_exception"})
+	h.Retried(&document.Error{Ref: ref})
+	h.Rejected(&document.Error{Ref: ref, Type: "mapper_parsing_exception"})
+	expectSeries(t, reg, `
+# HELP sluice_document_conflicts_total Writes of documents that had nothing to do: what is there is newer.
+# TYPE sluice_document_conflicts_total counter
+sluice_document_conflicts_total{index="searches"} 2
+# HELP sluice_document_retries_total Writes of documents that were tried again, by the type of what the cluster said; empty when there was no answer.
+# TYPE sluice_document_retries_total counter
+sluice_document_retries_total{index="searches",type=""} 1
+sluice_document_retries_total{index="searches",type="es_rejected_execution_exception"} 1
+# HELP sluice_documents_rejected_total Writes of documents that can never succeed, by the type of what the cluster said; empty when they were not sent.
+# TYPE sluice_documents_rejected_total counter
+sluice_documents_rejected_total{index="searches",type="mapper_parsing_exception"} 1
+# HELP sluice_documents_superseded_total Writes of documents that were left out for a later one in the same request.
+# TYPE sluice_documents_superseded_total counter
+sluice_documents_superseded_total{index="searches"} 1
+`, "sluice_document_conflicts_total", "sluice_document_retries_total", "sluice_documents_rejected_total", "sluice_documents_superseded_total")
+}
