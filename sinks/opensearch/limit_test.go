@@ -150,6 +150,7 @@ func TestWaitBytes(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		expectFree(t, s)
 	})
 }
