@@ -212,6 +212,7 @@ func TestF112_NoDeadLetter(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if tries != 1 || f.Settled() != 3 || len(c.live()) != 9 {
 			t.Errorf("%d tries in an hour, %d settled, %d documents", tries, f.Settled(), len(c.live()))
 		}
