@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,13 +35,17 @@ func execute(ctx context.Context, args []string, env func(string) string, stdout
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &run.UsageError{Err: err} })
-	root.AddCommand(runCommand(env, stderr), backfillCommand(env, stdout, stderr), versionCommand())
+	root.AddCommand(runCommand(env, stderr), backfillCommand(env, stdout, stderr), auditCommand(env, stdout), reindexCommand(env, stdout, stderr), versionCommand())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	return run.Exit(err, "sluice", stderr)
+	exit = run.Exit(err, "sluice", stderr)
+	if errors.Is(err, errDrift) {
+		return exitDrift
+	}
+	return exit
 }
 
 // knownCommand is what cobra does by itself, with an error that counts as wrong

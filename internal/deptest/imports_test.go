@@ -73,7 +73,11 @@ var rules = []rule{
 	{pkgs: "run/...", ours: []string{".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	{pkgs: "config/...", ours: []string{"run"}},
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
-	{pkgs: "cmd/...", ours: []string{".", "config", "run", "router", "sources/lambda", "sources/snapshot", "handlers/projection", "sinks/opensearch", "examples/..."}},
+	{pkgs: "cmd/sluice", ours: []string{
+		".", "config", "run", "examples/...", "router", "document", "handlers/projection", "audit", "reindex",
+		"sources/snapshot", "sinks/dynamodb", "sinks/opensearch/...",
+	}},
+	{pkgs: "cmd/...", ours: []string{".", "config", "run", "sources/lambda", "examples/..."}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may
 	// stand on another.

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/audit"
+	"github.com/sluicehq/sluice/reindex"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+)
+
+// errDrift ends the process with exitDrift.
+var errDrift = errors.New("the table and the index are not equal")
+
+const exitDrift = 3
+
+func auditCommand(env func(string) string, stdout io.Writer) *cobra.Command {
+	s := &search{env: env}
+	var repair, asJSON bool
+	var sample float64
+	var settle time.Duration
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Compare a table with the index that its items are projected into",
+		Long: `Compare a table with its index while both are written to, and print what stays
+different: documents that are missing, stale, different, ghosts or ahead. It
+exits with 0 when the two are equal, with 3 when they are not, also when that was
+repaired, and with 1 when it could not be found out.
+
+The projection is one of all attributes. Others are audited by package audit.
+
+` + searchHelp,
+		Example: `  sluice audit --table products --index products --id '{id}' --version-by attribute=rev
+  sluice audit --table products --index products --id '{id}' --version-by attribute=rev --sample 0.01
+  sluice audit --table products --index products --id '{id}' --version-by sequence --repair --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			src, err := s.source(ctx, true)
+			if err != nil {
+				return err
+			}
+			if sample <= 0 || sample > 1 {
+				return &run.UsageError{Err: fmt.Errorf("--sample: %v is not above 0 and up to 1", sample)}
+			}
+			if settle <= 0 {
+				return &run.UsageError{Err: fmt.Errorf("--settle: %v is not above 0", settle)}
+			}
+			client, err := s.client(ctx)
+			if err != nil {
+				return err
+			}
+			out := &report{w: stdout, json: asJSON}
+			a := audit.Audit{
+				Scan: src.scan, Project: src.project, Read: src.store.Get, Get: client.Get, List: list(client),
+				Indices: literal(s.index), NoVersions: src.noVersions, Sample: sample, Settle: settle, Found: out.drift,
+			}
+			if repair {
+				sink, err := opensearch.New(client, opensearch.Options{})
+				if err != nil {
+					return err
+				}
+				if a.Write, err = (reindex.Writer{Write: sink.Write, Behind: indices.New(client).Behind}).New(); err != nil {
+					return err
+				}
+			}
+			result, err := a.Run(ctx)
+			out.result(result)
+			if err != nil {
+				return err
+			}
+			if out.err != nil {
+				return out.err
+			}
+			if !result.Clean() {
+				return errDrift
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	s.addConnection(f)
+	s.addProjection(f)
+	f.StringVar(&s.index, "index", "", "`template` of the index' name, or an alias, as in the projection")
+	f.BoolVar(&repair, "repair", false, "repair what drifted")
+	f.Float64Var(&sample, "sample", 1, "`share` of the items that are compared; ghosts are looked for with 1 only")
+	f.DurationVar(&settle, "settle", 5*time.Second, "time that a change takes from the table to the index at most")
+	f.BoolVar(&asJSON, "json", false, "print a JSON object for each drift, and one for the result")
+	return cmd
+}
+
+// literal returns an index' name, unless it is a template.
+func literal(index string) []string {
+	for _, r := range index {
+		if r == '{' {
+			return nil
+		}
+	}
+	return []string{index}
+}
+
+// report prints what an audit finds.
+type report struct {
+	w    io.Writer
+	json bool
+	err  error
+}
+
+func (r *report) print(text string, v any) {
+	if r.json {
+		b, err := json.Marshal(v)
+		if err != nil {
+			r.err = err
+			return
+		}
+		text = string(b)
+	}
+	if _, err := fmt.Fprintln(r.w, text); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *report) drift(d audit.Drift) {
+	line := struct {
+		Drift    string          `json:"drift"`
+		Index    string          `json:"index,omitempty"`
+		ID       string          `json:"id,omitempty"`
+		Routing  string          `json:"routing,omitempty"`
+		Table    string          `json:"table,omitempty"`
+		Key      json.RawMessage `json:"key,omitempty"`
+		Want     int64           `json:"want,omitempty"`
+		Have     int64           `json:"have,omitempty"`
+		Path     string          `json:"path,omitempty"`
+		Repaired bool            `json:"repaired"`
+		Error    string          `json:"error,omitempty"`
+	}{
+		Drift: d.Kind.String(), Index: d.Ref.Index, ID: d.Ref.ID, Routing: d.Ref.Routing, Table: d.Table,
+		Key: d.Key.Raw(), Want: d.Want, Have: d.Have, Path: d.Path, Repaired: d.Repaired,
+	}
+	if d.Err != nil {
+		line.Error = d.Err.Error()
+	}
+	r.print(d.String(), line)
+}
+
+func (r *report) result(a audit.Result) {
+	text := fmt.Sprintf("%d items, %d documents, %d listed: %d missing, %d stale, %d different, %d ghosts, %d ahead",
+		a.Items, a.Documents, a.Listed, a.Missing, a.Stale, a.Different, a.Ghosts, a.Ahead)
+	for _, n := range []struct {
+		n    int64
+		what string
+	}{
+		{a.Repaired, "repaired"}, {a.Refused, "not repaired"}, {a.Failed, "items cannot be projected"},
+		{a.Busy, "changed at every look"}, {a.Unchecked, "not looked into"},
+	} {
+		if n.n > 0 {
+			text += fmt.Sprintf(", %d %s", n.n, n.what)
+		}
+	}
+	r.print(text, struct {
+		Result audit.Result `json:"result"`
+		Clean  bool         `json:"clean"`
+	}{a, a.Clean()})
+}

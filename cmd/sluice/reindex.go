@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/reindex"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+)
+
+// reindexing has the flags that all steps share.
+type reindexing struct {
+	search
+	stdout, stderr io.Writer
+	ttl, longest   time.Duration
+	newBodies      bool
+}
+
+func reindexCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Command {
+	r := &reindexing{search: search{env: env}, stdout: stdout, stderr: stderr}
+	cmd := &cobra.Command{
+		Use:   "reindex",
+		Short: "Give the index behind an alias a successor, without downtime",
+		Long: `Give the index behind an alias a successor with another mapping, while it is
+searched and written to by writers that are made by reindex.Writer:
+
+  start, swap, and then finish, or rollback and swap again; abandon gives it up
+
+Each step may be run again after it was ended on its way. The state is in the
+cluster.
+
+` + searchHelp,
+		Example: `  sluice reindex start --index products --indices search --table products --id '{id}' --version-by attribute=rev
+  sluice reindex swap --index products
+  sluice reindex finish --index products --delete`,
+		Args: knownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f := cmd.PersistentFlags()
+	r.addConnection(f)
+	f.StringVar(&r.index, "index", "", "the `alias`")
+	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "TTL of the writers")
+	f.DurationVar(&r.longest, "longest", time.Minute, "longest time that one of their writes takes")
+	f.BoolVar(&r.newBodies, "new-bodies", false, "the projection has changed, too: do not compare bodies")
+	cmd.AddCommand(r.start(), r.status(),
+		r.step("swap", "Have the alias lead to the new index", "force", "without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
+			return x.Swap(ctx, force)
+		}),
+		r.step("rollback", "Have the alias lead to the old index again", "", "", func(ctx context.Context, x reindex.Reindex, _ bool) error {
+			return x.Rollback(ctx)
+		}),
+		r.step("finish", "End the writes to the old index", "delete", "delete the old index", func(ctx context.Context, x reindex.Reindex, del bool) error {
+			return x.Finish(ctx, del)
+		}),
+		r.step("abandon", "End the writes to the new index, before it is swapped", "delete", "delete the new index", func(ctx context.Context, x reindex.Reindex, del bool) error {
+			return x.Abandon(ctx, del)
+		}))
+	return cmd
+}
+
+// reindex connects.
+func (r *reindexing) reindex(ctx context.Context) (reindex.Reindex, *opensearch.Client, error) {
+	if err := missing("index", r.index); err != nil {
+		return reindex.Reindex{}, nil, err
+	}
+	client, err := r.client(ctx)
+	if err != nil {
+		return reindex.Reindex{}, nil, err
+	}
+	return reindex.Reindex{
+		Alias: r.index, Cluster: indices.New(client), Get: client.Get,
+		TTL: r.ttl, Longest: r.longest, NewBodies: r.newBodies,
+		Step: func(what string) { fmt.Fprintln(r.stderr, what) },
+	}, client, nil
+}
+
+func (r *reindexing) start() *cobra.Command {
+	var folder string
+	var skip bool
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Make the new index, write to both, fill it and compare",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			src, err := r.source(ctx, false)
+			if err != nil {
+				return err
+			}
+			if err := missing("indices", folder); err != nil {
+				return err
+			}
+			x, client, err := r.reindex(ctx)
+			if err != nil {
+				return err
+			}
+			if x.Body, err = indices.Body(os.DirFS(folder), r.index, indices.Options{}); err != nil {
+				return &run.UsageError{Err: err}
+			}
+			sink, err := opensearch.New(client, opensearch.Options{})
+			if err != nil {
+				return err
+			}
+			x.Scan, x.Project, x.Write, x.NoVersions, x.SkipFailed = src.scan, src.project, sink.Write, src.noVersions, skip
+			x.Failed = func(key sluice.Item, err error) { fmt.Fprintf(r.stderr, "left out: %s: %v\n", key.Raw(), err) }
+			x.Progress = func(b reindex.Backfilled) {
+				fmt.Fprintf(r.stderr, "%d items read, %d documents written\n", b.Items, b.Documents)
+			}
+			c, err := x.Start(ctx)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(r.stdout, c)
+			if !c.Equal() {
+				return &reindex.NotEqualError{Comparison: c}
+			}
+			return nil
+		},
+	}
+	r.addProjection(cmd.Flags())
+	cmd.Flags().StringVar(&folder, "indices", "", "`folder` that has the file indices/<alias>.json with the new settings and mappings")
+	cmd.Flags().BoolVar(&skip, "skip-failed", false, "go on without items that cannot be projected or written")
+	return cmd
+}
+
+func (r *reindexing) status() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Say how far it is",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			x, _, err := r.reindex(cmd.Context())
+			if err != nil {
+				return err
+			}
+			st, err := x.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			line := fmt.Sprintf("%s: %v, leads to %s", st.Alias, st.Stage, st.Current)
+			if st.Other != "" {
+				line += ", the other index is " + st.Other
+			}
+			fmt.Fprintln(r.stdout, line)
+			return nil
+		},
+	}
+}
+
+// step makes the command of a step that has one option at most.
+func (r *reindexing) step(name, short, option, usage string, do func(context.Context, reindex.Reindex, bool) error) *cobra.Command {
+	var set bool
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			x, _, err := r.reindex(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return do(cmd.Context(), x, set)
+		},
+	}
+	if option != "" {
+		cmd.Flags().BoolVar(&set, option, false, usage)
+	}
+	return cmd
+}
