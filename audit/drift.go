@@ -123,7 +123,7 @@ func judge(want *document.Op, doc document.Doc, versions bool) (kind Kind, path 
 		}
 		return Ahead, ""
 	}
-	if path, same := compareJSON(want.Body, doc.Source); !same {
+	if path, same := document.Compare(want.Body, doc.Source); !same {
 		return Different, path
 	}
 	return 0, ""

@@ -1,7 +1,6 @@
 package reindex
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -24,8 +23,9 @@ type Comparison struct {
 // Difference is a document that is not the same in both.
 type Difference struct {
 	ID, Routing    string
-	Current, Other int64 // versions; 0 when it is not there
-	Bodies         bool  // it is there in equal versions, with different bodies
+	Current, Other int64  // versions; 0 when it is not there
+	Bodies         bool   // it is there in equal versions, with different bodies
+	Path           string // where they part
 }
 
 // Equal reports whether nothing differs.
@@ -42,7 +42,7 @@ func (c Comparison) String() string {
 		}
 		switch {
 		case d.Bodies:
-			fmt.Fprintf(&b, "\n  %s: version %d has two bodies", d.ID, d.Current)
+			fmt.Fprintf(&b, "\n  %s: version %d has two bodies, which part at %s", d.ID, d.Current, d.Path)
 		default:
 			fmt.Fprintf(&b, "\n  %s: version %d in %s, %d in %s", d.ID, d.Current, c.Current, d.Other, c.Other)
 		}
@@ -204,9 +204,11 @@ func (r Reindex) same(p pending, current, other document.Doc) (Difference, bool)
 		return d, current.Found == other.Found
 	case !r.NoVersions && current.Version != other.Version:
 		return d, p.looked && current.Version >= p.other && other.Version >= p.current && p.current > 0 && p.other > 0
-	case r.NewBodies || bytes.Equal(current.Source, other.Source):
+	case r.NewBodies:
 		return d, true
 	}
-	d.Bodies = true
-	return d, false
+	// An item is read with its attributes in any order.
+	path, same := document.Compare(current.Source, other.Source)
+	d.Bodies, d.Path = !same, path
+	return d, same
 }

@@ -199,6 +199,7 @@ func TestSame(t *testing.T) {
 		same           bool
 	}{
 		{"equal", pending{}, doc(1, "a"), doc(1, "a"), Reindex{}, true},
+		{"equal in another order", pending{}, doc(1, `{"a":1,"b":2}`), doc(1, `{"b":2.0,"a":1}`), Reindex{}, true},
 		{"both gone", pending{}, doc(0, ""), doc(0, ""), Reindex{}, true},
 		{"one gone", seen(1, 0), doc(1, "a"), doc(0, ""), Reindex{}, false},
 		{"another version", pending{}, doc(2, "a"), doc(1, "a"), Reindex{}, false},

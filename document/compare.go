@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"bytes"
@@ -11,9 +11,12 @@ import (
 	"strings"
 )
 
-// compareJSON reports whether two texts are the same JSON, and if not, where
-// they part first: members in alphabetical order.
-func compareJSON(a, b []byte) (path string, same bool) {
+// Compare reports whether two documents are the same JSON, and if not, where they
+// part first, such as "prices[2].amount": members in alphabetical order, whatever
+// order they come in. Numbers are compared digit by digit, whatever their
+// spelling: 1, 1.0 and 10e-1 are one. What is no JSON is the same only byte by
+// byte.
+func Compare(a, b []byte) (path string, same bool) {
 	if bytes.Equal(a, b) {
 		return "", true
 	}

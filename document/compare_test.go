@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestCompareJSON(t *testing.T) {
+func TestCompare(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		path string
@@ -39,7 +39,7 @@ func TestCompareJSON(t *testing.T) {
 			if turned {
 				a, b = b, a
 			}
-			if path, same := compareJSON([]byte(a), []byte(b)); path != tt.path || same != tt.same {
+			if path, same := Compare([]byte(a), []byte(b)); path != tt.path || same != tt.same {
 				t.Errorf("%s and %s: %q, %v, want %q, %v", a, b, path, same, tt.path, tt.same)
 			}
 		}
