@@ -37,9 +37,9 @@ repaired, and with 1 when it could not be found out.
 The projection is one of all attributes. Others are audited by package audit.
 
 ` + searchHelp,
-		Example: `  sluice audit --table products --index products --id '{id}' --version-by attribute=rev
-  sluice audit --table products --index products --id '{id}' --version-by attribute=rev --sample 0.01
-  sluice audit --table products --index products --id '{id}' --version-by sequence --repair --json`,
+		Example: `  sluice audit --table products --index products --id '{id}' --version-attribute rev
+  sluice audit --table products --index products --id '{id}' --version-attribute rev --sample 0.01
+  sluice audit --table products --index products --id '{id}' --version-sequence --repair --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()

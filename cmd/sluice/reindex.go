@@ -38,7 +38,7 @@ Each step may be run again after it was ended on its way. The state is in the
 cluster.
 
 ` + searchHelp,
-		Example: `  sluice reindex start --index products --indices search --table products --id '{id}' --version-by attribute=rev
+		Example: `  sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev
   sluice reindex swap --index products
   sluice reindex finish --index products --delete`,
 		Args: knownCommand,

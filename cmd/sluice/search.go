@@ -21,40 +21,46 @@ import (
 	"github.com/sluicehq/sluice/sources/snapshot"
 )
 
-const searchHelp = `The cluster is --opensearch, or $SLUICE_ENDPOINT_OPENSEARCH. OPENSEARCH_USERNAME
-and OPENSEARCH_PASSWORD let in; --sign es (OpenSearch Service) or --sign aoss
-(OpenSearch Serverless) signs with the credentials of AWS instead.
-SLUICE_ENDPOINT_DYNAMODB leads to another DynamoDB.`
+const searchHelp = `The cluster is --opensearch, or $SLUICE_OPENSEARCH, with user:password@ where it
+needs them; --opensearch-sign es (OpenSearch Service) or aoss (OpenSearch
+Serverless) signs with the credentials of AWS instead. SLUICE_ENDPOINT_DYNAMODB
+leads to another DynamoDB.`
 
 // search has the flags of a cluster and of what is projected into it.
 type search struct {
 	env func(string) string
 
-	url, caFile, sign string
-	table, id, by     string
-	index             string
+	urls             []string
+	caFile, sign     string
+	table, index, id string
+
+	versionAttribute        string
+	bySequence, unversioned bool
 }
 
 func (s *search) addConnection(f *pflag.FlagSet) {
-	f.StringVar(&s.url, "opensearch", "", "`URL` of the cluster ($SLUICE_ENDPOINT_OPENSEARCH; default http://127.0.0.1:9200)")
-	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of certificates that are trusted, too")
-	f.StringVar(&s.sign, "sign", "", "sign requests for `service`: es or aoss")
+	f.StringSliceVar(&s.urls, "opensearch", nil, "`URL` of OpenSearch, with user:password@ where it needs them ($SLUICE_OPENSEARCH)")
+	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of PEM certificates that are trusted, too")
+	f.StringVar(&s.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
 }
 
 func (s *search) addProjection(f *pflag.FlagSet) {
 	f.StringVar(&s.table, "table", "", "`name` of the table")
-	f.StringVar(&s.id, "id", "", "`template` of a document's id, as in the projection, such as {id}")
-	f.StringVar(&s.by, "version-by", "", "attribute=`name`, sequence or none, as in the projection")
+	f.StringVar(&s.id, "id", "", "`template` of the documents' ids, such as '{pk}' or '{pk}:{sk}'")
+	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number that every change raises")
+	f.BoolVar(&s.bySequence, "version-sequence", false, "the index is fed from the stream with versions by sequence numbers")
+	f.BoolVar(&s.unversioned, "unversioned", false, "the documents have no versions")
 }
 
 // client connects; no request is made.
 func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
-	c := opensearch.Connection{CAFile: s.caFile, Service: s.sign, Username: s.env("OPENSEARCH_USERNAME"), Password: s.env("OPENSEARCH_PASSWORD")}
-	if url := s.url; url != "" {
-		c.URLs = []string{url}
-	} else if url := s.env("SLUICE_ENDPOINT_OPENSEARCH"); url != "" {
-		c.URLs = []string{url}
+	if urls := s.env(opensearchEnv); urls != "" && len(s.urls) == 0 {
+		s.urls = strings.Split(urls, ",")
 	}
+	if len(s.urls) == 0 {
+		return nil, &run.UsageError{Err: fmt.Errorf("--opensearch (%s): no URL is given, such as https://search.example.com:9200", opensearchEnv)}
+	}
+	c := opensearch.Connection{URLs: s.urls, CAFile: s.caFile, Service: s.sign}
 	if s.sign != "" {
 		cfg, err := config.LoadDefaultConfig(ctx)
 		if err != nil {
@@ -95,22 +101,29 @@ type source struct {
 // source needs all flags. unfenced takes what a backfill must not, without
 // versions.
 func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
-	if err := missing("table", s.table, "index", s.index, "id", s.id, "version-by", s.by); err != nil {
+	if err := missing("table", s.table, "index", s.index, "id", s.id); err != nil {
 		return nil, err
 	}
 	o := projection.Options{Index: s.index, ID: s.id, UnfencedBackfill: unfenced}
-	name, isAttribute := strings.CutPrefix(s.by, "attribute=")
-	switch {
-	case isAttribute && name != "":
-		o.Version = projection.ByAttribute(name)
-	case s.by == "sequence":
-		o.Version = projection.BySequence()
-	case s.by == "none" && unfenced:
-		o.Version = projection.Unversioned()
-	case s.by == "none":
-		return nil, &run.UsageError{Err: errors.New("--version-by none: nothing would keep an older state from standing; want attribute=name or sequence")}
-	default:
-		return nil, &run.UsageError{Err: fmt.Errorf("--version-by: %q is not one of attribute=name, sequence, none", s.by)}
+	kinds := 0
+	for _, kind := range []struct {
+		set     bool
+		version projection.Version
+	}{
+		{s.versionAttribute != "", projection.ByAttribute(s.versionAttribute)},
+		{s.bySequence, projection.BySequence()},
+		{s.unversioned, projection.Unversioned()},
+	} {
+		if kind.set {
+			o.Version = kind.version
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		return nil, &run.UsageError{Err: errors.New("want one of --version-attribute, --version-sequence and --unversioned, as the index is fed")}
+	}
+	if s.unversioned && !unfenced {
+		return nil, &run.UsageError{Err: errors.New("--unversioned: nothing would keep an older state from standing; want --version-attribute or --version-sequence")}
 	}
 	p, err := projection.New(nil, o)
 	if err != nil {
@@ -127,7 +140,7 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &source{cfg: cfg, table: s.table, project: p.Project, noVersions: s.by == "sequence", store: store}, nil
+	return &source{cfg: cfg, table: s.table, project: p.Project, noVersions: s.bySequence, store: store}, nil
 }
 
 func (s *source) scan(ctx context.Context) iter.Seq2[*sluice.Record, error] {

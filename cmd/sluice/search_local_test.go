@@ -77,7 +77,7 @@ func TestAuditAndReindex(t *testing.T) {
 	}
 
 	env := func(name string) string {
-		return map[string]string{"SLUICE_ENDPOINT_DYNAMODB": *cfg.BaseEndpoint, "SLUICE_ENDPOINT_OPENSEARCH": url}[name]
+		return map[string]string{"SLUICE_ENDPOINT_DYNAMODB": *cfg.BaseEndpoint, "SLUICE_OPENSEARCH": url}[name]
 	}
 	sluice := func(want int, says string, args ...string) {
 		t.Helper()
@@ -87,7 +87,7 @@ func TestAuditAndReindex(t *testing.T) {
 			t.Fatalf("%v: exit code %d, want %d and %q\n%s%s", args, code, want, says, &stdout, &stderr)
 		}
 	}
-	projection := []string{"--table", name, "--id", "{id}", "--version-by", "attribute=rev"}
+	projection := []string{"--table", name, "--id", "{id}", "--version-attribute", "rev"}
 	audit := append([]string{"audit", "--settle", "10ms"}, projection...)
 	quick := []string{"--ttl", "10ms", "--longest", "10ms"}
 	reindex := func(step string, more ...string) []string {
