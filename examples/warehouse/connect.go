@@ -1,18 +1,25 @@
 package warehouse
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
+	"github.com/sluicehq/sluice/sinks/opensearch"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
-// Connect returns the routes on their tables and on the queue of
-// WAREHOUSE_QUEUE, as run.App wants them.
+// Connect returns the routes on their tables, on the queue of WAREHOUSE_QUEUE and
+// the cluster of WAREHOUSE_OPENSEARCH, as run.App wants them.
 func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, error) {
 	return func(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
 		name := s.Env("WAREHOUSE_QUEUE")
@@ -27,11 +34,39 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if err != nil {
 			return nil, err
 		}
+		client, err := Cluster(s.Env, s.AWS("opensearch"))
+		if err != nil {
+			return nil, err
+		}
+		documents, err := opensearch.New(client, opensearch.Options{Hooks: opensearch.Hooks{Committed: s.BatchHooks("opensearch").Committed}})
+		if err != nil {
+			return nil, err
+		}
 		if !s.Lambda {
-			if err := queue.Check(ctx); err != nil {
+			if err := errors.Join(queue.Check(ctx), client.Call(ctx, http.MethodGet, "/", nil, nil)); err != nil {
 				return nil, err
 			}
 		}
-		return NewRouter(Deps{Store: store, Send: queue.Send, Prefix: prefix}, router.Observe(s.RouterHooks))
+		return NewRouter(Deps{
+			Store: store, Send: queue.Send, Prefix: prefix,
+			Write: documents.Write, IndexPrefix: s.Env("WAREHOUSE_INDEX_PREFIX"),
+		}, router.Observe(s.RouterHooks))
 	}
+}
+
+// Cluster returns a client of the cluster of WAREHOUSE_OPENSEARCH. With
+// WAREHOUSE_OPENSEARCH_SERVICE requests are signed by cfg.
+func Cluster(env func(string) string, cfg aws.Config) (*opensearch.Client, error) {
+	c := opensearch.Connection{CAFile: env("WAREHOUSE_OPENSEARCH_CA"), Service: env("WAREHOUSE_OPENSEARCH_SERVICE")}
+	if urls := cmp.Or(env("WAREHOUSE_OPENSEARCH"), env("SLUICE_ENDPOINT_OPENSEARCH")); urls != "" {
+		c.URLs = strings.Split(urls, ",")
+	}
+	if c.Service != "" {
+		c.AWS = &cfg
+	}
+	client, err := opensearch.Connect(c)
+	if err != nil {
+		return nil, fmt.Errorf("WAREHOUSE_OPENSEARCH, WAREHOUSE_OPENSEARCH_CA, WAREHOUSE_OPENSEARCH_SERVICE: %w", err)
+	}
+	return client, nil
 }

@@ -16,11 +16,13 @@ import (
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/streamtest"
 )
 
 // world is a warehouse on tables of its own, read by a poller that hands some
@@ -37,6 +39,12 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldOn(t, streamtest.NewIndex().Write, "")
+}
+
+// newWorldOn has its documents written to indexes with that prefix.
+func newWorldOn(t *testing.T, write func(context.Context, document.Op) error, indexPrefix string) *world {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
 	prefix := "wrhs-" + rand.Text() + "_"
@@ -57,7 +65,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, store: store, told: make(map[string][]string)}
-	d := Deps{Store: store, Prefix: prefix, Send: func(_ context.Context, m sluice.Message) error {
+	d := Deps{Store: store, Prefix: prefix, Write: write, IndexPrefix: indexPrefix, Send: func(_ context.Context, m sluice.Message) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		k := m.Attributes["dedupeKey"].Value

@@ -23,7 +23,7 @@ var schemas = []struct {
 	{"status_counter", []string{"key"}, true},
 	{"build", []string{"key", "locale"}, true},
 	{"build_head", []string{"key", "locale"}, false},
-	{"package", []string{"name"}, false},
+	{"package", []string{"name"}, true},
 	{"version", []string{"name", "version"}, true},
 	{"build_file", []string{"fingerprint"}, false},
 	{"dependent", []string{"name"}, false},

@@ -1,5 +1,6 @@
 // Package warehouse derives the status of builds from an event log, and keeps
-// what is the newest of each thing: heads, packages, release lines.
+// what is the newest of each thing: heads, packages, release lines. Packages and
+// builds can be searched for.
 //
 // A build service appends status events and knows nothing else. Everything here
 // comes from the tables' streams and holds in any order of arrival, since each
@@ -16,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
@@ -26,6 +28,9 @@ type Deps struct {
 	Store  Store
 	Send   func(ctx context.Context, m sluice.Message) error // to who wants to know of builds
 	Prefix string                                            // of the tables' names (default "wrhs_")
+
+	Write       func(ctx context.Context, op document.Op) error // of documents
+	IndexPrefix string                                          // of the indexes' names (default "wrhs-")
 }
 
 // Store is what the routes ask of the tables; sinks/dynamodb.Store is one.
@@ -55,10 +60,17 @@ func New(d Deps) *Warehouse {
 }
 
 // NewRouter returns the routes. They read before they write, or write under a
-// condition, so that they take redriven records.
+// condition or a version, so that they take redriven records.
 func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
-	if d.Store == nil || d.Send == nil {
-		return nil, errors.New("warehouse: Deps.Store and Deps.Send: want both")
+	if d.Store == nil || d.Send == nil || d.Write == nil {
+		return nil, errors.New("warehouse: Deps.Store, Deps.Send and Deps.Write: want all three")
+	}
+	if d.IndexPrefix == "" {
+		d.IndexPrefix = DefaultIndexPrefix
+	}
+	packages, builds, err := projections(d.Write, d.IndexPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("warehouse: %w", err)
 	}
 	w := New(d)
 	r := router.New(append(opts, router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
@@ -75,6 +87,8 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	r.Handle("version#INSERT", w.onVersion, router.Name("package"), router.Redrive())
 	r.Handle("release_line#INSERT", w.onReleaseLine, router.Name("release line"), router.Redrive())
 	r.Handle("build#INSERT build#MODIFY", w.onBuild, router.Name("build head"), router.Redrive())
+	r.Handle("package#* package#SNAPSHOT", packages.Handle, router.Name("index packages"), router.NeedsBoth(), router.Redrive())
+	r.Handle("build#* build#SNAPSHOT", builds.Handle, router.Name("index builds"), router.NeedsBoth(), router.Redrive())
 	return r, nil
 }
 
