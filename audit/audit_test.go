@@ -54,8 +54,10 @@ func TestJudge(t *testing.T) {
 		{"and is not", gone, document.Doc{}, true, 0, ""},
 		{"no document", put(5, document.Newer), document.Doc{}, true, Missing, ""},
 		{"equal", put(5, document.Newer), same, true, 0, ""},
-		{"older", put(6, document.Newer), same, true, Stale, ""},
+		{"older", put(6, document.Newer), other, true, Stale, "a.b[1]"},
+		{"older, and changes left it as it is", put(6, document.Newer), same, true, 0, ""},
 		{"newer", put(4, document.Newer), same, true, Ahead, ""},
+		{"newer, and another body", put(4, document.Newer), other, true, Ahead, ""},
 		{"another body", put(5, document.Newer), other, true, Different, "a.b[1]"},
 		{"versions that say nothing", put(1, document.Newer), same, false, 0, ""},
 		{"and another body", put(1, document.Newer), other, false, Different, "a.b[1]"},
@@ -324,4 +326,44 @@ func TestEverythingIsMissing(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
+}
+
+// A change that left the document as it was had nothing to write: a document
+// below its version may have come to where the item was.
+func TestMovesOnBelowItsVersion(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		docs []doc // at each look; the item is read right after
+		rows []row
+		want Result
+	}{
+		{"caught up", []doc{{1, "A"}, {4, "B"}, {6, "C"}}, []row{{5, "B", false}, {6, "C", false}, {6, "C", false}},
+			Result{Items: 1, Documents: 1, Settled: 1}},
+		{"stands still", []doc{{1, "A"}, {1, "A"}}, []row{{5, "B", false}, {6, "C", false}},
+			Result{Items: 1, Documents: 1, Stale: 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{quiet: true}
+			look := 0
+			a := Audit{
+				Scan: func(context.Context) iter.Seq2[*sluice.Record, error] {
+					return func(yield func(*sluice.Record, error) bool) {
+						yield(&sluice.Record{EventName: sluice.Snapshot, Table: "things", Keys: keyOf("a"), New: itemOf("a", tt.rows[0])}, nil)
+					}
+				},
+				Project: w.Project,
+				Read: func(context.Context, string, sluice.Item) (sluice.Item, error) {
+					return itemOf("a", tt.rows[look-1]), nil
+				},
+				Get: func(_ context.Context, refs []document.Ref) ([]document.Doc, error) {
+					d := tt.docs[look]
+					look++
+					return []document.Doc{{Ref: refs[0], Found: true, Version: d.version, Source: []byte(w.body("a", row{text: d.body}))}}, nil
+				},
+			}
+			if r, err := a.Run(t.Context()); err != nil || r != tt.want {
+				t.Errorf("%s: %+v, %v, want %+v", tt.name, r, err, tt.want)
+			}
+		})
+	}
 }

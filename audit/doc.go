@@ -13,12 +13,13 @@
 //
 // # Five kinds of drift
 //
-// [Missing]: an item has no document. [Stale]: the document has a lower version
-// than the item. [Different]: the versions are equal, or there are none, and the
-// bodies are not. [Ghost]: a document has no item, or one that is not to be
-// projected. [Ahead]: the document has a higher version than the item, such as
-// after a restore of the table; no repair can tell who is right, so none is
-// tried.
+// [Missing]: an item has no document. [Stale]: the document has another body than
+// the item asks for, and a lower version. [Different]: the versions are equal, or
+// there are none, and the bodies are not. [Ghost]: a document has no item, or one
+// that is not to be projected. [Ahead]: the document has a higher version than the
+// item, such as after a restore of the table; no repair can tell who is right, so
+// none is tried. A lower version with the right body is no drift: a projection
+// writes no change that leaves the document as it was.
 //
 // Bodies are equal when their bytes are, or else when they are the same JSON:
 // whatever the order of members, and whatever the spelling of a number (1, 1.0
@@ -29,8 +30,8 @@
 // A difference that is seen once says little: the record of the last change may
 // still be under way. So each is looked at again, Settle later: the document
 // first, then the item by its key, consistently. It is drift when neither has
-// changed in between, or when the document is still older than the item was at
-// the look before. What changes at every look is told as busy after Attempts of
+// changed in between, or when the document has not, and is older than the item
+// was at the look before. What changes at every look is told as busy after Attempts of
 // them. This is right as long as Settle is longer than a change takes from the
 // table to the index: while a route fails, or records wait among the dead
 // letters, what they have not written yet is drift, which a repair writes and

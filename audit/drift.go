@@ -12,7 +12,7 @@ type Kind uint8
 
 const (
 	Missing   Kind = iota + 1 // an item has no document
-	Stale                     // the document is older than its item
+	Stale                     // the document is older than its item, and has another body
 	Different                 // it is as old as its item, or of unknown age, and has another body
 	Ghost                     // there is no item that has this document
 	Ahead                     // the document has a higher version than its item
@@ -117,14 +117,16 @@ func judge(want *document.Op, doc document.Doc, versions bool) (kind Kind, path 
 	if !doc.Found {
 		return Missing, ""
 	}
-	if versions && want.Fence != document.NoFence && want.Version != doc.Version {
-		if want.Version > doc.Version {
-			return Stale, ""
-		}
+	versions = versions && want.Fence != document.NoFence
+	if versions && doc.Version > want.Version {
 		return Ahead, ""
 	}
-	if path, same := document.Compare(want.Body, doc.Source); !same {
-		return Different, path
+	path, same := document.Compare(want.Body, doc.Source)
+	switch {
+	case same: // a projection writes no change that leaves the document as it was
+		return 0, ""
+	case versions && doc.Version < want.Version:
+		return Stale, path
 	}
-	return 0, ""
+	return Different, path
 }

@@ -155,9 +155,10 @@ func (r *run) lookAt(ctx context.Context, c *candidate, doc document.Doc) (open 
 		r.add(&r.result.Settled)
 		return false, nil
 	case *now == was:
-	case kind == Stale && was.item != unread && was.wanted && now.have < was.want:
-		// The item has moved on, but its document is not even where the item
-		// was then.
+	case kind == Stale && was.item != unread && was.wanted && now.have < was.want && now.body == was.body:
+		// The item has moved on, but its document still is what differed from the
+		// item as it was then. Its version alone would not tell: what leaves a
+		// document as it is does not raise it.
 	case c.looks < r.Attempts:
 		return true, nil
 	default:

@@ -39,6 +39,7 @@ func auditUnderWrites(t *testing.T, seed uint64) map[string]Kind {
 	w := newWorld(seed)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	w.sequence = seed%3 == 2
+	w.quiet = seed%5 > 2
 	n := 40 + rng.IntN(80)
 	for i := range n {
 		w.change(fmt.Sprintf("k%03d", i), false, rng.IntN(10) == 0)
@@ -146,7 +147,7 @@ func drift(w *world, rng *rand.Rand, n int) map[string]Kind {
 		id := fmt.Sprintf("k9%02d", i)
 		w.change(id, false, false)
 		w.pipes.Wait()
-		if !w.sequence { // nothing tells a document that lags from one that is stuck
+		if !w.sequence && !w.quiet { // nothing tells a document that lags, or has come round to the same text, from one that is stuck
 			w.stuck[id] = true
 			w.change(id, false, false)
 			want[id] = Stale
