@@ -75,6 +75,7 @@ func (r Reindex) Compare(ctx context.Context) (Comparison, error) {
 
 func (r Reindex) compare(ctx context.Context, st Status) (Comparison, error) {
 	r.Step("compare " + st.Current + " and " + st.Other)
+	r.NoVersions = r.NoVersions || st.meta.NoVersions
 	c := Comparison{Current: st.Current, Other: st.Other}
 	if err := r.counts(ctx, &c, 0); err != nil {
 		return c, wrap(err)
@@ -84,7 +85,7 @@ func (r Reindex) compare(ctx context.Context, st Status) (Comparison, error) {
 		return c, wrap(err)
 	}
 	for look := 1; ; look++ {
-		if open, c.Differences, err = r.look(ctx, &c, open); err != nil {
+		if open, c.Differences, err = r.look(ctx, st, open); err != nil {
 			return c, wrap(err)
 		}
 		if look >= r.Looks || len(open) == 0 && c.CountsEqual {
@@ -166,13 +167,13 @@ func (r Reindex) sample(ctx context.Context, c *Comparison) ([]pending, error) {
 
 // look compares documents as they are now. Those that differ are open, and
 // differences for the time being.
-func (r Reindex) look(ctx context.Context, c *Comparison, pend []pending) (open []pending, differ []Difference, err error) {
+func (r Reindex) look(ctx context.Context, st Status, pend []pending) (open []pending, differ []Difference, err error) {
 	const chunk = 100
 	for len(pend) > 0 {
 		now := pend[:min(len(pend), chunk)]
 		pend = pend[len(now):]
 		refs := make([]document.Ref, 0, 2*len(now))
-		for _, index := range []string{c.Current, c.Other} {
+		for _, index := range []string{st.Current, st.Other} {
 			for _, p := range now {
 				refs = append(refs, document.Ref{Index: index, ID: p.id, Routing: p.routing})
 			}
@@ -186,7 +187,7 @@ func (r Reindex) look(ctx context.Context, c *Comparison, pend []pending) (open 
 		}
 		for i, p := range now {
 			current, other := docs[i], docs[len(now)+i]
-			if d, same := r.same(p, current, other); !same {
+			if d, same := r.same(p, current, other, st.Stage == Swapped); !same {
 				open = append(open, pending{id: p.id, routing: p.routing, current: current.Version, other: other.Version, looked: true})
 				differ = append(differ, d)
 			}
@@ -195,20 +196,31 @@ func (r Reindex) look(ctx context.Context, c *Comparison, pend []pending) (open 
 	return open, differ, nil
 }
 
-// same compares a document of both indices. One that changes all the time is the
-// same when each has come to where the other was at the last look.
-func (r Reindex) same(p pending, current, other document.Doc) (Difference, bool) {
+// same compares a document of both indices, of which the current one is the new
+// one once they are swapped. The new index has an item in the version that the
+// table was read in, or a later one; the old one in that of the last change that
+// was written, which is lower after changes that left the document as it was.
+// One that changes all the time is the same when each has come to where the other
+// was at the last look.
+func (r Reindex) same(p pending, current, other document.Doc, swapped bool) (Difference, bool) {
 	d := Difference{ID: p.id, Routing: p.routing, Current: current.Version, Other: other.Version}
-	switch {
-	case !current.Found || !other.Found:
+	if !current.Found || !other.Found {
 		return d, current.Found == other.Found
-	case !r.NoVersions && current.Version != other.Version:
-		return d, p.looked && current.Version >= p.other && other.Version >= p.current && p.current > 0 && p.other > 0
-	case r.NewBodies:
+	}
+	newer, older := other.Version, current.Version
+	if swapped {
+		newer, older = older, newer
+	}
+	same := false
+	if r.NewBodies {
+		same = r.NoVersions || newer >= older
+	} else { // an item is read with its attributes in any order
+		d.Path, same = document.Compare(current.Source, other.Source)
+	}
+	if same {
 		return d, true
 	}
-	// An item is read with its attributes in any order.
-	path, same := document.Compare(current.Source, other.Source)
-	d.Bodies, d.Path = !same, path
-	return d, same
+	d.Bodies = newer == older
+	movesOn := p.looked && p.current > 0 && p.other > 0 && current.Version >= p.other && other.Version >= p.current
+	return d, movesOn && !d.Bodies
 }

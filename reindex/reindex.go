@@ -68,8 +68,9 @@ type Reindex struct {
 	// index is deleted, and TTL before the table is read.
 	TTL, Longest time.Duration
 
-	// NoVersions says that equal documents may have other versions in the two
-	// indices, as under the strategy "sequence".
+	// NoVersions says that versions in the new index tell nothing beside those in
+	// the old one, as under the strategy "sequence". What Start was given holds for
+	// the steps after it, too.
 	NoVersions bool
 	// NewBodies says that they may have other bodies: the projection has changed.
 	NewBodies bool

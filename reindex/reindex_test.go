@@ -186,6 +186,107 @@ func TestBothWaits(t *testing.T) {
 	}
 }
 
+// Changes that leave a document as it was are not written: the current index
+// then has it in a lower version than the table, and than the new index.
+func TestChangesThatAreNotWritten(t *testing.T) {
+	for _, tt := range []struct{ newBodies, live bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 12, 4)
+			w.quiet = true
+			for range 4 {
+				for i := range 30 {
+					w.change(fmt.Sprint("p", i), false)
+				}
+			}
+			for i := range 15 {
+				w.change(fmt.Sprint("p", i), false) // 5: and 4 was written
+			}
+			w.pending.Wait()
+			stop := func() {}
+			if tt.live {
+				stop = w.live(60)
+			}
+			r := w.reindex()
+			r.NewBodies = tt.newBodies
+			c, err := r.Start(t.Context())
+			if err != nil || !c.Equal() {
+				t.Fatalf("%v, %v", c, err)
+			}
+			for _, step := range []func(context.Context) error{
+				func(ctx context.Context) error { return r.Swap(ctx, false) },
+				r.Rollback,
+				func(ctx context.Context) error { return r.Swap(ctx, false) },
+			} {
+				if err := step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if c, err := r.Compare(t.Context()); err != nil || !c.Equal() {
+					t.Fatalf("%v, %v", c, err)
+				}
+			}
+			stop()
+			w.check("products-000001")
+			w.check("products-000002")
+		})
+	}
+}
+
+// That versions tell nothing is remembered from the start on.
+func TestVersionsThatTellNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := started(t, 13)
+		for i := range 30 {
+			w.change(fmt.Sprint("p", i), false)
+		}
+		w.pending.Wait()
+		r := w.reindex()
+		r.NewBodies, r.NoVersions = true, true
+		r.Project = func(rec *sluice.Record) ([]document.Op, error) {
+			ops, err := w.project(rec)
+			for i := range ops {
+				ops[i].Version = 1
+			}
+			return ops, err
+		}
+		if c, err := r.Start(t.Context()); err != nil || !c.Equal() {
+			t.Fatalf("%v, %v", c, err)
+		}
+		if err := (Reindex{Alias: r.Alias, Cluster: r.Cluster, Get: r.Get, NewBodies: true}).Swap(t.Context(), false); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Of two processes that start one reindex at once, neither makes an index of its
+// own beside the other's.
+func TestTwoAtOnce(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			w := started(t, seed)
+			w.meta["products-000002"] = nil // an old one
+			stop := w.live(60)
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					if _, err := w.reindex().Start(t.Context()); err != nil && !strings.Contains(err.Error(), "leads to") {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			r := w.reindex()
+			if c, err := r.Start(t.Context()); err != nil || !c.Equal() {
+				t.Errorf("%v, %v", c, err)
+			}
+			if _, ok := w.meta["products-000004"]; ok || w.aliases["products.also"] != "products-000003" {
+				t.Errorf("seed %d: indices %v, aliases %v", seed, w.meta, w.aliases)
+			}
+			stop()
+			w.check("products-000003")
+		})
+	}
+}
+
 func TestSame(t *testing.T) {
 	doc := func(version int64, body string) document.Doc {
 		return document.Doc{Found: version > 0, Version: version, Source: []byte(body)}
@@ -202,17 +303,28 @@ func TestSame(t *testing.T) {
 		{"equal in another order", pending{}, doc(1, `{"a":1,"b":2}`), doc(1, `{"b":2.0,"a":1}`), Reindex{}, true},
 		{"both gone", pending{}, doc(0, ""), doc(0, ""), Reindex{}, true},
 		{"one gone", seen(1, 0), doc(1, "a"), doc(0, ""), Reindex{}, false},
-		{"another version", pending{}, doc(2, "a"), doc(1, "a"), Reindex{}, false},
-		{"which stands still", seen(2, 1), doc(2, "a"), doc(1, "a"), Reindex{}, false},
-		{"which moves on", seen(2, 1), doc(4, "a"), doc(3, "a"), Reindex{}, true},
-		{"while it was away", seen(0, 1), doc(4, "a"), doc(3, "a"), Reindex{}, false},
-		{"another body", pending{}, doc(1, "a"), doc(1, "b"), Reindex{}, false},
-		{"which is meant", pending{}, doc(1, "a"), doc(1, "b"), Reindex{NewBodies: true}, true},
-		{"versions that say nothing", pending{}, doc(2, "a"), doc(1, "a"), Reindex{NoVersions: true}, true},
-		{"and another body", pending{}, doc(2, "a"), doc(1, "b"), Reindex{NoVersions: true}, false},
+		{"another version of one body", pending{}, doc(2, "1"), doc(1, "1"), Reindex{}, true},
+		{"another version", pending{}, doc(2, "2"), doc(1, "1"), Reindex{}, false},
+		{"which stands still", seen(2, 1), doc(2, "2"), doc(1, "1"), Reindex{}, false},
+		{"which moves on", seen(2, 1), doc(4, "4"), doc(3, "3"), Reindex{}, true},
+		{"while it was away", seen(0, 1), doc(4, "4"), doc(3, "3"), Reindex{}, false},
+		{"another body", pending{}, doc(1, "1"), doc(1, "2"), Reindex{}, false},
+		{"which moves on in equal versions", seen(1, 1), doc(2, "1"), doc(2, "2"), Reindex{}, false},
+		{"which is meant", pending{}, doc(1, "1"), doc(1, "2"), Reindex{NewBodies: true}, true},
+		{"of which the new one is newer", pending{}, doc(1, "1"), doc(2, "2"), Reindex{NewBodies: true}, true},
+		{"of which the old one is newer", pending{}, doc(2, "1"), doc(1, "2"), Reindex{NewBodies: true}, false},
+		{"and moves on", seen(2, 1), doc(4, "1"), doc(3, "2"), Reindex{NewBodies: true}, true},
+		{"which tells nothing", pending{}, doc(2, "1"), doc(1, "2"), Reindex{NewBodies: true, NoVersions: true}, true},
+		{"versions that say nothing", pending{}, doc(2, "1"), doc(1, "1"), Reindex{NoVersions: true}, true},
+		{"and another body", pending{}, doc(2, "1"), doc(1, "2"), Reindex{NoVersions: true}, false},
+		{"which stands still, too", seen(2, 1), doc(2, "1"), doc(1, "2"), Reindex{NoVersions: true}, false},
 	} {
-		if _, same := tt.r.same(tt.before, tt.current, tt.other); same != tt.same {
+		if _, same := tt.r.same(tt.before, tt.current, tt.other, false); same != tt.same {
 			t.Errorf("%s: %v", tt.name, same)
+		}
+		before := pending{current: tt.before.other, other: tt.before.current, looked: tt.before.looked}
+		if _, same := tt.r.same(before, tt.other, tt.current, true); same != tt.same {
+			t.Errorf("%s, swapped: %v", tt.name, same)
 		}
 	}
 }

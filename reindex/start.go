@@ -63,6 +63,10 @@ func (r Reindex) create(ctx context.Context, st Status) error {
 		if err != nil || created {
 			return wrap(err)
 		}
+		// It may be another process that has just made it, for the same end.
+		if now, err := r.Status(ctx); err != nil || now.Stage != Idle || now.Current != st.Current {
+			return err
+		}
 	}
 	return fmt.Errorf("reindex: the indices up to %s are there, want a free name", numbered(r.Alias, n))
 }
@@ -93,7 +97,7 @@ func (r Reindex) body(current string) ([]byte, error) {
 		}
 	}
 	put(&aliases, r.Alias+document.DeletesSuffix, struct{}{})
-	put(&meta, markName, mark{Alias: r.Alias, From: current, Body: hash(r.Body)})
+	put(&meta, markName, mark{Alias: r.Alias, From: current, Body: hash(r.Body), NoVersions: r.NoVersions})
 	put(&mappings, "_meta", meta)
 	put(&body, "mappings", mappings)
 	put(&body, "aliases", aliases)

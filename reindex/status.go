@@ -53,6 +53,8 @@ type mark struct {
 	From   string `json:"from"` // the index that it is to succeed
 	Body   string `json:"body"` // a hash of what it was made of
 	Filled bool   `json:"filled,omitempty"`
+
+	NoVersions bool `json:"noVersions,omitempty"` // of the Reindex that started it
 }
 
 const markName = "sluice"

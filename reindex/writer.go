@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 )
 
@@ -61,13 +62,18 @@ func (w Writer) New() (func(ctx context.Context, op document.Op) error, error) {
 		if err != nil {
 			return err
 		}
+		var refused error
 		for _, index := range is.targets(op.Index, w.Deletes(op)) {
 			op.Index = index
-			if err := w.Write(ctx, op); err != nil {
-				return err
+			switch err := w.Write(ctx, op); {
+			case err == nil:
+			case !sluice.IsPermanent(err):
+				return err // and all are repeated
+			case refused == nil:
+				refused = err // the other index may take it, and be the one to go back to
 			}
 		}
-		return nil
+		return refused
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 )
 
@@ -120,6 +121,39 @@ func TestWriterFails(t *testing.T) {
 		}
 		if err := write(t.Context(), document.Op{Index: "products"}); err == nil {
 			t.Errorf("%s failed, and the write did not", at)
+		}
+	}
+}
+
+// What an index refuses for good, such as by its new mapping, the other one takes
+// all the same: the way back to it must not lack what was written meanwhile.
+func TestWriterRefusedByOne(t *testing.T) {
+	refusal, away := sluice.Permanent(errors.New("mapping")), errors.New("away")
+	for _, tt := range []struct {
+		one, two error
+		want     error
+		wrote    []string
+	}{
+		{refusal, nil, refusal, []string{"p1", "p2"}},
+		{nil, refusal, refusal, []string{"p1", "p2"}},
+		{refusal, away, away, []string{"p1", "p2"}},
+		{away, nil, away, []string{"p1"}},
+	} {
+		var wrote []string
+		write, err := Writer{
+			Write: func(_ context.Context, op document.Op) error {
+				wrote = append(wrote, op.Index)
+				return map[string]error{"p1": tt.one, "p2": tt.two}[op.Index]
+			},
+			Behind: func(context.Context, ...string) (map[string][]string, error) {
+				return map[string][]string{"products": {"p1"}, "products.also": {"p2"}}, nil
+			},
+		}.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := write(t.Context(), document.Op{Index: "products"}); !errors.Is(err, tt.want) || !slices.Equal(wrote, tt.wrote) {
+			t.Errorf("%v and %v: %v after writes to %q, want %v and %q", tt.one, tt.two, err, wrote, tt.want, tt.wrote)
 		}
 	}
 }
