@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/item"
 )
 
 const (
@@ -61,6 +62,19 @@ func (p *place) find(buf []byte, from source) (ref document.Ref, _ []byte, err e
 		return ref, buf, fmt.Errorf("the index of the document: template %q: %q %s", p.index.source, ref.Index, fault)
 	}
 	return ref, buf, nil
+}
+
+// besides returns the path of an attribute besides the item's keys that has a
+// say in where its document is; "" when there is none.
+func (p *place) besides(keys item.Item) string {
+	for _, t := range [...]*template{&p.id, &p.index, &p.routing} {
+		for i := range t.parts {
+			if _, ok := keys.Lookup(t.parts[i].path); !ok {
+				return t.parts[i].path
+			}
+		}
+	}
+	return ""
 }
 
 // indexFault says what OpenSearch would refuse in the name of an index.

@@ -183,16 +183,12 @@ func (p *Projection) left(s *scratch, rec *sluice.Record, now document.Ref) (lef
 	if rec.EventName != sluice.Modify {
 		return left, false, nil
 	}
-	if !rec.Old.Exists() {
-		// An item keeps its keys.
-		for _, t := range []*template{&p.place.id, &p.place.index, &p.place.routing} {
-			for _, part := range t.parts {
-				if _, ok := rec.Keys.Lookup(part.path); !ok {
-					return left, false, fmt.Errorf("attribute %q says where the document is, and it came without its old image, which tells where it was: %s", part.path, viewRemedy)
-				}
-			}
-		}
-		return left, false, nil
+	path := p.place.besides(rec.Keys)
+	switch {
+	case path == "":
+		return left, false, nil // an item keeps its keys
+	case !rec.Old.Exists():
+		return left, false, fmt.Errorf("attribute %q says where the document is, and it came without its old image, which tells where it was: %s", path, viewRemedy)
 	}
 	left, s.text, err = p.place.find(s.text, source{image: rec.Old, keys: rec.Keys})
 	if err != nil {
