@@ -19,6 +19,11 @@ func TestError(t *testing.T) {
 			`index of document "a|\"b\"" in "tgw": status 400: mapper_parsing_exception: failed to parse field [n] of type [long].`,
 			map[string]string{"action": "index", "index": "tgw", "id": `a|"b"`, "routing": "r", "version": "7", "version_type": "external", "status": "400", "type": "mapper_parsing_exception", "reason": "failed to parse field [n] of type [long]. Preview of field's value: 'secret'"},
 		},
+		{ // its bytes as numbers
+			NewError(Op{Action: Put, Index: "tgw", ID: "a"}, 400, "illegal_argument_exception", `Document contains at least one immense term in field="k" (whose UTF8 encoding is longer than the max length 32766). The prefix of the first immense term is: '[115, 101]...', original message: too long`),
+			`index of document "a" in "tgw": status 400: illegal_argument_exception: Document contains at least one immense term in field="k" (whose UTF8 encoding is longer than the max length 32766).`,
+			map[string]string{"action": "index", "index": "tgw", "id": "a", "status": "400", "type": "illegal_argument_exception", "reason": `Document contains at least one immense term in field="k" (whose UTF8 encoding is longer than the max length 32766). The prefix of the first immense term is: '[115, 101]...', original message: too long`},
+		},
 		{
 			&Error{Action: Delete, Ref: Ref{Index: "tgw", ID: "a"}, Err: down},
 			`delete of document "a" in "tgw": connection refused`,

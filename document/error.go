@@ -24,6 +24,9 @@ func NewError(op Op, status int, typ, reason string) *Error {
 	return &Error{Action: op.Action, Ref: op.Ref(), Version: op.Version, Fence: op.Fence, Status: status, Type: typ, Reason: reason}
 }
 
+// quotes are what reasons have before what they quote of a document.
+var quotes = []string{" Preview of field's value", " The prefix of the first immense term"}
+
 // Error names the document and the failure. It leaves out what Reason quotes of
 // the document: errors are logged.
 func (e *Error) Error() string {
@@ -32,7 +35,10 @@ func (e *Error) Error() string {
 	if e.Status != 0 {
 		fmt.Fprintf(&b, ": status %d", e.Status)
 	}
-	reason, _, _ := strings.Cut(e.Reason, " Preview of field's value")
+	reason := e.Reason
+	for _, quote := range quotes {
+		reason, _, _ = strings.Cut(reason, quote)
+	}
 	for _, s := range []string{e.Type, reason} {
 		if s != "" {
 			b.WriteString(": " + s)

@@ -9,32 +9,47 @@ import (
 	"time"
 )
 
-// commit writes ws, the first of their lanes, with those that go with them,
-// until each has its result. Only what may pass is written again.
+// commit writes ws, the first of their lanes, with those that go with them. What
+// can pass, and was refused while the cluster answered, is left open: its callers
+// try it again, and neither the others nor the next commits wait for that. A
+// request that fails whole is repeated here, as it is.
 func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 	s.order.join(ws)
+	now := time.Now()
+	for _, w := range ws {
+		w.open = false
+		if w.begun.IsZero() {
+			w.begun = now
+		}
+	}
 	c := committing{sink: s, results: make([]result, len(ws))}
-	open := append(make([]*write, 0, len(ws)), ws...)
+	todo := append(make([]*write, 0, len(ws)), ws...)
 	for tries := 1; ; {
 		c.again, c.wait = nil, false
-		c.request(ctx, open)
-		open = c.again
-		if len(open) == 0 {
+		c.request(ctx, todo)
+		todo = c.again
+		if len(todo) == 0 {
 			break
 		}
 		if !c.wait {
 			continue // what stands for its document now has not been tried
 		}
+		if c.heard {
+			for _, w := range todo {
+				w.open = true
+			}
+			break
+		}
 		if !s.pause(ctx, tries) {
-			c.giveUp(open, tries)
+			giveUp(todo, tries)
 			break
 		}
 		tries++
-		c.retried(open)
+		s.retried(todo)
 	}
 	var errs []error
 	for i, w := range ws {
-		if w.err != nil {
+		if w.err != nil && !w.open {
 			if errs == nil {
 				errs = make([]error, len(ws))
 			}
@@ -50,6 +65,7 @@ type committing struct {
 	results []result
 	again   []*write // to be written again
 	wait    bool     // … after a pause
+	heard   bool     // the cluster has answered for single operations
 }
 
 // current is what is sent for w and those that go with it.
@@ -71,6 +87,7 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 	results := c.results[:len(ws)]
 	err := c.sink.try(ctx, ws, body, results)
 	if err == nil {
+		c.heard = true
 		for i, w := range ws {
 			r := &results[i]
 			if (r.status == 200 || r.status == 201) && w.line == nil && r.err == nil { // nearly all
@@ -169,8 +186,8 @@ func (w *write) each(f func(*write)) {
 	}
 }
 
-func (c *committing) retried(ws []*write) {
-	hook := c.sink.opt.Hooks.Retried
+func (s *Sink) retried(ws []*write) {
+	hook := s.opt.Hooks.Retried
 	if hook == nil {
 		return
 	}
@@ -181,9 +198,9 @@ func (c *committing) retried(ws []*write) {
 	}
 }
 
-// giveUp answers what could not be written in the time of the commit: each
-// caller with its own error (F092, F094).
-func (c *committing) giveUp(ws []*write, tries int) {
+// giveUp answers what could not be written in time: each caller with its own
+// error (F092, F094).
+func giveUp(ws []*write, tries int) {
 	for _, w := range ws {
 		var f failure
 		if w.failed != nil {

@@ -21,7 +21,7 @@ type Options struct {
 	WaitBytes int
 
 	Linger  time.Duration // see [batch.Options] (default 2 ms)
-	Timeout time.Duration // of one commit with its retries (default 60 s); one try has a third of it at most
+	Timeout time.Duration // of a write with its retries, from its first try on (default 60 s); one try has a third of it at most
 	Backoff time.Duration // before the second try, doubled each time up to 1,000-fold, full jitter (default 100 ms)
 
 	// GzipAbove compresses requests of more bytes. The default is 64 KiB, and

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/internal/quorum"
@@ -29,10 +30,12 @@ type write struct {
 	next  *write // behind it in the lane
 	last  *write // of the lane; only of its first
 
-	// Of its commit.
-	line     *line    // with those that go with it; nil: it is alone
-	failed   *failure // of the last try
-	answered bool     // err is the result
+	// Of its commits.
+	line     *line     // with those that go with it; nil: it is alone
+	begun    time.Time // the first
+	failed   *failure  // of the last try
+	open     bool      // it has no result, and is for another commit
+	answered bool      // err is the result
 	err      error
 }
 
@@ -132,11 +135,15 @@ func (o *order) ready(ctx context.Context, c *call) []*write {
 	}
 }
 
-// join has what waits behind each of ws go with it, if it may.
+// join has what waits behind each of ws go with it, if it may and this is its
+// first commit.
 func (o *order) join(ws []*write) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, f := range ws {
+		if !f.begun.IsZero() {
+			continue
+		}
 		for f.next != nil && alike(f.op, f.next.op) {
 			w := f.next
 			f.unlink(f)
@@ -218,7 +225,11 @@ func (l *line) leave(f *write) {
 			continue
 		}
 		w.place = away
-		if !w.answered { // its commit was not ended
+		switch { // its commit was not ended
+		case w.answered:
+		case f.answered:
+			w.err = errEnded
+		default:
 			w.err = f.err
 		}
 		w.call.open--

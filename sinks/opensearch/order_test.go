@@ -188,6 +188,83 @@ func TestCallsThatCross(t *testing.T) {
 	})
 }
 
+// What one index refuses for the moment keeps neither the neighbours in its
+// request waiting nor those that come later, though requests are few.
+func TestRefusedForTheMomentHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := cluster{delay: 10 * time.Millisecond, item: func(_ int, w string) *verdict {
+			if strings.HasPrefix(w, "red") {
+				return &verdict{status: 503, typ: "unavailable_shards_exception"}
+			}
+			return nil
+		}}
+		s := c.sink(t, Options{InFlight: 1, Timeout: time.Minute})
+		var wg sync.WaitGroup
+		begun := time.Now()
+		for i := range 20 {
+			wg.Go(func() {
+				err := s.Write(t.Context(), put("red", fmt.Sprint(i), "{}"))
+				var e *document.Error
+				if !errors.As(err, &e) || e.Status != 503 || sluice.IsPermanent(err) || !strings.Contains(err.Error(), "given up after") {
+					t.Errorf("red: %v", err)
+				}
+				if took := time.Since(begun); took < 10*time.Second || took > time.Minute+100*time.Millisecond {
+					t.Errorf("red: given up after %v", took)
+				}
+			})
+			wg.Go(func() {
+				for n := range 10 {
+					start := time.Now()
+					if err := s.Write(t.Context(), put("green", fmt.Sprint(i), "{}")); err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(start); took > time.Second {
+						t.Errorf("green: write %d took %v", n, took)
+					}
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		wg.Wait()
+		expectFree(t, s)
+	})
+}
+
+// One whose time runs out while others have the only place still says what the
+// cluster said, and so do those that went with it, each of its own.
+func TestTimeRunsOutBetweenCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := cluster{item: func(_ int, w string) *verdict {
+			if strings.HasPrefix(w, "red") {
+				return &verdict{status: 503}
+			}
+			return nil
+		}, request: func(_ int, ws []string) *reply {
+			if strings.HasPrefix(ws[0], "slow") {
+				return &reply{hang: true}
+			}
+			return nil
+		}}
+		s := c.sink(t, Options{InFlight: 1, Timeout: time.Hour, Backoff: time.Minute})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			errs := s.WriteAll(ctx, []document.Op{put("red", "a", `{"n":1}`), putAt("red", "b", 7, "{}"), putAt("red", "b", 8, "{}")})
+			for i, version := range []int64{0, 7, 8} {
+				var e *document.Error
+				if errs == nil || !errors.As(errs[i], &e) || e.Status != 503 || e.Version != version || sluice.IsPermanent(errs[i]) {
+					t.Errorf("%d: %v", i, errs)
+				}
+			}
+		})
+		time.Sleep(time.Second)
+		wg.Go(func() { _ = s.Write(t.Context(), put("slow", "a", "{}")) })
+		wg.Wait()
+		expectFree(t, s)
+	})
+}
+
 // F095, F099, F100, F101: whatever the cluster does and whoever writes together,
 // each write has exactly one answer, the state is what the rules say of the
 // writes that succeeded, and nothing is left behind.

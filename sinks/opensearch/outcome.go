@@ -77,7 +77,11 @@ func ofIndex(r failure) bool {
 	case "index_closed_exception", "index_not_found_exception":
 		return true
 	case "illegal_argument_exception":
-		return strings.Contains(r.reason, "no write index") || strings.Contains(r.reason, "Document ID is not supported")
+		for _, text := range []string{"no write index", "Document ID is not supported", "pipeline with id", "data streams"} {
+			if strings.Contains(r.reason, text) {
+				return true
+			}
+		}
 	case "validation_exception":
 		return strings.Contains(r.reason, "maximum") && strings.Contains(r.reason, "shards")
 	}
@@ -104,12 +108,15 @@ func judgeRequest(err error) outcome {
 	case s == http.StatusRequestTimeout, s >= 500:
 		return passing
 	// One without a type is not of the cluster; an unknown parameter is of the
-	// request.
-	case s == http.StatusBadRequest && status.Type != "" && !strings.Contains(status.Reason, "unrecognized parameter"):
+	// request, and that it names indices is of all requests.
+	case s == http.StatusBadRequest && status.Type != "" && !strings.Contains(status.Reason, "unrecognized parameter") && !strings.Contains(status.Reason, explicitIndex):
 		return spoiled
 	}
 	return refused
 }
+
+// explicitIndex is how a cluster refuses requests that name indices within.
+const explicitIndex = "explicit index in bulk is not allowed"
 
 // failureOf returns what the error of a whole request is for each write in it.
 func failureOf(err error) failure {

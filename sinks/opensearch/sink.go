@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/quorum"
 )
 
 // Sink writes documents. It is safe for concurrent use. It has no goroutine
@@ -240,23 +241,63 @@ func (m *many) send(ctx context.Context, ws []*write) {
 	work()
 }
 
-// sendChunk writes what fits into one request.
+// sendChunk writes what fits into one request, and again what a commit leaves
+// open, until the Timeout of its first one has passed. Once it is sent, ctx
+// counts for its deadline alone.
 func (m *many) sendChunk(ctx context.Context, ws []*write) {
+	s := m.sink
 	for _, w := range ws {
 		w.err = errEnded
 	}
-	defer m.sink.order.leave(ws)
-	if len(ws) == 1 {
-		ws[0].err = m.sink.batch.Do(ctx, ws[0])
+	defer func() { s.order.leave(ws) }()
+	ws = m.finish(ws, s.batch.DoAll(ctx, ws), 0)
+	if len(ws) == 0 {
 		return
 	}
-	errs := m.sink.batch.DoAll(ctx, ws)
+	end := slices.MinFunc(ws, func(a, b *write) int { return a.begun.Compare(b.begun) }).begun.Add(s.opt.Timeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
+		end = deadline
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
+	defer cancel()
+	member := quorum.From(ctx)
+	for tries := 1; len(ws) > 0; tries++ {
+		member.Park()
+		again := s.pause(ctx, tries)
+		quorum.Unpark([]*quorum.Member{member})
+		if !again {
+			giveUp(ws, tries)
+			return
+		}
+		s.retried(ws)
+		ws = m.finish(ws, s.batch.DoAll(ctx, ws), tries)
+	}
+}
+
+// finish takes what DoAll has answered. Those that have their results leave
+// their lanes, the others are returned.
+func (m *many) finish(ws []*write, errs []error, tries int) []*write {
+	var open []*write
 	for i, w := range ws {
-		w.err = nil
+		var err error
 		if errs != nil {
-			w.err = errs[i]
+			err = errs[i]
+		}
+		switch {
+		case w.open && err == nil:
+			open = append(open, w)
+		case w.open: // the time ran out before another commit took it
+			w.open = false
+			giveUp([]*write{w}, tries)
+		default:
+			w.err = err
 		}
 	}
+	if len(open) > 0 {
+		ws = slices.DeleteFunc(slices.Clone(ws), func(w *write) bool { return w.open })
+	}
+	m.sink.order.leave(ws)
+	return open
 }
 
 // chunks divides ws as requests are.

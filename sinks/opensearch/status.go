@@ -40,6 +40,10 @@ func (e *StatusError) Error() string {
 
 func (e *StatusError) hint() string {
 	switch e.Status {
+	case http.StatusBadRequest:
+		if strings.Contains(e.Reason, explicitIndex) {
+			return "set rest.action.multi.allow_explicit_index to true in the cluster"
+		}
 	case http.StatusUnauthorized:
 		return "the user or the signature is not accepted: check Username and Password, or the AWS credentials, Region and Service"
 	case http.StatusForbidden:

@@ -68,9 +68,9 @@ func TestWriteSharesRequests(t *testing.T) {
 	})
 }
 
-// F089, F090, F091, F102, F105: the status of each item decides, with or
+// F089, F090, F091, F105: the status of each item decides, with or
 // without an error object.
-func TestF089_F090_F091_OutcomePerItem(t *testing.T) {
+func TestF089_F090_F091_F105_OutcomePerItem(t *testing.T) {
 	fenced, unfenced := delAt("i", "x", 5), del("i", "x")
 	for _, tt := range []struct {
 		name  string
@@ -105,6 +105,8 @@ func TestF089_F090_F091_OutcomePerItem(t *testing.T) {
 		{"alias of many", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "no write index is defined for alias [i].", false}, 1, false, false},
 		{"too many shards", put("i", "x", "{}"), verdict{400, "validation_exception", "this cluster currently has [1000]/[1000] maximum shards open", false}, 1, false, false},
 		{"an id in Serverless", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "Document ID is not supported in create/index operation request", false}, 1, false, false},
+		{"no such pipeline", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "pipeline with id [p] does not exist", false}, 1, false, false},
+		{"a data stream", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "only write ops with an op_type of create are allowed in data streams", false}, 1, false, false},
 		{"no status", put("i", "x", "{}"), verdict{}, 0, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -197,6 +199,7 @@ func TestF092_F094_RequestThatFails(t *testing.T) {
 		{"404", reply{status: 404}, 1, "status 404"},
 		{"400 of a proxy", reply{status: 400, body: "<html>"}, 1, "status 400"},
 		{"400 of the request", reply{status: 400, body: `{"error":{"type":"illegal_argument_exception","reason":"request [/_bulk] contains unrecognized parameter: [x]"}}`}, 1, "unrecognized parameter"},
+		{"400 of the cluster's settings", reply{status: 400, body: `{"error":{"type":"illegal_argument_exception","reason":"explicit index in bulk is not allowed"}}`}, 1, "rest.action.multi.allow_explicit_index"},
 		{"redirect", reply{status: 301}, 1, "leads somewhere else"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
