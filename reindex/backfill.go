@@ -33,6 +33,7 @@ func (e *IncompleteError) Error() string {
 type filler struct {
 	Reindex
 	index string
+	asked time.Time // when it was last certain that the index is to be filled
 
 	mu   sync.Mutex
 	done Backfilled
@@ -44,7 +45,7 @@ type filler struct {
 func (r Reindex) backfill(ctx context.Context, index string) (Backfilled, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	f := &filler{Reindex: r, index: index}
+	f := &filler{Reindex: r, index: index, asked: time.Now()}
 	slots := make(chan struct{}, r.Concurrency)
 	var wg sync.WaitGroup
 	defer wg.Wait() // after an early return, too
@@ -52,6 +53,9 @@ func (r Reindex) backfill(ctx context.Context, index string) (Backfilled, error)
 	for rec, err := range r.Scan(ctx) {
 		if err == nil {
 			err = context.Cause(ctx) // a write has failed for good
+		}
+		if err == nil {
+			err = f.wanted(ctx)
 		}
 		if err != nil {
 			cancel(err)
@@ -91,6 +95,31 @@ func (r Reindex) backfill(ctx context.Context, index string) (Backfilled, error)
 	return f.done, nil
 }
 
+// wanted returns an error when the index is no longer to be filled. It asks as
+// often as every writer does: whoever abandons a reindex waits for that before the
+// index is deleted.
+func (f *filler) wanted(ctx context.Context) error {
+	if time.Since(f.asked) < f.TTL {
+		return nil
+	}
+	for attempt := 1; ; attempt++ {
+		asked := time.Now()
+		st, err := f.Status(ctx)
+		switch {
+		case err == nil && st.Other != f.index && st.Current != f.index:
+			return fmt.Errorf("%s is no longer to be filled: the reindex was abandoned meanwhile, or finished", f.index)
+		case err == nil:
+			f.asked = asked
+			return nil
+		case attempt >= f.Attempts:
+			return err
+		}
+		if err := f.pause(ctx, attempt); err != nil {
+			return err
+		}
+	}
+}
+
 // write writes one document, and tries again as long as that may help.
 func (f *filler) write(ctx context.Context, key sluice.Item, op document.Op) error {
 	for attempt := 1; ; attempt++ {
@@ -107,11 +136,14 @@ func (f *filler) write(ctx context.Context, key sluice.Item, op document.Op) err
 		case attempt >= f.Attempts || ctx.Err() != nil:
 			return err
 		}
-		most := 100 * time.Millisecond << min(attempt, 8)
-		if err := sleep(ctx, rand.N(most)); err != nil {
+		if err := f.pause(ctx, attempt); err != nil {
 			return err
 		}
 	}
+}
+
+func (f *filler) pause(ctx context.Context, attempt int) error {
+	return sleep(ctx, rand.N(100*time.Millisecond<<min(attempt, 8)))
 }
 
 func (f *filler) fail(key sluice.Item, err error) {

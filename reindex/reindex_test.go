@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"strings"
 	"sync"
@@ -285,6 +286,78 @@ func TestTwoAtOnce(t *testing.T) {
 			w.check("products-000003")
 		})
 	}
+}
+
+// One that is abandoned by another process ends before its index is deleted: a
+// write would make an index of that name, or leave a ghost in its successor's.
+func TestAbandonedWhileItFills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := started(t, 14)
+		var all sync.WaitGroup
+		all.Go(func() {
+			r := w.reindex()
+			r.Scan = func(ctx context.Context) iter.Seq2[*sluice.Record, error] {
+				return func(yield func(*sluice.Record, error) bool) {
+					for rec, err := range w.scan(ctx) {
+						time.Sleep(4 * time.Second)
+						if !yield(rec, err) {
+							return
+						}
+					}
+				}
+			}
+			if _, err := r.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "products-000002 is no longer to be filled") {
+				t.Errorf("the abandoned process: %v", err)
+			}
+		})
+		time.Sleep(time.Minute)
+		if err := w.reindex().Abandon(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := w.reindex().Start(t.Context()); err != nil || !c.Equal() {
+			t.Errorf("%v, %v", c, err)
+		}
+		all.Wait()
+		w.check("products-000002")
+	})
+}
+
+// A look-up that fails now and then ends no backfill.
+func TestFillsWhileTheClusterIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := started(t, 15)
+		r := w.reindex()
+		busy := &busyCluster{Cluster: r.Cluster}
+		r.Cluster = busy
+		r.Scan = func(ctx context.Context) iter.Seq2[*sluice.Record, error] {
+			return func(yield func(*sluice.Record, error) bool) {
+				for rec, err := range w.scan(ctx) {
+					time.Sleep(4 * time.Second)
+					busy.fail = 3
+					if !yield(rec, err) {
+						return
+					}
+				}
+				busy.fail = 0
+			}
+		}
+		if c, err := r.Start(t.Context()); err != nil || !c.Equal() {
+			t.Errorf("%v, %v", c, err)
+		}
+	})
+}
+
+type busyCluster struct {
+	Cluster
+	fail int // calls
+}
+
+func (c *busyCluster) Behind(ctx context.Context, aliases ...string) (map[string][]string, error) {
+	if c.fail > 0 {
+		c.fail--
+		return nil, errors.New("busy")
+	}
+	return c.Cluster.Behind(ctx, aliases...)
 }
 
 func TestSame(t *testing.T) {
