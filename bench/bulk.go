@@ -57,13 +57,21 @@ func NewBulk(url string, n, flush int) (*Bulk, error) {
 		return nil, err
 	}
 	b.router = Routes(p.Handle)
-	for i := range n {
-		b.ops = append(b.ops, document.Op{
-			Action: document.Put, Index: bulkIndex, ID: fmt.Sprintf("search|S%026d", i),
-			Fence: document.Newer, Version: 1<<52 + int64(i), Body: bulkDocument(i),
-		})
-	}
+	b.ops = Documents(bulkIndex, n)
 	return b, nil
+}
+
+// Documents returns writes of n documents of 1 KB, with an id and an external
+// version.
+func Documents(index string, n int) []document.Op {
+	ops := make([]document.Op, n)
+	for i := range ops {
+		ops[i] = document.Op{
+			Action: document.Put, Index: index, ID: fmt.Sprintf("search|S%026d", i),
+			Fence: document.Newer, Version: 1<<52 + int64(i), Body: bulkDocument(i),
+		}
+	}
+	return ops
 }
 
 // bulkDocument returns a document of 1 KB.
