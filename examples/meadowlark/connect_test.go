@@ -34,7 +34,7 @@ func TestConnect(t *testing.T) {
 			Env: func(name string) string { return env[name] },
 		})
 		switch {
-		case tt.err == "" && (err != nil || len(r.Routes()) != 5):
+		case tt.err == "" && (err != nil || len(r.Routes()) != 6):
 			t.Errorf("%v %v: %v", tt.env, tt.tables, err)
 		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
 			t.Errorf("%v %v: %v, want %s", tt.env, tt.tables, err, tt.err)

@@ -51,6 +51,12 @@ func (a *app) clean(ctx context.Context, rec *sluice.Record) error {
 	return err
 }
 
+// unreferred takes away the count that a reference was in, when a document that
+// was deleted past the writer has left it behind and this was the last one.
+func (a *app) unreferred(ctx context.Context, rec *sluice.Record) error {
+	return a.writer.CleanCount(ctx, rec.Old)
+}
+
 // referred looks whether what a new reference points to is there. Where it is
 // not it may come yet: order holds for one item only, and not all writers make
 // transactions.

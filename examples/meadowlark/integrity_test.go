@@ -55,6 +55,23 @@ func TestSchoolIsDeletedPastTheWriter(t *testing.T) {
 	})
 }
 
+// The count that a school has left behind goes with the last reference.
+func TestSchoolAndThenCourseAreDeletedPastTheWriter(t *testing.T) {
+	for _, twice := range []bool{false, true} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.Twice = twice
+			fx := Fixtures()
+			w.put(t, fx...)
+			w.run(t, time.Hour)
+			for _, it := range []sluice.Item{fx[school], fx[course]} {
+				w.delete(t, it)
+				w.run(t, time.Hour)
+			}
+			w.holds(t, fx[levels], fx[other])
+		})
+	}
+}
+
 // A course that is deleted past the writer leaves nothing behind.
 func TestCourseIsDeletedPastTheWriter(t *testing.T) {
 	for _, twice := range []bool{false, true} {

@@ -77,6 +77,7 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	r.Handle("entity#REMOVE", a.removed, router.Name("dangling"), router.NeedsOld(), router.Redrive())
 	r.Handle("entity#REMOVE", a.clean, router.Name("clean up"), router.Redrive())
 	r.Handle("fref#INSERT", a.referred, router.Name("reference"), router.Redrive())
+	r.Handle("fref#REMOVE", a.unreferred, router.Name("last reference"), router.NeedsOld(), router.Redrive())
 	r.Handle(checkKind+"#MESSAGE", a.lookAgain, router.Name("look again"),
 		router.Use(message.Hop(d.Check, message.HopOptions{Now: d.Now})))
 	return r, nil

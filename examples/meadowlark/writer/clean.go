@@ -3,6 +3,9 @@ package writer
 import (
 	"context"
 	"fmt"
+	"strings"
+
+	"github.com/sluicehq/sluice"
 )
 
 // Clean does what Delete would have done beside a document that was deleted past
@@ -65,4 +68,35 @@ func (w *Writer) cleanPair(ctx context.Context, typ string, p pair) (again bool,
 // goneFor holds that a document is still gone.
 func (w *Writer) goneFor(typ, id string) []step {
 	return []step{{op: w.check(EntityKey(typ, id), absent), means: changed}}
+}
+
+// CleanCount deletes the count that a reference was in, given its FREF item as
+// it was, if that is 0 and what it counted for is gone: then nobody may refer to
+// it any more. Clean left it because somebody did. It can be repeated.
+func (w *Writer) CleanCount(ctx context.Context, fref sluice.Item) error {
+	count := counterOf(fref)
+	if !count.Exists() {
+		return nil
+	}
+	it, err := w.c.Store.Get(ctx, w.c.Table, count)
+	if err != nil {
+		return err
+	}
+	if v, _ := it.Lookup("refCount"); v.Str() != "0" {
+		return nil // gone, or somebody refers to it
+	}
+	typ, id := text(count, "pk"), strings.TrimPrefix(text(fref, "sk"), toPrefix)
+	types := []string{typ}
+	if Kind(count) == Assign {
+		types = w.c.Resources.kinds(typ)
+	}
+	var steps []step
+	for _, typ := range types {
+		steps = append(steps, w.goneFor(typ, id)...)
+	}
+	// What does not hold any more says that it is in use.
+	if _, err := w.transact(ctx, append(steps, step{op: w.unreferenced(count), means: referenced})); err != nil {
+		return fmt.Errorf("deleting the count of %s %s: %w", typ, id, err)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,10 +79,14 @@ func (r Resources) siblings(typ string) []string {
 	if super == "" {
 		return nil
 	}
-	var types []string
-	for other, resource := range r {
-		if other != typ && resource.Supertype == super {
-			types = append(types, other)
+	return slices.DeleteFunc(r.kinds(super), func(other string) bool { return other == typ })
+}
+
+// kinds are the types whose documents are of a supertype.
+func (r Resources) kinds(super string) (types []string) {
+	for typ, resource := range r {
+		if resource.Supertype == super {
+			types = append(types, typ)
 		}
 	}
 	return types

@@ -307,6 +307,48 @@ func TestClean(t *testing.T) {
 	w.expect(t, "A/O1 O/O1=0")
 }
 
+// Once nobody refers any more to what was deleted past the writer, nobody can
+// begin to.
+func TestCleanCount(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	left := func(from, to, counter string) {
+		t.Helper()
+		it := key(fromPrefix+ID("NK#"+from), toPrefix+ID("NK#"+to)).With(item.Map("to", key(counter, assignPrefix+ID("NK#"+to))))
+		for range 2 {
+			if err := w.CleanCount(ctx, it); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	w.create(t, doc("S1"), doc("X1", "O1"), doc("X2", "O1"))
+	if err := w.Writer.Delete(ctx, section, ID("NK#X1")); err != nil {
+		t.Fatal(err)
+	}
+	left("X1", "O1", org)
+	w.raw(t, doc("S1"))
+	if err := w.clean(ctx, "S1"); err != nil {
+		t.Fatal(err)
+	}
+	left("X1", "O1", org)
+	w.expect(t, "O/O1=1 O1<X2 X/X2 X2>O1") // somebody refers to it
+	if err := w.Writer.Delete(ctx, section, ID("NK#X2")); err != nil {
+		t.Fatal(err)
+	}
+	w.create(t, doc("A1"))
+	left("X2", "O1", org)
+	w.expect(t, "A/O1 A/O1=0 O/O1=0") // another kind of it is there
+	w.raw(t, doc("A1"))
+	left("X2", "O1", org)
+	w.expect(t, "A/O1=0")
+	if err := w.Writer.Create(ctx, doc("X1", "O1")); !errors.Is(err, ErrReference) {
+		t.Errorf("a reference to nothing: %v", err)
+	}
+	if err := w.CleanCount(ctx, key(fromPrefix+"a", toPrefix+"b")); err != nil {
+		t.Errorf("a reference that does not say to what: %v", err)
+	}
+}
+
 func TestForeignKeysAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, doc("C1"))
