@@ -279,6 +279,9 @@ func TestOutage(t *testing.T) {
 // Of a course that is written and its school that is deleted at the same time,
 // one wins, in each of a thousand races.
 func TestRaces(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	const races, beside = 1000, 10
 	l := newLocal(t, localtest.OpenSearchURL(t))
 	w, err := writer.New(writer.Config{Store: l.store, Table: l.table, Resources: Resources()})

@@ -441,6 +441,9 @@ func (c *city) race(creations int64, now func(created int64)) {
 // while old records come again: in the end the index is what the table is, and
 // no document is left of what is gone.
 func TestThousandfoldRace(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	c := newCity(t, localtest.OpenSearchURL(t), 0.2)
 	c.race(1000, func(int64) {})
 	c.until("index and rows", func() string { return c.difference("rtb-1", "rtb-2") })
@@ -462,6 +465,9 @@ func TestThousandfoldRace(t *testing.T) {
 // nothing left over. Old records do not come again here: what is deleted is
 // remembered in memory alone.
 func TestOpenSearchIsKilled(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	own := localtest.OwnOpenSearch(t)
 	c := newCity(t, own.URL, 0)
 	c.race(150, func(created int64) {

@@ -32,7 +32,7 @@ import (
 // In the end table and index are the same, and no document was ever older than
 // it had been.
 func TestNothingIsLost(t *testing.T) {
-	if elsewhere(t) {
+	if localtest.Elsewhere(t) {
 		return
 	}
 	began := time.Now()
