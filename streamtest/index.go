@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -48,7 +49,7 @@ type indexed struct {
 func NewIndex() *Index { return &Index{docs: map[docKey]indexed{}} }
 
 // Write writes or deletes a document. It returns nil, too, when a newer version
-// is there, or nothing to delete. What OpenSearch would refuse for good is a
+// is there, or nothing to delete. What can never be written is a
 // [sluice.Permanent] error that wraps a [*document.Error].
 func (x *Index) Write(ctx context.Context, op document.Op) error {
 	if err := x.Writes.Send(ctx, op); err != nil {
@@ -159,7 +160,13 @@ func checkOp(op document.Op) *opError {
 		return refuse("action_request_validation_exception", "the id is missing")
 	case len(op.ID) > 512:
 		return refuse("action_request_validation_exception", "the id has %d bytes, 512 are allowed", len(op.ID))
-	case op.Fence != document.NoFence && op.Version < 0:
+	case !utf8.ValidString(op.Index) || !utf8.ValidString(op.ID) || !utf8.ValidString(op.Routing):
+		return refuse("action_request_validation_exception", "the index, the id or the routing is no UTF-8")
+	case op.Fence > document.NewerOrEqual:
+		return refuse("illegal_argument_exception", "unknown fence %v", op.Fence)
+	case op.Fence == document.NoFence && op.Version != 0:
+		return refuse("illegal_argument_exception", "version %d without a fence", op.Version)
+	case op.Version < 0:
 		return refuse("action_request_validation_exception", "version %d is negative", op.Version)
 	case op.Action == document.Delete:
 		return nil

@@ -129,6 +129,22 @@ func TestF104DeletedStaysDeleted(t *testing.T) {
 	}
 }
 
+// A deletion takes the number after the last one: what is made again begins
+// above that, as ByAttribute says.
+func TestMadeAgainAboveTheDeletion(t *testing.T) {
+	for rev, want := range map[int]map[string]string{4: {}, 5: {"a": `{"n":5}`}} {
+		index := streamtest.NewIndex()
+		r := routed(must(t, index.Write, Options{Index: "i", ID: "{pk}", Version: ByAttribute("rev"), Include: []string{"n"}}))
+		records := append(history("a")[:4], streamtest.Insert("t", map[string]any{"pk": "a", "rev": rev, "n": 5}))
+		if res := streamtest.Run(t.Context(), r, records...); res.Err != nil {
+			t.Fatal(res)
+		}
+		if diff := cmp.Diff(want, contents(index)); diff != "" {
+			t.Errorf("at %d: %s", rev, diff)
+		}
+	}
+}
+
 // A document follows what names its place. Each write may fail once, and all
 // is delivered once more in the end.
 func TestMoves(t *testing.T) {

@@ -32,7 +32,8 @@ const (
 
 // ByAttribute takes the version from a number that the item's writers raise with
 // every write: an integer of 0 or more. A deletion's is that of the old image
-// plus 1. The number must go on when an item is deleted and made again.
+// plus 1. An item that is made again goes on above that, at its last number plus
+// 2: at plus 1 its document is taken for the deleted one's, and is not written.
 func ByAttribute(path string) Version { return Version{kind: byAttribute, path: path} }
 
 // BySequence makes the version of a record's sequence number. What a backfill
