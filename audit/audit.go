@@ -71,22 +71,27 @@ type Audit struct {
 
 // Result counts what an audit found.
 type Result struct {
-	Items     int64 // that were compared
-	Documents int64 // that these items are to have
-	Listed    int64 // documents of the index, when ghosts were looked for
+	Items     int64 `json:"items"`     // that were compared
+	Documents int64 `json:"documents"` // that these items are to have
+	Listed    int64 `json:"listed"`    // documents of the index, when ghosts were looked for
 
-	Missing, Stale, Different, Ghosts, Ahead int64 // confirmed drift
+	// Confirmed drift.
+	Missing   int64 `json:"missing"`
+	Stale     int64 `json:"stale"`
+	Different int64 `json:"different"`
+	Ghosts    int64 `json:"ghosts"`
+	Ahead     int64 `json:"ahead"`
 
 	// Failed are items that cannot be projected. Nothing is known about their
 	// documents.
-	Failed int64
+	Failed int64 `json:"failed"`
 
-	Settled   int64 // differed at a look and not at a later one: live writes
-	Busy      int64 // changed at each look
-	Unchecked int64 // documents of which no item was found, and which may yet have one: see [Audit.KeyOf]
+	Settled   int64 `json:"settled"`   // differed at a look and not at a later one: live writes
+	Busy      int64 `json:"busy"`      // changed at each look
+	Unchecked int64 `json:"unchecked"` // documents of which no item was found, and which may yet have one: see [Audit.KeyOf]
 
-	Repaired int64 // of the drift: by a repair, or by something newer that came first
-	Refused  int64 // of the drift: tried in vain, or not tried
+	Repaired int64 `json:"repaired"` // of the drift: by a repair, or by something newer that came first
+	Refused  int64 `json:"refused"`  // of the drift: tried in vain, or not tried
 }
 
 // Drift is how many documents are not as they should be.

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	errAhead   = errors.New("nothing here can tell which of the two is right")
-	errRefused = errors.New("the index does not take it: a newer version was deleted there not long ago")
+	errAhead   = errors.New("nothing here can tell which of the two is right; if it is the item, raise its version above the document's")
+	errRefused = errors.New("the index does not take it: a newer version was deleted there not long ago; repair again when index.gc_deletes has passed")
 )
 
 // repair repairs a confirmed drift, if that is asked for, and tells it. doc is

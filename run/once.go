@@ -35,6 +35,9 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	a = a.withDefaults()
 	o.Listen, o.DeadLetter, o.Queues = "off", "record", nil
 	o = o.withDefaults(a)
+	if len(o.Tables) == 0 {
+		return &UsageError{fmt.Errorf("--table (%s): no table is named: say which to read, such as --table orders", envOf["table"])}
+	}
 	if err := o.validate(); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ The projection is one of all attributes. Others are audited by package audit.
 				}
 			}
 			result, err := a.Run(ctx)
-			out.result(result)
+			out.result(result, err)
 			if err != nil {
 				return err
 			}
@@ -150,7 +150,9 @@ func (r *report) drift(d audit.Drift) {
 	r.print(d.String(), line)
 }
 
-func (r *report) result(a audit.Result) {
+// result prints what was compared, up to err if there is one: then nothing can be
+// said of the rest, and what was found is never clean.
+func (r *report) result(a audit.Result, err error) {
 	text := fmt.Sprintf("%d items, %d documents, %d listed: %d missing, %d stale, %d different, %d ghosts, %d ahead",
 		a.Items, a.Documents, a.Listed, a.Missing, a.Stale, a.Different, a.Ghosts, a.Ahead)
 	for _, n := range []struct {
@@ -164,8 +166,14 @@ func (r *report) result(a audit.Result) {
 			text += fmt.Sprintf(", %d %s", n.n, n.what)
 		}
 	}
-	r.print(text, struct {
+	line := struct {
 		Result audit.Result `json:"result"`
 		Clean  bool         `json:"clean"`
-	}{a, a.Clean()})
+		Error  string       `json:"error,omitempty"`
+	}{Result: a, Clean: err == nil && a.Clean()}
+	if err != nil {
+		text = "until it ended: " + text
+		line.Error = err.Error()
+	}
+	r.print(text, line)
 }

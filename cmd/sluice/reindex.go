@@ -47,8 +47,8 @@ cluster.
 	f := cmd.PersistentFlags()
 	r.addConnection(f)
 	f.StringVar(&r.index, "index", "", "the `alias`")
-	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "TTL of the writers")
-	f.DurationVar(&r.longest, "longest", time.Minute, "longest time that one of their writes takes")
+	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "time for which a writer goes by what it looked up; not below that of any writer")
+	f.DurationVar(&r.longest, "longest", time.Minute, "longest time that one write of a writer takes; finish and abandon wait that long")
 	f.BoolVar(&r.newBodies, "new-bodies", false, "the projection has changed, too: do not compare bodies")
 	cmd.AddCommand(r.start(), r.status(),
 		r.step("swap", "Have the alias lead to the new index", "force", "without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
@@ -103,18 +103,23 @@ func (r *reindexing) start() *cobra.Command {
 				return err
 			}
 			if x.Body, err = indices.Body(os.DirFS(folder), r.index, indices.Options{}); err != nil {
-				return &run.UsageError{Err: err}
+				return &run.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
+			}
+			if err := src.check(ctx); err != nil {
+				return err
 			}
 			sink, err := opensearch.New(client, opensearch.Options{})
 			if err != nil {
 				return err
 			}
 			x.Scan, x.Project, x.Write, x.NoVersions, x.SkipFailed = src.scan, src.project, sink.Write, src.noVersions, skip
-			x.Failed = func(key sluice.Item, err error) { fmt.Fprintf(r.stderr, "left out: %s: %v\n", key.Raw(), err) }
+			left := leftOut{w: r.stderr}
+			x.Failed = left.add
 			x.Progress = func(b reindex.Backfilled) {
 				fmt.Fprintf(r.stderr, "%d items read, %d documents written\n", b.Items, b.Documents)
 			}
 			c, err := x.Start(ctx)
+			left.end()
 			if err != nil {
 				return err
 			}
@@ -141,17 +146,43 @@ func (r *reindexing) status() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			st, err := x.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			line := fmt.Sprintf("%s: %v, leads to %s", st.Alias, st.Stage, st.Current)
-			if st.Other != "" {
-				line += ", the other index is " + st.Other
-			}
-			fmt.Fprintln(r.stdout, line)
-			return nil
+			return r.tell(cmd.Context(), x)
 		},
+	}
+}
+
+// tell prints how far the reindex is.
+func (r *reindexing) tell(ctx context.Context, x reindex.Reindex) error {
+	st, err := x.Status(ctx)
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("%s: %v, leads to %s", st.Alias, st.Stage, st.Current)
+	if st.Other != "" {
+		line += ", the other index is " + st.Other
+	}
+	fmt.Fprintln(r.stdout, line)
+	return nil
+}
+
+// leftOut prints the first items that do not get into the index, and counts the
+// others: a wrong template leaves out all of them.
+type leftOut struct {
+	w io.Writer
+	n int
+}
+
+const leftOutLines = 20
+
+func (l *leftOut) add(key sluice.Item, err error) {
+	if l.n++; l.n <= leftOutLines {
+		fmt.Fprintf(l.w, "left out: %s: %v\n", key.Raw(), err)
+	}
+}
+
+func (l *leftOut) end() {
+	if l.n > leftOutLines {
+		fmt.Fprintf(l.w, "left out: %d more\n", l.n-leftOutLines)
 	}
 }
 
@@ -167,7 +198,10 @@ func (r *reindexing) step(name, short, option, usage string, do func(context.Con
 			if err != nil {
 				return err
 			}
-			return do(cmd.Context(), x, set)
+			if err := do(cmd.Context(), x, set); err != nil {
+				return err
+			}
+			return r.tell(cmd.Context(), x) // also where nothing was to be done
 		},
 	}
 	if option != "" {

@@ -77,14 +77,14 @@ func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
 
 // missing says which of the flags that are needed are empty.
 func missing(flags ...string) error {
-	var errs []error
+	var empty []string
 	for i := 0; i < len(flags); i += 2 {
 		if flags[i+1] == "" {
-			errs = append(errs, fmt.Errorf("--%s is missing", flags[i]))
+			empty = append(empty, "--"+flags[i]+" is missing")
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return &run.UsageError{Err: err}
+	if len(empty) > 0 {
+		return &run.UsageError{Err: errors.New(strings.Join(empty, ", "))}
 	}
 	return nil
 }
@@ -145,6 +145,15 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 
 func (s *source) scan(ctx context.Context) iter.Seq2[*sluice.Record, error] {
 	return snapshot.Scan(ctx, s.cfg, s.table, snapshot.ScanOptions{})
+}
+
+// check reads the first items, so that a wrong name or a missing permission shows
+// before anything is changed.
+func (s *source) check(ctx context.Context) error {
+	for _, err := range s.scan(ctx) {
+		return err
+	}
+	return nil
 }
 
 // list lists what is there now, without sources.

@@ -94,6 +94,8 @@ func TestAuditAndReindex(t *testing.T) {
 		return append(append([]string{"reindex", step}, quick...), more...)
 	}
 
+	nowhere := []string{"--table", name + "-gone", "--id", "{id}", "--version-attribute", "rev"}
+	sluice(1, `"clean":false,"error":"audit: reading the table: `, append([]string{"audit", "--json"}, nowhere...)...)
 	sluice(3, "20 missing", audit...)
 	sluice(3, "20 repaired", append(audit, "--repair")...)
 	sluice(0, "0 missing", audit...)
@@ -105,6 +107,8 @@ func TestAuditAndReindex(t *testing.T) {
 
 	sluice(0, ": idle, leads to "+name+"-000001", reindex("status")...)
 	write(`{"settings":{"number_of_replicas":0},"mappings":{"properties":{"id":{"type":"keyword"}}}}`)
+	sluice(1, "-gone\"", append(reindex("start", "--indices", folder), nowhere...)...)
+	sluice(0, ": idle, leads to "+name+"-000001", reindex("abandon")...) // nothing was changed
 	start := append(reindex("start", "--indices", folder), projection...)
 	sluice(0, "-000001 has 20 documents, "+name+"-000002 20", start...)
 	sluice(0, ": filled, leads to "+name+"-000001, the other index is "+name+"-000002", reindex("status")...)
@@ -112,7 +116,7 @@ func TestAuditAndReindex(t *testing.T) {
 	sluice(0, "lead to "+name+"-000001", reindex("rollback")...)
 	sluice(1, "is filled, want swapped", reindex("finish")...)
 	sluice(0, "", reindex("swap", "--force")...)
-	sluice(0, "delete index "+name+"-000001", reindex("finish", "--delete")...)
+	sluice(0, ": idle, leads to "+name+"-000002", reindex("finish", "--delete")...)
 	sluice(0, ": idle, leads to "+name+"-000002", reindex("status")...)
 	sluice(0, "20 documents", audit...)
 	if err := cluster.Apply(t.Context(), os.DirFS(folder), indices.Options{}); err != nil {

@@ -169,6 +169,10 @@ func TestStatusError(t *testing.T) {
 	if strings.Contains(e.Error(), "hidden") {
 		t.Errorf("the error quotes a document: %v", e)
 	}
+	e = &StatusError{Method: "POST", Path: "/_mget", Status: 404} // of one document of several
+	if want := "opensearch: POST /_mget: status 404"; e.Error() != want {
+		t.Errorf("%q, want %q", e, want)
+	}
 }
 
 func TestNoAnswer(t *testing.T) {

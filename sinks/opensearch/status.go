@@ -18,7 +18,7 @@ import (
 type StatusError struct {
 	Method string
 	Path   string // without the query
-	Host   string // that was asked
+	Host   string // that was asked; empty for one document of several
 	Status int    // of HTTP
 	Type   string // such as index_not_found_exception; may be empty
 	Reason string // in the service's words; may be empty, may quote what was sent
@@ -28,7 +28,11 @@ type StatusError struct {
 // what to do. It leaves out what Reason quotes of a document.
 func (e *StatusError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "opensearch: %s %s at %s: status %d", e.Method, e.Path, e.Host, e.Status)
+	at := ""
+	if e.Host != "" {
+		at = " at " + e.Host
+	}
+	fmt.Fprintf(&b, "opensearch: %s %s%s: status %d", e.Method, e.Path, at, e.Status)
 	reason, _, _ := strings.Cut(e.Reason, " Preview of field's value")
 	for _, s := range []string{e.Type, reason, e.hint()} {
 		if s != "" {

@@ -93,7 +93,7 @@ func exports(s *localstack.Stack) string {
 	out.WriteString("export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n")
 	fmt.Fprintf(&out, "export SLUICE_ENDPOINT_DYNAMODB=%s SLUICE_ENDPOINT_SQS=%s\n", s.DynamoDB, s.SQS)
 	if s.OpenSearch != "" {
-		fmt.Fprintf(&out, "export SLUICE_ENDPOINT_OPENSEARCH=%s\n", s.OpenSearch)
+		fmt.Fprintf(&out, "export SLUICE_ENDPOINT_OPENSEARCH=%s SLUICE_OPENSEARCH=%[1]s\n", s.OpenSearch)
 	}
 	if s.OpenSearch3 != "" {
 		fmt.Fprintf(&out, "export SLUICE_ENDPOINT_OPENSEARCH3=%s\n", s.OpenSearch3)

@@ -47,9 +47,9 @@ func TestRun(t *testing.T) {
 // What is printed for a terminal is what a shell there takes.
 func TestExports(t *testing.T) {
 	script := exports(&localstack.Stack{DynamoDB: "http://127.0.0.1:8000", SQS: "http://127.0.0.1:9324", OpenSearch: "http://127.0.0.1:9200"}) +
-		`echo "$SLUICE_ENDPOINT_DYNAMODB $SLUICE_ENDPOINT_SQS $SLUICE_ENDPOINT_OPENSEARCH ${SLUICE_ENDPOINT_OPENSEARCH3-none} $AWS_REGION $AWS_DEFAULT_REGION $AWS_ACCESS_KEY_ID"`
+		`echo "$SLUICE_ENDPOINT_DYNAMODB $SLUICE_ENDPOINT_SQS $SLUICE_ENDPOINT_OPENSEARCH $SLUICE_OPENSEARCH ${SLUICE_ENDPOINT_OPENSEARCH3-none} $AWS_REGION $AWS_DEFAULT_REGION $AWS_ACCESS_KEY_ID"`
 	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
-	const want = "http://127.0.0.1:8000 http://127.0.0.1:9324 http://127.0.0.1:9200 none us-east-1 us-east-1 local\n"
+	const want = "http://127.0.0.1:8000 http://127.0.0.1:9324 http://127.0.0.1:9200 http://127.0.0.1:9200 none us-east-1 us-east-1 local\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v, %s, want %s", err, out, want)
 	}
