@@ -438,7 +438,7 @@ func TestForeignWriter(t *testing.T) {
 
 // Abandoned indices go, and their names are not used again while they are there.
 func TestAbandon(t *testing.T) {
-	for _, call := range []int{0, 1, 2, 3, 4, 5} {
+	for _, call := range []int{0, 1, 2, 3, 4, 5, 6} {
 		for _, late := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				w := started(t, 6)
@@ -478,6 +478,32 @@ func TestAbandon(t *testing.T) {
 		}
 		if st, err := r.Status(t.Context()); err != nil || st.Other != "products-000004" || st.Stage != Filled {
 			t.Errorf("%+v, %v", st, err)
+		}
+	})
+}
+
+// An index that the alias was led back to by hand, while the writers were waited
+// for, is not deleted.
+func TestDeletesNoIndexInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := started(t, 16)
+		r := w.reindex()
+		if _, err := r.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Swap(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		r.Step = func(what string) {
+			if strings.HasPrefix(what, "wait") {
+				w.aliases["products"] = "products-000001"
+			}
+		}
+		if err := r.Finish(t.Context(), true); err == nil || !strings.Contains(err.Error(), "leads to products-000001 again") {
+			t.Error(err)
+		}
+		if _, ok := w.meta["products-000001"]; !ok {
+			t.Error("the index behind the alias was deleted")
 		}
 	})
 }

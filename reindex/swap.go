@@ -3,6 +3,7 @@ package reindex
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice/document"
 )
@@ -147,6 +148,13 @@ func (r Reindex) delete(ctx context.Context, indices ...string) error {
 				return err
 			}
 			waited = true
+		}
+		behind, err := r.Cluster.Behind(ctx, r.Alias)
+		if err != nil {
+			return wrap(err)
+		}
+		if slices.Contains(behind[r.Alias], index) {
+			return fmt.Errorf("reindex: the alias %s leads to %s again, which is not deleted: somebody has moved it meanwhile", r.Alias, index)
 		}
 		r.Step("delete index " + index)
 		if err := r.Cluster.Delete(ctx, index); err != nil {

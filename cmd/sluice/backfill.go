@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,10 +155,18 @@ func (t *target) validate(fs *pflag.FlagSet, env func(string) string) error {
 	return errors.Join(errs...)
 }
 
-// name tells backfills of one table apart: each way to write it is one.
+// name tells backfills of one table apart: each way to write it is one, and so is
+// each cluster, as far as its hosts tell.
 func (t *target) name() string {
+	var hosts []string
+	for _, text := range t.urls {
+		if u, err := url.Parse(text); err == nil {
+			hosts = append(hosts, u.Host+u.Path)
+		}
+	}
+	slices.Sort(hosts)
 	name := strings.ReplaceAll(t.index, "/", "_")
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %v", t.index, t.id, t.types, t.typeAttribute, t.versionAttribute, t.bySequence))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %v", hosts, t.index, t.id, t.types, t.typeAttribute, t.versionAttribute, t.bySequence))
 	return name[:min(len(name), 100)] + "-" + hex.EncodeToString(sum[:4])
 }
 

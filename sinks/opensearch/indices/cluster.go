@@ -80,27 +80,47 @@ func (c *Cluster) Create(ctx context.Context, index string, body []byte) (create
 }
 
 // Point moves aliases, all in one step or none: those of from, which lead to the
-// indices it says, lead nowhere then, and those of to where it says. It fails
+// indices it says, lead nowhere then, and those of to where it says. One that is
+// in both keeps its filter, its routing and whether it is for writing. It fails
 // when one of from does not lead there.
 func (c *Cluster) Point(ctx context.Context, from, to map[string]string) error {
-	type target struct {
-		Index     string `json:"index"`
-		Alias     string `json:"alias"`
-		MustExist bool   `json:"must_exist,omitempty"`
-	}
 	var in struct {
-		Actions []map[string]target `json:"actions"`
+		Actions []map[string]any `json:"actions"`
 	}
 	for _, alias := range slices.Sorted(maps.Keys(from)) {
-		in.Actions = append(in.Actions, map[string]target{"remove": {Index: from[alias], Alias: alias, MustExist: true}})
+		in.Actions = append(in.Actions, map[string]any{"remove": map[string]any{"index": from[alias], "alias": alias, "must_exist": true}})
 	}
 	for _, alias := range slices.Sorted(maps.Keys(to)) {
-		in.Actions = append(in.Actions, map[string]target{"add": {Index: to[alias], Alias: alias}})
+		add := map[string]any{}
+		if index, ok := from[alias]; ok {
+			kept, err := c.alias(ctx, index, alias)
+			if err != nil {
+				return err
+			}
+			for name, v := range kept {
+				add[name] = v
+			}
+		}
+		add["index"], add["alias"] = to[alias], alias
+		in.Actions = append(in.Actions, map[string]any{"add": add})
 	}
 	if err := c.change(ctx, http.MethodPost, "/_aliases", in); err != nil {
 		return fmt.Errorf("moving aliases from %v to %v: %w", from, to, err)
 	}
 	return nil
+}
+
+// alias returns what an alias says of an index besides leading to it; nothing when
+// it does not lead there.
+func (c *Cluster) alias(ctx context.Context, index, alias string) (map[string]json.RawMessage, error) {
+	var out map[string]struct {
+		Aliases map[string]map[string]json.RawMessage
+	}
+	err := c.c.Call(ctx, http.MethodGet, "/"+url.PathEscape(index)+"/_alias/"+url.PathEscape(alias), nil, &out)
+	if err != nil && !isMissing(err) {
+		return nil, fmt.Errorf("reading the alias %s of index %s: %w", alias, index, err)
+	}
+	return out[index].Aliases[alias], nil
 }
 
 // Meta returns _meta of an index' mapping; found is false when there is no such

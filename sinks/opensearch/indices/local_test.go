@@ -5,6 +5,7 @@ package indices
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -145,10 +146,25 @@ func TestAliasesRealServer(t *testing.T) {
 		}
 		want(name + ".deletes")
 		want(name+".also", two)
+		filtered := fmt.Appendf(nil, `{"actions":[{"add":{"index":%q,"alias":%q,"filter":{"term":{"n":9007199254740993}},"search_routing":"r","is_write_index":true}}]}`, one, name)
+		if err := client.Call(ctx, "POST", "/_aliases", filtered, nil); err != nil {
+			t.Fatal(err)
+		}
 		if err := c.Point(ctx, map[string]string{name: one, name + ".also": two}, map[string]string{name: two, name + ".also": one}); err != nil {
 			t.Fatal(err)
 		}
 		want(name, two)
+		var is map[string]struct {
+			Aliases map[string]json.RawMessage
+		}
+		if err := client.Call(ctx, "GET", "/"+two+"/_alias/"+name, nil, &is); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{`9007199254740993`, `"search_routing":"r"`, `"is_write_index":true`} {
+			if got := string(is[two].Aliases[name]); !strings.Contains(got, part) {
+				t.Errorf("the alias that was moved is %s, without %s", got, part)
+			}
+		}
 		// Somebody else was faster: nothing of it is done.
 		if err := c.Point(ctx, map[string]string{name: one, name + ".also": one}, map[string]string{name: one, name + ".deletes": one}); err == nil {
 			t.Error("moved what was not there")
