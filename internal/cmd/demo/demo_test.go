@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -50,5 +52,17 @@ func TestScreenIsPlainInAPipe(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("output lacks %q:\n%s", want, got)
 		}
+	}
+}
+
+// What waits for an effect is told when nobody is there to bring it about.
+func TestInBackground(t *testing.T) {
+	waits := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	down := errors.New("no table")
+	ctx, end := inBackground(t.Context(), waits, func(context.Context) error { return down })
+	<-ctx.Done()
+	end()
+	if err := context.Cause(ctx); !errors.Is(err, down) {
+		t.Errorf("it ended for %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func (d *demo) byProjection(ctx context.Context) error {
 	}
 	defer client.Call(context.WithoutCancel(ctx), http.MethodDelete, "/"+p.index, nil, nil) //nolint:errcheck // what counts has been seen
 	d.row("index", "%s at %s, searches see it after %s", p.index, d.world.stack.OpenSearch, refresh)
-	end, err := p.project(ctx)
+	ctx, end, err := p.project(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,17 +85,17 @@ type products struct {
 }
 
 // project keeps the documents until end is called: all that an application has
-// to say.
-func (p *products) project(ctx context.Context) (end func(), err error) {
+// to say. The context is that of inBackground.
+func (p *products) project(ctx context.Context) (_ context.Context, end func(), err error) {
 	sink, err := opensearch.New(p.client, opensearch.Options{})
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
 	documents, err := projection.New(sink.Write, projection.Options{
 		Index: p.index, ID: "{id}", Version: projection.ByAttribute("rev"), Exclude: []string{"entityType"},
 	})
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
 	r := router.New()
 	r.Handle("product#*", documents.Handle, router.NeedsBoth())
@@ -103,9 +103,10 @@ func (p *products) project(ctx context.Context) (end func(), err error) {
 		Streams: []poller.Stream{{Table: p.table}}, Store: state.NewMemory(), Start: poller.TrimHorizon, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
-	return inBackground(ctx, source.Run), nil
+	ctx, end = inBackground(ctx, source.Run)
+	return ctx, end, nil
 }
 
 // live is the life of an item, from its first version to its end.
@@ -154,7 +155,7 @@ func (p *products) search(ctx context.Context, word string, want hit, since time
 		found, document, err := p.find(ctx, word)
 		switch {
 		case err != nil:
-			return err
+			return errors.Join(err, context.Cause(ctx))
 		case found == want && want != (hit{}):
 			p.effect("search", "%s finds version %d, %s after the write", green(fmt.Sprintf("%q", word)), found.version, bold(ms(time.Since(since))))
 			p.effect("", "%s", faint(document))

@@ -61,7 +61,7 @@ func (d *demo) bySearch(ctx context.Context) error {
 		return err
 	}
 	var moved atomic.Int64
-	end, err := d.consume(ctx, table, attempts, notices, func() time.Time { return time.Now().Add(time.Duration(moved.Load())) })
+	ctx, end, err := d.consume(ctx, table, attempts, notices, func() time.Time { return time.Now().Add(time.Duration(moved.Load())) })
 	if err != nil {
 		return err
 	}
@@ -153,8 +153,9 @@ func (d *demo) answered(ctx context.Context, people *manhunt.Table, notices stri
 	return d.nothingMore(ctx, notices)
 }
 
-// consume runs Manhunt's routes on stream and queue; end stops them.
-func (d *demo) consume(ctx context.Context, table, attempts, notices string, now func() time.Time) (end func(), err error) {
+// consume runs Manhunt's routes on stream and queue; end stops them. The context
+// is that of inBackground.
+func (d *demo) consume(ctx context.Context, table, attempts, notices string, now func() time.Time) (_ context.Context, end func(), err error) {
 	quiet := slog.New(slog.DiscardHandler)
 	settings := map[string]string{"MANHUNT_QUEUE": attempts, "REFLEX_QUEUE": notices, "MANHUNT_WEBHOOKS": "any"}
 	sqs := d.world.cfg.Copy()
@@ -164,29 +165,30 @@ func (d *demo) consume(ctx context.Context, table, attempts, notices string, now
 		Check: true, Logger: quiet, Now: now,
 	}.Deps(ctx)
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
 	deps.MaxDelay = time.Second // so that a message is there a second after the clock was moved
 	r, err := manhunt.NewRouter(deps)
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
 	p, err := poller.New(d.world.cfg, r, poller.Options{
 		Streams: []poller.Stream{{Table: table}}, Store: state.NewMemory(), Start: poller.TrimHorizon, Logger: quiet,
 	})
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
 	c, err := queue.New(sqs, r, queue.Options{Queues: []string{attempts}, Wait: time.Second, Logger: quiet})
 	if err != nil {
-		return nil, err
+		return ctx, nil, err
 	}
-	return inBackground(ctx, p.Run, c.Run), nil
+	ctx, end = inBackground(ctx, p.Run, c.Run)
+	return ctx, end, nil
 }
 
 // inBackground runs what consumes streams and queues until end is called, or one
-// of them fails.
-func inBackground(ctx context.Context, runs ...func(context.Context) error) (end func()) {
+// of them fails: that is the cause for which the context it returns then ends.
+func inBackground(ctx context.Context, runs ...func(context.Context) error) (_ context.Context, end func()) {
 	ctx, stop := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	for _, run := range runs {
@@ -196,7 +198,7 @@ func inBackground(ctx context.Context, runs ...func(context.Context) error) (end
 			}
 		})
 	}
-	return func() {
+	return ctx, func() {
 		stop(nil)
 		running.Wait()
 	}
