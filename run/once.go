@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/snapshot"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -20,8 +18,8 @@ import (
 // goes on where it was.
 var ErrUnfinished = errors.New("stopped before the end of the table: the same command goes on where it was")
 
-// ErrParked is wrapped when a backfill is finished and some items are dead
-// letters.
+// ErrParked is wrapped when a backfill is finished, now or before, and items of
+// the table are dead letters of it.
 var ErrParked = errors.New("items failed for good")
 
 // Backfill reads one table whole for the application's routes, beside no live
@@ -62,15 +60,10 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return fmt.Errorf("--state (%s): %w", envOf["state"], err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	var parked atomic.Int64
 	s.Application, s.Table, s.Store, s.Grace = o.Application, o.tableNames()[0], store, o.Grace-min(time.Second, o.Grace/10)
 	s.Scan.Logger, s.Flow.Logger = logger, logger
-	s.Flow.DeadLetter = deadletter.NewBox(store, o.Application)
-	s.Flow.Hooks.Handled = func(_ *sluice.Record, _ *sluice.Route, r flow.Result, _ time.Duration, _ error) {
-		if r == flow.Parked {
-			parked.Add(1)
-		}
-	}
+	box := deadletter.NewBox(store, o.Application)
+	s.Flow.DeadLetter = box
 	source, err := snapshot.New(aws("dynamodb"), m, s)
 	if err != nil {
 		return err
@@ -82,8 +75,33 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return err
 	case !source.Progress().Finished:
 		return fmt.Errorf("table %q: %w", s.Table, ErrUnfinished)
-	case parked.Load() > 0:
-		return fmt.Errorf("table %q is read to its end, but %d %w: they are dead letters in the state file %s", s.Table, parked.Load(), ErrParked, store.Path())
+	}
+	parked, err := backfilled(context.WithoutCancel(ctx), box, s.Table)
+	if err != nil {
+		return fmt.Errorf("state file %s: %w", store.Path(), err)
+	}
+	if parked > 0 {
+		return fmt.Errorf("table %q is read to its end, but %d %w: they are dead letters in the state file %s", s.Table, parked, ErrParked, store.Path())
 	}
 	return nil
+}
+
+// backfilled counts the dead letters that backfills of a table have left.
+func backfilled(ctx context.Context, box *deadletter.Box, table string) (n int, err error) {
+	const page = 100
+	for after := ""; ; {
+		entries, last, err := box.List(ctx, after, page)
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range entries {
+			if e.EventName == sluice.Snapshot && e.Table == table {
+				n++
+			}
+		}
+		if last == "" || last == after {
+			return n, nil
+		}
+		after = last
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -201,6 +202,10 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 	// Better now than with the first item.
 	if err := client.Call(ctx, "GET", "/", nil, nil); err != nil {
 		return nil, fmt.Errorf("OpenSearch does not answer: %w", err)
+	}
+	var status *opensearch.StatusError
+	if !strings.Contains(t.index, "{") && errors.As(client.Call(ctx, "HEAD", "/"+url.PathEscape(t.index), nil, nil), &status) && status.Status == http.StatusNotFound {
+		s.Logger.Warn("there is no such index: OpenSearch makes it with the first document, and guesses its mappings", "index", t.index)
 	}
 	types := t.types
 	if len(types) == 0 {

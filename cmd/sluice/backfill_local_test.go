@@ -129,4 +129,22 @@ func TestBackfillIntoAnIndex(t *testing.T) {
 	if _, stderr := backfill(1, "--without-stream", "--again"); !strings.Contains(stderr, "1 items failed for good: they are dead letters in the state file "+state) {
 		t.Errorf("with an item that has no version: %s", stderr)
 	}
+	if _, stderr := backfill(1, "--without-stream"); !strings.Contains(stderr, "1 items failed for good") {
+		t.Errorf("a time later, with the item still among the dead letters: %s", stderr)
+	}
+}
+
+// An index that is not there is made by OpenSearch, with mappings it guesses.
+func TestBackfillTellsOfAMissingIndex(t *testing.T) {
+	endpoint, search := os.Getenv("SLUICE_TEST_DYNAMODB"), localtest.OpenSearchURL(t)
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	index := strings.ToLower("none-" + rand.Text())
+	var out, errs bytes.Buffer
+	execute(t.Context(), []string{"backfill", "--table", index, "--opensearch", search, "--index", index, "--id", "{pk}", "--version-attribute", "rev",
+		"--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", endpoint, "--without-stream"}, func(string) string { return "" }, &out, &errs)
+	if !strings.Contains(errs.String(), "there is no such index") {
+		t.Error(errs.String())
+	}
 }
