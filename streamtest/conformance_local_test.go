@@ -10,24 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sdkitem"
 )
 
-// It has a server of its own: DynamoDB Local numbers the records of all tables
-// together, and calls an iterator of an empty shard trimmed once another table
-// was written to.
 func TestConformanceOfDynamoDBLocal(t *testing.T) {
-	localtest.DynamoDB(t) // fails the test outside of make test
-	t.Setenv(localstack.EnvDynamoDB, "")
-	stack, err := localstack.Start(t.Context(), localstack.Options{NoSQS: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stack.Stop)
-	t.Setenv(localstack.EnvDynamoDB, stack.DynamoDB)
+	localtest.OwnDynamoDB(t)
 	conform(t, true, func(t testing.TB) driver {
 		cfg := localtest.DynamoDB(t)
 		l := &local{t: t, cfg: cfg, db: dynamodb.NewFromConfig(cfg), live: make(map[string]bool)}

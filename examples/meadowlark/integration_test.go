@@ -283,6 +283,7 @@ func TestRaces(t *testing.T) {
 		return
 	}
 	const races, beside = 1000, 10
+	localtest.OwnDynamoDB(t)
 	l := newLocal(t, localtest.OpenSearchURL(t))
 	w, err := writer.New(writer.Config{Store: l.store, Table: l.table, Resources: Resources()})
 	if err != nil {

@@ -444,6 +444,7 @@ func TestThousandfoldRace(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
 	}
+	localtest.OwnDynamoDB(t)
 	c := newCity(t, localtest.OpenSearchURL(t), 0.2)
 	c.race(1000, func(int64) {})
 	c.until("index and rows", func() string { return c.difference("rtb-1", "rtb-2") })
@@ -468,6 +469,7 @@ func TestOpenSearchIsKilled(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
 	}
+	localtest.OwnDynamoDB(t)
 	own := localtest.OwnOpenSearch(t)
 	c := newCity(t, own.URL, 0)
 	c.race(150, func(created int64) {

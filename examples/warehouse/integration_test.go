@@ -159,6 +159,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
 	}
+	localtest.OwnDynamoDB(t)
 	w := newWorld(t)
 	fx := Fixtures()
 	head, events, late := fx[0], fx[1:7], fx[7]

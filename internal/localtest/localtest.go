@@ -15,6 +15,30 @@ import (
 // DynamoDB returns the configuration for clients of DynamoDB Local.
 func DynamoDB(t testing.TB) aws.Config { return config(t, localstack.EnvDynamoDB) }
 
+// OwnDynamoDB starts a DynamoDB Local that the test has to itself: until its end
+// [DynamoDB], here and in processes that it starts, leads there. It takes two
+// seconds, and is for tests
+//
+//   - of more than a few hundred writes: DynamoDB Local looks for a stream's
+//     first record among the records of all streams, at every write to a table
+//     with a stream and at every read of one, so that what a test leaves behind
+//     makes all later ones slow;
+//   - that care for what it says of streams: it numbers the records of all tables
+//     together, and calls an iterator of an empty shard trimmed once another
+//     table was written to.
+func OwnDynamoDB(t *testing.T) aws.Config {
+	t.Helper()
+	DynamoDB(t) // fails the test outside of make test
+	t.Setenv(localstack.EnvDynamoDB, "")
+	stack, err := localstack.Start(t.Context(), localstack.Options{NoSQS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stack.Stop)
+	t.Setenv(localstack.EnvDynamoDB, stack.DynamoDB)
+	return DynamoDB(t)
+}
+
 // SQS returns the configuration for clients of ElasticMQ.
 func SQS(t testing.TB) aws.Config { return config(t, localstack.EnvSQS) }
 

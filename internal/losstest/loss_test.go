@@ -37,6 +37,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	began := time.Now()
 	told := func(what string) { t.Logf("%5.1fs  %s", time.Since(began).Seconds(), what) }
+	localtest.OwnDynamoDB(t)
 	server := localtest.OwnOpenSearch(t)
 	tab, x := newTable(t), newIndex(t, server.URL)
 	told("table and index are there")

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -193,6 +194,7 @@ func (f *effects) rest() []effect {
 // A process killed at any moment loses no change and reorders none of an item.
 func TestLocalKilledLosesNothing(t *testing.T) {
 	const rounds, items = 50, 40
+	localtest.OwnDynamoDB(t)
 	c, table := newTable(t, types.StreamViewTypeNewAndOldImages)
 	dir := t.TempDir()
 	file := newEffects(t, dir)

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -163,6 +164,7 @@ func openState(t *testing.T, path string) *boltstate.Store {
 // Several tables in one daemon; every item in order; a restart goes on.
 func TestLocalTablesOrderAndRestart(t *testing.T) {
 	const items, versions = 30, 20
+	localtest.OwnDynamoDB(t)
 	c, orders := newTable(t, types.StreamViewTypeNewAndOldImages)
 	_, users := newTable(t, types.StreamViewTypeNewImage)
 	file := t.TempDir() + "/state"

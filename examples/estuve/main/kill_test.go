@@ -68,9 +68,10 @@ func work(ctx context.Context) error {
 // totals are right in the end.
 func TestWorkerIsKilledAfterItsFirstPage(t *testing.T) {
 	const many = 10_000
-	if elsewhere(t) {
+	if localtest.Elsewhere(t) {
 		return
 	}
+	localtest.OwnDynamoDB(t)
 	w := newWorld(t)
 	proxy := streamtest.NewProxy(t, w.env["SLUICE_ENDPOINT_DYNAMODB"])
 	q := localtest.SQS(t)
