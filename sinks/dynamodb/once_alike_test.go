@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/item"
 )
@@ -138,4 +139,27 @@ func TestOnceDoesNotRefuseByAGuess(t *testing.T) {
 	if !u.alone || !tr.take(u) || len(tr.steps) != 3 {
 		t.Errorf("alone: %v, %d steps", u.alone, len(tr.steps))
 	}
+}
+
+// What is wrong with one unit is not told of another that shared its last
+// request, also when the time is over with the answer: as a permanent error it
+// would have the other's record parked.
+func TestOnceThatRanOutOfTimeIsNotBlamedForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		st := s.store(Options{Timeout: 100 * time.Millisecond})
+		st.once.pool.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+			time.Sleep(200 * time.Millisecond)
+			return s.send(ctx, in)
+		}
+		bad := dynamo.Unit{Marker: marker("bad"), Ops: []dynamo.Op{dynamo.Update("states", pk("a"), "SET !")}}
+		good := dynamo.Unit{Marker: marker("good"), Ops: []dynamo.Op{dynamo.Update("states", pk("b"), "SET #s = :s").Name("#s", "s").Value(":s", "1")}}
+		results := together(t, st, bad, good)
+		if len(s.steps) != 1 || s.steps[0] != 4 {
+			t.Fatalf("requests of %v operations, want one of both units", s.steps)
+		}
+		if err := results[1].err; err == nil || sluice.IsPermanent(err) {
+			t.Errorf("the unit that is well: %v, want an error that may pass", err)
+		}
+	})
 }

@@ -29,8 +29,8 @@ func (p *pool) settle(ctx context.Context, t *transaction, err error) {
 		}
 	case len(reasons) == len(t.steps):
 		p.cancelled(t, reasons)
-	case ctx.Err() != nil:
-		// Its commit's time is over, not that of the others.
+	case ctx.Err() != nil && codeOf(err) == "" && classify(err) != permanent:
+		// There was no answer. Its commit's time is over, not that of the others.
 		for _, u := range t.units {
 			u.last = p.explain(err)
 		}
