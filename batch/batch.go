@@ -74,7 +74,16 @@ func (b *Batcher[T]) Do(ctx context.Context, item T) error {
 // several, one after another, also after a failure. Items whose order does not
 // matter arrive sooner through Do from several goroutines. Without items it
 // returns nil at once.
-func (b *Batcher[T]) DoAll(ctx context.Context, items []T) []error {
+func (b *Batcher[T]) DoAll(ctx context.Context, items []T) []error { return b.doAll(ctx, items, false) }
+
+// DoAllNow is DoAll that waits for no other callers: what is due only when
+// nobody is left who could join is due at once. It is for items that their
+// caller has cut to the size of commits.
+func (b *Batcher[T]) DoAllNow(ctx context.Context, items []T) []error {
+	return b.doAll(ctx, items, true)
+}
+
+func (b *Batcher[T]) doAll(ctx context.Context, items []T, now bool) []error {
 	m := quorum.From(ctx)
 	sizes := b.sizesOf(items)
 	var errs []error
@@ -84,7 +93,7 @@ func (b *Batcher[T]) DoAll(ctx context.Context, items []T) []error {
 		var n int
 		sent := false
 		if ctx.Err() == nil {
-			g, n, to = b.joinSome(ctx, m, items, sizes, from)
+			g, n, to = b.joinSome(ctx, m, items, sizes, from, now)
 			sent = g.wait(ctx, m, n)
 		}
 		for i := from; i < to; i++ {
@@ -106,8 +115,9 @@ func (b *Batcher[T]) DoAll(ctx context.Context, items []T) []error {
 	return errs
 }
 
-// joinSome puts as many of items[from:] as fit into one group, at least one.
-func (b *Batcher[T]) joinSome(ctx context.Context, m *quorum.Member, items []T, sizes []int, from int) (g *group[T], n, to int) {
+// joinSome puts as many of items[from:] as fit into one group, at least one. The
+// group is full when there are more; it is due when now says so.
+func (b *Batcher[T]) joinSome(ctx context.Context, m *quorum.Member, items []T, sizes []int, from int, now bool) (g *group[T], n, to int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g = b.groupFor(sizes[from])
@@ -115,7 +125,14 @@ func (b *Batcher[T]) joinSome(ctx context.Context, m *quorum.Member, items []T, 
 	for to = from; to < len(items) && (to == from || g.fits(sizes[to])); to++ {
 		g.add(n, items[to], sizes[to])
 	}
-	g.joined()
+	switch { // what makes the group due is last: it may be sent at once
+	case to < len(items):
+		g.close()
+	case now:
+		g.due()
+	default:
+		g.joined()
+	}
 	return g, n, to
 }
 

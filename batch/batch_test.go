@@ -247,6 +247,33 @@ func TestDoAll(t *testing.T) {
 	})
 }
 
+// Only what could still grow waits for others: of a call of several commits,
+// the last, and that not when its caller says so.
+func TestDoAllWaitsForOthersOnlyWithRoomLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		b := New(r.commit, nil, Options{MaxItems: 3, Linger: time.Hour})
+		took := func(do func(context.Context, []int) []error, items ...int) time.Duration {
+			start := time.Now()
+			if errs := do(t.Context(), items); errs != nil {
+				t.Error(errs)
+			}
+			return time.Since(start)
+		}
+		if took := took(b.DoAll, 1, 2, 3, 4); took != time.Hour+2*rtt {
+			t.Errorf("took %v, want one linger and two round trips", took)
+		}
+		if took := took(b.DoAllNow, 1, 2, 3, 4); took != 2*rtt {
+			t.Errorf("now: took %v, want two round trips", took)
+		}
+		sized := New(r.commit, func(i int) int { return i }, Options{MaxBytes: 10, Linger: time.Hour})
+		if took := took(sized.DoAll, 9, 9, 10); took != 3*rtt {
+			t.Errorf("by bytes: took %v, want three round trips", took)
+		}
+		r.expect(t, []int{1, 2, 3}, []int{4}, []int{1, 2, 3}, []int{4}, []int{9}, []int{9}, []int{10})
+	})
+}
+
 // A size func that panics is its caller's own misfortune.
 func TestPanicOfTheSizeFunc(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,8 @@
 //	ratio lambda_decode_route <times>    aws-lambda-go's events + json.Unmarshal + switch
 //	ratio lambda_decode_project <times>  … + conversion to a map + json.Marshal of the new image
 //	ratio getrecords_route <times>       the SDK's GetRecords over loopback HTTP + switch
-//	ratio bulk_encode <times>            opensearchutil.BulkIndexer; 1 KB documents with ids and versions
+//	ratio bulk_encode <times>            opensearchutil.BulkIndexer; 1 KB documents with ids and versions, a request a call
+//	ratio bulk_encode_many <times>       the same, several requests a call
 //	ratio record_to_acked_document <times>  the first of these + conversion to a map + json.Marshal + BulkIndexer
 //	cost flow_router_ns <ns>             of a record, from Submit to the watermark
 //	cost flow_router_allocs <n>          of a record, the same way
@@ -42,7 +43,8 @@ const (
 	perEvent = 100
 	perPage  = 500 // about 1 MB
 
-	perBulk   = 900     // documents of a call
+	perBulk   = 900     // documents of a call that is one request
+	manyBulk  = 4000    // … that is five
 	bulkBytes = 1 << 20 // of a request
 )
 
@@ -75,6 +77,10 @@ func run(ctx context.Context, verbose bool) error {
 	if err != nil {
 		return err
 	}
+	many, err := bench.NewBulk(url, manyBulk, bulkBytes)
+	if err != nil {
+		return err
+	}
 
 	for _, c := range []struct {
 		name        string
@@ -86,6 +92,7 @@ func run(ctx context.Context, verbose bool) error {
 		{"getrecords_route", perPage, func() (int, error) { return stream.UsualRoute(ctx) }, func() (int, error) { return stream.Route(ctx, way) }},
 		{"record_to_acked_document", perPage, func() (int, error) { return bulk.UsualEvent(ctx, large) }, func() (int, error) { return bulk.Event(ctx, large) }},
 		{"bulk_encode", perBulk, func() (int, error) { return bulk.Usual(ctx) }, func() (int, error) { return bulk.Sink(ctx) }},
+		{"bulk_encode_many", manyBulk, func() (int, error) { return many.Usual(ctx) }, func() (int, error) { return many.Sink(ctx) }},
 	} {
 		var ratios, usual, ours []float64
 		for range rounds {

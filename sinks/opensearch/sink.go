@@ -202,19 +202,15 @@ func (m *many) end(ws []*write, set func(*write)) {
 func (m *many) send(ctx context.Context, ws []*write) {
 	s := m.sink
 	ws = m.withoutBehind(ws)
-	if len(ws) == 1 {
-		m.sendChunk(ctx, ws)
-		return
-	}
 	chunks := s.chunks(ws)
 	if len(chunks) == 1 {
-		m.sendChunk(ctx, chunks[0])
+		m.sendChunk(ctx, ws, s.batch.DoAll)
 		return
 	}
 	var next atomic.Int64
 	work := func() {
 		for n := int(next.Add(1)) - 1; n < len(chunks); n = int(next.Add(1)) - 1 {
-			m.sendChunk(ctx, chunks[n])
+			m.sendChunk(ctx, chunks[n], s.batch.DoAllNow)
 		}
 	}
 	// A panic, which can be one of a hook, is for the caller's goroutine, after
@@ -241,16 +237,16 @@ func (m *many) send(ctx context.Context, ws []*write) {
 	work()
 }
 
-// sendChunk writes what fits into one request, and again what a commit leaves
-// open, until the Timeout of its first one has passed. Once it is sent, ctx
+// sendChunk writes what fits into one request by do, and again what a commit
+// leaves open, until the Timeout of its first one has passed. Once it is sent, ctx
 // counts for its deadline alone.
-func (m *many) sendChunk(ctx context.Context, ws []*write) {
+func (m *many) sendChunk(ctx context.Context, ws []*write, do func(context.Context, []*write) []error) {
 	s := m.sink
 	for _, w := range ws {
 		w.err = errEnded
 	}
 	defer func() { s.order.leave(ws) }()
-	ws = m.finish(ws, s.batch.DoAll(ctx, ws), 0)
+	ws = m.finish(ws, do(ctx, ws), 0)
 	if len(ws) == 0 {
 		return
 	}

@@ -68,6 +68,25 @@ func TestWriteSharesRequests(t *testing.T) {
 	})
 }
 
+// A call that fills several requests waits for nobody to share the last.
+func TestWriteAllOfSeveralRequestsWaitsForNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := cluster{delay: time.Millisecond}
+		s := c.sink(t, Options{MaxItems: 100, InFlight: 1, Linger: time.Hour})
+		var ops []document.Op
+		for i := range 250 {
+			ops = append(ops, put("i", fmt.Sprint(i), "{}"))
+		}
+		start := time.Now()
+		if errs := writeAll(t, s, ops...); errs != nil {
+			t.Error(errs)
+		}
+		if took := time.Since(start); took != 3*time.Millisecond || len(c.live()) != 250 {
+			t.Errorf("took %v for %d documents, want three round trips", took, len(c.live()))
+		}
+	})
+}
+
 // F089, F090, F091, F105: the status of each item decides, with or
 // without an error object.
 func TestF089_F090_F091_F105_OutcomePerItem(t *testing.T) {
