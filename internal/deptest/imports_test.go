@@ -71,13 +71,15 @@ var rules = []rule{
 
 	// What brings them together.
 	{pkgs: "run/...", ours: []string{".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
-	{pkgs: "config/...", ours: []string{"run"}},
+	// Not run: it links the poller, and a Lambda function is made of a
+	// configuration, too.
+	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "sinks/...", "handlers/...", "deadletter"}},
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
 	{pkgs: "cmd/sluice", ours: []string{
-		".", "config", "run", "examples/...", "router", "document", "handlers/projection", "audit", "reindex",
-		"sources/snapshot", "sinks/dynamodb", "sinks/opensearch/...",
+		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/localstack", "internal/demo", "examples/...",
 	}},
-	{pkgs: "cmd/...", ours: []string{".", "config", "run", "sources/lambda", "examples/..."}},
+	{pkgs: "cmd/...", ours: []string{".", "config", "run", "sources/lambda", "metrics/emf", "deadletter", "sinks/sqs", "examples/..."}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may
 	// stand on another.

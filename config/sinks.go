@@ -1,0 +1,64 @@
+package config
+
+// Sink is one place to write to. One of its fields is set.
+type Sink struct {
+	// SQS is a queue.
+	SQS *SQS `yaml:"sqs"`
+	// OpenSearch is a cluster.
+	OpenSearch *OpenSearch `yaml:"opensearch"`
+	// DynamoDB is the tables of the account and Region. Handlers that write
+	// tables take the one sink of this kind, or one with its defaults.
+	DynamoDB *DynamoDB `yaml:"dynamodb"`
+}
+
+// SQS is a queue.
+type SQS struct {
+	// Queue by name or URL.
+	Queue string `yaml:"queue"`
+	// InFlight is how many requests run at a time. Default 16.
+	InFlight int `yaml:"inFlight"`
+	// Timeout of a request with its retries. Default 30s.
+	Timeout Duration `yaml:"timeout"`
+}
+
+// OpenSearch is a cluster.
+type OpenSearch struct {
+	// URLs of its nodes.
+	URLs []string `yaml:"urls"`
+	// Username and Password of basic authentication; the password is better
+	// taken from the environment: ${OPENSEARCH_PASSWORD}.
+	Username string `yaml:"username"`
+	Password string `yaml:"password"`
+	// CAFile holds PEM certificates that are trusted, too.
+	CAFile string `yaml:"caFile"`
+	// Sign requests with AWS credentials for the service: es or aoss.
+	Sign string `yaml:"sign"`
+	// Indices are created at the start when they are not there, and never changed.
+	Indices []Index `yaml:"indices"`
+	// RequireAlias refuses writes to names that are no alias.
+	RequireAlias bool `yaml:"requireAlias"`
+	// InFlight, MaxBytes and MaxItems of bulk requests. Defaults 4, 2 MiB, 5000.
+	InFlight int `yaml:"inFlight"`
+	MaxBytes int `yaml:"maxBytes"`
+	MaxItems int `yaml:"maxItems"`
+	// Timeout of a write with its retries. Default 1m.
+	Timeout Duration `yaml:"timeout"`
+}
+
+// Index is an index behind an alias, as package indices makes it.
+type Index struct {
+	// Alias that is written to and searched.
+	Alias string `yaml:"alias"`
+	// File with settings and mappings in JSON, relative to the configuration.
+	File string `yaml:"file"`
+}
+
+// DynamoDB is the tables of the account and Region.
+type DynamoDB struct {
+	// Budget in write units a second, by table.
+	Budget map[string]float64 `yaml:"budget"`
+	// InFlight is how many requests run at a time. Default 16.
+	InFlight int `yaml:"inFlight"`
+	// Timeout of a request with its retries. Default 30s.
+	Timeout Duration `yaml:"timeout"`
+}
