@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -16,13 +15,10 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
-// errDrift ends the process with exitDrift.
-var errDrift = errors.New("the table and the index are not equal")
+var errDrift = &findings{"the table and the index are not equal"}
 
-const exitDrift = 3
-
-func auditCommand(env func(string) string, stdout io.Writer) *cobra.Command {
-	s := &search{env: env}
+func auditCommand(c *cli) *cobra.Command {
+	s := &search{env: c.env}
 	var repair, asJSON bool
 	var sample float64
 	var settle time.Duration
@@ -57,7 +53,7 @@ The projection is one of all attributes. Others are audited by package audit.
 			if err != nil {
 				return err
 			}
-			out := &report{w: stdout, json: asJSON}
+			out := &report{w: c.stdout, json: asJSON}
 			a := audit.Audit{
 				Scan: src.scan, Project: src.project, Read: src.store.Get, Get: client.Get, List: list(client),
 				Indices: literal(s.index), NoVersions: src.noVersions, Sample: sample, Settle: settle, Found: out.drift,

@@ -6,10 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +34,7 @@ type target struct {
 	bySequence, never bool
 }
 
-func backfillCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Command {
+func backfillCommand(c *cli) *cobra.Command {
 	var o run.Options
 	var s snapshot.Options
 	var to target
@@ -74,16 +72,16 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
     --opensearch https://search.example.com:9200 --index orders-2 --id '{pk}:{sk}' --version-attribute rev`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(o.FromEnv(cmd.Flags(), env), to.validate(cmd.Flags(), env)); err != nil {
+			if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(cmd.Flags(), c.env)); err != nil {
 				return &run.UsageError{Err: err}
 			}
 			s.Name = to.name()
-			show := newShow(asJSON, stdout, stderr)
+			show := newShow(asJSON, c.stdout, c.stderr)
 			if show.bar != nil && !cmd.Flags().Changed("log-level") {
 				o.LogLevel = "warn" // lines would run through the bar
 			}
 			s.Hooks.Progress = show.progress
-			err := run.Backfill(cmd.Context(), run.App{Name: "sluice", Routes: to.routes}, o, s, env, stderr)
+			err := run.Backfill(cmd.Context(), run.App{Name: "sluice", Routes: to.routes}, o, s, c.env, c.stderr)
 			show.end(err)
 			return err
 		},
@@ -214,14 +212,4 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 	r := router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
 	r.Handle(strings.Join(types, "#SNAPSHOT ")+"#SNAPSHOT", p.Handle, router.Name("projection"), router.Redrive())
 	return r, nil
-}
-
-// isTerminal reports whether w is one.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

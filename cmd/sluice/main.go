@@ -1,17 +1,17 @@
-// Command sluice reacts to changes in DynamoDB tables.
+// Command sluice reacts to changes in DynamoDB tables, as a YAML file says.
 //
-//	sluice run --table manhunt --start LATEST
+//	sluice init --table searches --queue calls
+//	sluice validate
+//	sluice run
 //
-// Its routes are those of the manhunt example; sluice help run lists flags and
-// environment variables. sluice backfill writes a table into an index. The same routes as a Lambda function are
-// cmd/sluice-lambda.
+// docs/cli.md lists its commands. The same file as a Lambda function is
+// cmd/sluice-lambda's.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -21,13 +21,56 @@ import (
 )
 
 func main() {
-	os.Exit(execute(run.OnSignals(context.Background()), os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	c := &cli{lookup: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	os.Exit(c.execute(run.OnSignals(context.Background()), os.Args[1:]))
 }
 
-func execute(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) (exit int) {
+// Exit codes that run.Exit does not know.
+const (
+	exitFailed = 1 // as run.Exit has it
+	exitFound  = 3 // the command has done what it is there for, and found something
+)
+
+// findings is an error that ends the process with exitFound.
+type findings struct{ what string }
+
+func (f *findings) Error() string { return f.what }
+
+// errMistakes ends the process with exitFailed; what is wrong was printed.
+var errMistakes = errors.New("mistakes were found")
+
+func (c *cli) execute(ctx context.Context, args []string) int {
+	root := c.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, errMistakes) {
+		return exitFailed
+	}
+	exit := run.Exit(err, "sluice", c.stderr)
+	var found *findings
+	if errors.As(err, &found) {
+		return exitFound
+	}
+	return exit
+}
+
+// root is the tree of commands, in the order in which one comes to need them.
+func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "sluice",
-		Short:         "React to changes in DynamoDB tables",
+		Use:   "sluice",
+		Short: "React to changes in DynamoDB tables",
+		Long: `React to changes in DynamoDB tables, as a YAML file says: which tables are read,
+which of their changes take which route, and what a route does.
+
+The file is --config, or $SLUICE_CONFIG, or sluice.yaml in the working folder;
+sluice init writes one. What a flag says goes before what the environment says,
+and that before the file.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
+		Example: `  sluice init --table orders --queue jobs
+  sluice validate
+  sluice tail orders
+  sluice run`,
 		SilenceErrors: true, // printed once, by run.Exit
 		SilenceUsage:  true,
 		Version:       version(),
@@ -35,17 +78,22 @@ func execute(ctx context.Context, args []string, env func(string) string, stdout
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &run.UsageError{Err: err} })
-	root.AddCommand(runCommand(env, stderr), backfillCommand(env, stdout, stderr), auditCommand(env, stdout), reindexCommand(env, stdout, stderr), versionCommand())
+	cobra.EnableCommandSorting = false
+	root.AddCommand(c.commands()...)
+	root.PersistentFlags().StringVarP(&c.file, "config", "c", "", "configuration `file` ($SLUICE_CONFIG; default sluice.yaml)")
+	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	exit = run.Exit(err, "sluice", stderr)
-	if errors.Is(err, errDrift) {
-		return exitDrift
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
+	return root
+}
+
+// commands is the list that a new command is added to.
+func (c *cli) commands() []*cobra.Command {
+	return []*cobra.Command{
+		validateCommand(c),
+		runCommand(c), backfillCommand(c), auditCommand(c), reindexCommand(c), versionCommand(),
 	}
-	return exit
 }
 
 // knownCommand is what cobra does by itself, with an error that counts as wrong
@@ -65,7 +113,12 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 // noArguments is cobra.NoArgs with an error that counts as wrong usage.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return &run.UsageError{Err: fmt.Errorf("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())}
+		return usage("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())
 	}
 	return nil
+}
+
+// usage is a mistake of who typed the command.
+func usage(format string, args ...any) error {
+	return &run.UsageError{Err: fmt.Errorf(format, args...)}
 }

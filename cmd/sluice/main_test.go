@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,4 +25,12 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// execute runs one command of this process; a variable that is empty is not set.
+func execute(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
+	c := &cli{stdin: strings.NewReader(""), stdout: stdout, stderr: stderr, lookup: func(name string) (string, bool) {
+		return env(name), env(name) != ""
+	}}
+	return c.execute(ctx, args)
 }

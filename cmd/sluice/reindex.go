@@ -24,8 +24,8 @@ type reindexing struct {
 	newBodies      bool
 }
 
-func reindexCommand(env func(string) string, stdout, stderr io.Writer) *cobra.Command {
-	r := &reindexing{search: search{env: env}, stdout: stdout, stderr: stderr}
+func reindexCommand(c *cli) *cobra.Command {
+	r := &reindexing{search: search{env: c.env}, stdout: c.stdout, stderr: c.stderr}
 	cmd := &cobra.Command{
 		Use:   "reindex",
 		Short: "Give the index behind an alias a successor, without downtime",

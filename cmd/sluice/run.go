@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/run"
 )
 
-func runCommand(env func(string) string, stderr io.Writer) *cobra.Command {
+func runCommand(c *cli) *cobra.Command {
 	var o run.Options
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -37,10 +36,10 @@ The routes are those of the manhunt example; MANHUNT_QUEUE names their queue.`,
   MANHUNT_QUEUE=attempts SLUICE_TABLES=manhunt SLUICE_START=LATEST sluice run`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.FromEnv(cmd.Flags(), env); err != nil {
+			if err := o.FromEnv(cmd.Flags(), c.env); err != nil {
 				return err
 			}
-			return run.Daemon(cmd.Context(), run.App{Name: "sluice", Routes: routes}, o, env, stderr)
+			return run.Daemon(cmd.Context(), run.App{Name: "sluice", Routes: routes}, o, c.env, c.stderr)
 		},
 	}
 	o.AddFlags(cmd.Flags())

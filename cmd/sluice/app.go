@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/config"
+)
+
+// cli is the process as its commands see it.
+type cli struct {
+	lookup         func(string) (string, bool) // of the environment
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	file           string // --config
+}
+
+// env is the value of a variable, "" when it is not set.
+func (c *cli) env(name string) string {
+	v, _ := c.lookup(name)
+	return v
+}
+
+const (
+	configEnv     = "SLUICE_CONFIG"
+	defaultConfig = "sluice.yaml"
+)
+
+// path is the configuration file, and whether somebody has named it.
+func (c *cli) path() (path string, named bool) {
+	if c.file != "" {
+		return c.file, true
+	}
+	if path := c.env(configEnv); path != "" {
+		return path, true
+	}
+	return defaultConfig, false
+}
+
+// noFileError says that there is no configuration file.
+type noFileError struct {
+	path  string
+	named bool
+}
+
+func (e *noFileError) Error() string {
+	if e.named {
+		return fmt.Sprintf("there is no file %s: name the configuration by --config or $%s, or write one by sluice init --config %s", e.path, configEnv, e.path)
+	}
+	return fmt.Sprintf("there is no %s here: write one by sluice init, or name another by --config or $%s; docs/config.md says what can be in it", e.path, configEnv)
+}
+
+// load reads the file, without a call to anybody.
+func (c *cli) load() (*config.Config, error) {
+	path, named := c.path()
+	cfg, err := config.Load(path, c.lookup)
+	if errors.Is(err, fs.ErrNotExist) && missingFile(err, path) {
+		return nil, &noFileError{path: path, named: named}
+	}
+	return cfg, err
+}
+
+// missingFile reports whether it is the file itself that is not there, and not
+// one that it names.
+func missingFile(err error, path string) bool {
+	var p *fs.PathError
+	return errors.As(err, &p) && p.Path == path
+}
+
+// loadMaybe is load for commands that do without a file: nil when there is none
+// and nobody has named one.
+func (c *cli) loadMaybe() (*config.Config, error) {
+	cfg, err := c.load()
+	var none *noFileError
+	if errors.As(err, &none) && !none.named {
+		return nil, nil
+	}
+	return cfg, err
+}
+
+// aws returns the configurations of services: the environment's, with what the
+// file says (which may be nil), and before that SLUICE_ENDPOINT_<SERVICE>.
+func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
+	var options []func(*awsconfig.LoadOptions) error
+	endpoints := map[string]string{}
+	if cfg != nil {
+		if cfg.AWS.Region != "" {
+			options = append(options, awsconfig.WithRegion(cfg.AWS.Region))
+		}
+		endpoints = cfg.AWS.Endpoints
+	}
+	base, err := awsconfig.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("AWS configuration: %w", err)
+	}
+	return func(service string) aws.Config {
+		one := base.Copy()
+		url := c.env("SLUICE_ENDPOINT_" + strings.ToUpper(service))
+		if url == "" {
+			url = endpoints[service]
+		}
+		if url != "" {
+			one.BaseEndpoint = &url
+		}
+		return one
+	}, nil
+}
+
+// build makes sinks and routes of the file, for commands other than run: without
+// metrics. check asks the sinks whether they are there, and makes indices.
+func (c *cli) build(ctx context.Context, cfg *config.Config, check bool) (*config.App, error) {
+	services, err := c.aws(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return cfg.Build(ctx, config.Setup{
+		AWS: services, Check: check, Logger: c.logger(),
+		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },
+	})
+}
+
+// loadApp is load and build, without a call to anybody.
+func (c *cli) loadApp(ctx context.Context) (*config.Config, *config.App, error) {
+	cfg, err := c.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	app, err := c.build(ctx, cfg, false)
+	return cfg, app, err
+}
+
+// logger tells what goes wrong beside what a command prints.
+func (c *cli) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// route finds a route by its name; with "" the only one that has what the
+// command needs, which is called kind.
+func route(app *config.App, name, kind string, has func(config.BuiltRoute) bool) (config.BuiltRoute, error) {
+	var names, all []string
+	var found []config.BuiltRoute
+	for _, r := range app.Routes {
+		all = append(all, r.Name)
+		if has(r) {
+			names, found = append(names, r.Name), append(found, r)
+		}
+	}
+	if name == "" {
+		switch len(found) {
+		case 0:
+			return config.BuiltRoute{}, fmt.Errorf("the file has no %s route", kind)
+		case 1:
+			return found[0], nil
+		}
+		return config.BuiltRoute{}, usage("there are several %s routes: say which by --route: %s", kind, strings.Join(names, ", "))
+	}
+	if i := slices.Index(names, name); i >= 0 {
+		return found[i], nil
+	}
+	if slices.Contains(all, name) {
+		return config.BuiltRoute{}, usage("--route: %q is no %s route", name, kind)
+	}
+	return config.BuiltRoute{}, usage("--route: there is no route %q%s", name, didYouMean(name, all))
+}
+
+// didYouMean proposes the nearest of the names, and lists all when none is near.
+func didYouMean(name string, names []string) string {
+	best, least := "", len(name)/2+1
+	for _, n := range names {
+		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
+			best, least = n, d
+		}
+	}
+	switch {
+	case best != "":
+		return fmt.Sprintf(": did you mean %q?", best)
+	case len(names) > 0:
+		return "; there are " + strings.Join(names, ", ")
+	}
+	return ""
+}
+
+// distance is the number of letters to insert, delete or replace to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/handlers/cascade"
+)
+
+// A route is found by its name, or because it is the only one of its kind; what
+// is said otherwise helps to name it.
+func TestRoute(t *testing.T) {
+	app := &config.App{Routes: []config.BuiltRoute{
+		{Name: "orders"}, {Name: "delete maps", Cascade: new(cascade.Cascade)}, {Name: "delete users", Cascade: new(cascade.Cascade)},
+	}}
+	isCascade := func(r config.BuiltRoute) bool { return r.Cascade != nil }
+	for _, tt := range []struct {
+		routes     int // of app
+		name, want string
+		err        string
+	}{
+		{3, "delete users", "delete users", ""},
+		{2, "", "delete maps", ""},
+		{3, "", "", "there are several cascade routes: say which by --route: delete maps, delete users"},
+		{1, "", "", "the file has no cascade route"},
+		{3, "orders", "", `"orders" is no cascade route`},
+		{3, "delete user", "", `there is no route "delete user": did you mean "delete users"?`},
+		{3, "x", "", `there is no route "x"; there are orders, delete maps, delete users`},
+	} {
+		r, err := route(&config.App{Routes: app.Routes[:tt.routes]}, tt.name, "cascade", isCascade)
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%d routes, %q: error %v, want %q", tt.routes, tt.name, err, tt.err)
+			}
+		} else if err != nil || r.Name != tt.want {
+			t.Errorf("%d routes, %q: %q, %v; want %q", tt.routes, tt.name, r.Name, err, tt.want)
+		}
+	}
+}

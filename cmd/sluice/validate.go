@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+)
+
+func validateCommand(c *cli) *cobra.Command {
+	var connect, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "validate",
+		Short: "Check the configuration, and list its routes",
+		Long: `Check the configuration file, and list the routes that it makes. All mistakes are
+told at once, each with its place: file:line:column. Nobody is called, unless
+--connect is given: then sinks and tables are asked whether they are there, and
+indices that the file defines are made, as sluice run does at its start.
+
+It exits with 0 when the file is valid, with 1 when it has mistakes or --connect
+found something missing, and with 2 for wrong usage.`,
+		Example: `  sluice validate
+  sluice validate --config orders.yaml --connect
+  sluice validate --json | jq -r '.routes[].name'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, _ := c.path()
+			v := validation{File: path}
+			err := c.validate(cmd.Context(), &v, connect)
+			var none *noFileError
+			if errors.As(err, &none) {
+				return err
+			}
+			v.add(err)
+			if asJSON {
+				err = printJSON(c.stdout, v)
+			} else {
+				err = v.print(c.stdout, c.stderr)
+			}
+			if err == nil && !v.Valid {
+				err = errMistakes
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&connect, "connect", false, "ask sinks and tables whether they are there, too")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// validation is what is said of a file.
+type validation struct {
+	File     string        `json:"file"`
+	Valid    bool          `json:"valid"`
+	Name     string        `json:"name,omitempty"`
+	Tables   []string      `json:"tables,omitempty"`
+	Queues   []string      `json:"queues,omitempty"`
+	Routes   []listedRoute `json:"routes,omitempty"`
+	Mistakes []mistake     `json:"mistakes,omitempty"`
+}
+
+type listedRoute struct {
+	Name    string   `json:"name"`
+	Kind    string   `json:"kind"`
+	On      []string `json:"on,omitempty"`
+	Filters []string `json:"filters,omitempty"`
+}
+
+// mistake is a config.Error, or any other error without a place.
+type mistake struct {
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Problem string `json:"problem"`
+	text    string
+}
+
+func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	app, err := c.build(ctx, cfg, connect)
+	if err != nil {
+		return err
+	}
+	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
+	if connect {
+		return c.connect(ctx, cfg, app)
+	}
+	return nil
+}
+
+// add notes what is wrong; the file is valid when that is nothing.
+func (v *validation) add(err error) {
+	v.Valid = err == nil
+	var all config.Errors
+	switch {
+	case errors.As(err, &all):
+		for _, e := range all {
+			v.Mistakes = append(v.Mistakes, mistake{Line: e.Line, Column: e.Column, Field: e.Field, Problem: e.Problem, text: e.Error()})
+		}
+	case err != nil:
+		v.Mistakes = append(v.Mistakes, mistake{Problem: err.Error(), text: err.Error()})
+	}
+}
+
+// listRoutes joins what the file says of routes with what they became: a route
+// of the file has its name, and the queues of cascades have others.
+func listRoutes(cfg *config.Config, app *config.App) []listedRoute {
+	written := map[string]config.Route{}
+	for _, r := range cfg.Routes {
+		written[r.Name] = r
+	}
+	var list []listedRoute
+	for _, b := range app.Routes {
+		r := written[b.Name]
+		list = append(list, listedRoute{Name: b.Name, Kind: b.Kind, On: r.On, Filters: filters(r)})
+	}
+	return list
+}
+
+// filters says which of a route's filters are set, as the file has them.
+func filters(r config.Route) []string {
+	var list []string
+	add := func(name string, values ...string) {
+		if text := strings.Join(values, ", "); text != "" {
+			list = append(list, name+": "+text)
+		}
+	}
+	add("when", r.When)
+	add("changed", r.Changed...)
+	add("changedIgnoring", r.ChangedIgnoring...)
+	add("ttl", r.TTL)
+	add("regions", r.Regions...)
+	return list
+}
+
+func (v *validation) print(stdout, stderr io.Writer) error {
+	if len(v.Routes) > 0 {
+		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ROUTE\tKIND\tON\tFILTERS")
+		for _, r := range v.Routes {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Name, r.Kind, strings.Join(r.On, " "), strings.Join(r.Filters, "; "))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, m := range v.Mistakes {
+		fmt.Fprintln(stderr, m.text)
+	}
+	switch n := len(v.Mistakes); {
+	case v.Valid:
+		fmt.Fprintf(stdout, "%s is valid: %d routes, tables %s\n", v.File, len(v.Routes), strings.Join(v.Tables, ", "))
+	case n == 1:
+		fmt.Fprintf(stderr, "%s has 1 mistake\n", v.File)
+	default:
+		fmt.Fprintf(stderr, "%s has %d mistakes\n", v.File, n)
+	}
+	return nil
+}
+
+// connect looks whether the tables are there and have streams, with views that
+// hold what the routes need.
+func (c *cli) connect(ctx context.Context, cfg *config.Config, app *config.App) error {
+	services, err := c.aws(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, table := range app.Tables {
+		errs = append(errs, checkStream(ctx, services("dynamodb"), table, app.Router.Routes()))
+	}
+	return errors.Join(errs...)
+}
