@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/handlers/rollup"
@@ -65,8 +66,11 @@ type Projected struct {
 	Options projection.Options
 	Client  *opensearch.Client
 	Sink    *opensearch.Sink
-	Store   *dynamodb.Store
-	Types   []string // entity types of its patterns; "*" is all
+	// Write writes as the route does: to the index behind an alias, and during a
+	// reindex to its successor, too. A reindex itself writes by Sink.
+	Write func(ctx context.Context, op document.Op) error
+	Store *dynamodb.Store
+	Types []string // entity types of its patterns; "*" is all
 }
 
 // Effect is what a handler would do, in words and as data; payloads are left out

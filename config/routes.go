@@ -33,8 +33,10 @@ type Route struct {
 	Rate *Rate `yaml:"rate"`
 	// MaxAge of a record that keeps failing; see deadLetter.maxAge.
 	MaxAge Duration `yaml:"maxAge"`
-	// Redrive says whether dead letters may be run again. Default: what is safe
-	// for the handler; send is not, when a message must not come late.
+	// Redrive says whether dead letters may be run again although the item may
+	// have changed since. Default: no for send, whose message would tell of an
+	// old state as if it were new, and for project without a version, which
+	// would write that state over a newer one; yes for all others.
 	Redrive *bool `yaml:"redrive"`
 
 	// Send sends a message for each record.
@@ -71,14 +73,19 @@ type Rate struct {
 type Send struct {
 	// To is a sink, a queue.
 	To string `yaml:"to"`
-	// Body is a template, such as '{"id":"{PK}"}', or "new", "old", "keys" or
-	// "record" for that as plain JSON. Default record: event, table, sequence,
-	// keys, new and old.
+	// Body is "record", "new", "old" or "keys" for that as plain JSON, or a
+	// template. One that is a JSON object or array takes attributes as text
+	// within strings and as JSON outside of them: '{"id":"{PK}","count":{n}}';
+	// {$event}, {$table}, {$sequence}, {$eventId}, {$created}, {$new.path} and
+	// {$old.path} stand for that of the record. An attribute that is not there
+	// fails the record within a text, and is null outside of one. Default
+	// record: event, table, sequence, keys, and new and old where there are some.
 	Body string `yaml:"body"`
 	// Delay before anybody receives it, up to 15m.
 	Delay Duration `yaml:"delay"`
 	// Group and Dedupe are templates for a FIFO queue. Defaults: the item's key;
-	// the record's event id.
+	// the record's event id with the route's name. What SQS does not take there,
+	// for its length or its characters, is hashed.
 	Group  string `yaml:"group"`
 	Dedupe string `yaml:"dedupe"`
 }
@@ -104,15 +111,16 @@ type Project struct {
 	Include Strings `yaml:"include"`
 	// Exclude paths, also within include.
 	Exclude Strings `yaml:"exclude"`
-	// Rename attributes: from path to name.
-	Rename map[string]string `yaml:"rename"`
+	// Rename attributes: path to name.
+	Rename Texts `yaml:"rename"`
 	// Flatten maps into the document: path to prefix.
-	Flatten map[string]string `yaml:"flatten"`
-	// Fields of constants and templates that stand before those of the item: name to template.
-	Fields map[string]string `yaml:"fields"`
-	// Tombstone leaves a document with these fields (name to template) in place
-	// of a deleted one.
-	Tombstone map[string]string `yaml:"tombstone"`
+	Flatten Texts `yaml:"flatten"`
+	// Fields stand before those of the item. A text is a template, and one of a
+	// single attribute, such as "{price}", keeps its type; a number, true, false
+	// or null is itself.
+	Fields Fields `yaml:"fields"`
+	// Tombstone leaves a document of these fields in the place of a deleted one.
+	Tombstone Fields `yaml:"tombstone"`
 	// WriteUnchanged writes documents that a change left as they were.
 	WriteUnchanged bool `yaml:"writeUnchanged"`
 }
@@ -162,12 +170,18 @@ type Count struct {
 	ID string `yaml:"id"`
 	// Markers is the table that remembers which records were counted.
 	Markers string `yaml:"markers"`
-	// Life of a marker. Default 48h.
+	// Life is how old a record can be and still count: a marker outlives it by an
+	// hour. Default 72h, at least 25h; longer than records wait among the dead
+	// letters.
 	Life Duration `yaml:"life"`
+	// Table of the children, for a recount. Default: the only one of source, or
+	// that of the entity type, where entityType has tables.
+	Table string `yaml:"table"`
 	// Numbers are what is kept.
 	Numbers []Counter `yaml:"numbers"`
 	// DeleteOrphans deletes an item that was inserted when its parent in this
-	// table, one of those of numbers, is not there. Default: it stays, uncounted there.
+	// table, one of those of numbers, is not there. Default: it stays, and is not
+	// counted there.
 	DeleteOrphans string `yaml:"deleteOrphans"`
 }
 
@@ -180,6 +194,12 @@ type Counter struct {
 	// Key of the parent, taken from the child: parent's attribute to child's.
 	// A list names attributes that are called the same in both.
 	Key KeyFrom `yaml:"key"`
+	// Index is a global secondary index by which a recount finds the children of
+	// a parent, and Partition the attribute of the children that is its partition
+	// key. Default: the table of the children itself, or a table of another
+	// number between the two.
+	Index     string `yaml:"index"`
+	Partition string `yaml:"partition"`
 	// Of is the child's attribute that is summed. Default: children are counted.
 	Of string `yaml:"of"`
 	// When is an expression over new (the child) that it has to fulfil to be counted.
@@ -190,16 +210,23 @@ type Counter struct {
 
 // Escalate tries one step after the other: "start" for the record that begins
 // an escalation, "next" for one of an attempt that was made. What is tried is a
-// message in a queue, for a consumer of yours.
+// message in a queue, for a consumer of yours, who writes the attempts:
+// {"kind":"<kind>.attempt","escalation","ladder","step","order","number",
+// "notBefore","dedupeKey"}, and at the end {"kind":"<kind>.expire",
+// "escalation","ladder","notBefore","dedupeKey"}.
 type Escalate struct {
 	// Do is start or next.
 	Do string `yaml:"do"`
 	// Ladder has the names of attributes; a route of next may leave it out, when
 	// there is one of start.
 	Ladder *Ladder `yaml:"ladder"`
-	// Queue is a sink that the messages of steps go to.
+	// Kind begins the kinds of the messages. Default "escalation".
+	Kind string `yaml:"kind"`
+	// Queue is a sink that the messages go to, a standard queue. A route of next
+	// may leave it out, as ladder.
 	Queue string `yaml:"queue"`
-	// ExpireAfter the last step's wait, a message of expiry is sent. Default: none.
+	// ExpireAfter is how long after the last attempt the message of expiry is
+	// for. Default 5m.
 	ExpireAfter Duration `yaml:"expireAfter"`
 }
 
@@ -225,6 +252,8 @@ type EscalationNames struct {
 	Started string `yaml:"started"` // RFC 3339
 	Status  string `yaml:"status"`
 	Active  string `yaml:"active"` // the status of one that still climbs
+	Failed  string `yaml:"failed"` // the status of one whose ladder has no step; default "failed"
+	Reason  string `yaml:"reason"` // takes the reason of that; default: it is not written down
 }
 
 // StepNames are attributes of a step.

@@ -34,10 +34,11 @@ type OpenSearch struct {
 	// Sign requests with AWS credentials for the service: es or aoss.
 	Sign string `yaml:"sign"`
 	// Indices are created at the start when they are not there, and never changed.
+	// A Lambda function does not create them: deploy them with `sluice search`.
 	Indices []Index `yaml:"indices"`
-	// RequireAlias refuses writes to names that are no alias.
+	// RequireAlias fails writes to names that are no alias, until they are one.
 	RequireAlias bool `yaml:"requireAlias"`
-	// InFlight, MaxBytes and MaxItems of bulk requests. Defaults 4, 2 MiB, 5000.
+	// InFlight, MaxBytes and MaxItems of bulk requests. Defaults 8, 2 MiB, 5000.
 	InFlight int `yaml:"inFlight"`
 	MaxBytes int `yaml:"maxBytes"`
 	MaxItems int `yaml:"maxItems"`
