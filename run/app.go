@@ -13,7 +13,12 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // App is an application: its name, and how its routes are made.
@@ -44,10 +49,24 @@ type Setup struct {
 	// …), with the endpoint of SLUICE_ENDPOINT_<SERVICE> if that is set.
 	AWS func(service string) aws.Config
 
-	RouterHooks router.Hooks                  // for router.Observe
-	BatchHooks  func(sink string) batch.Hooks // for the Options of a sink
-	// Consumed is for the hook of that name of sinks/dynamodb; nil under Lambda.
-	Consumed func(table string, units float64)
+	// Hooks that an application gives to its router, handlers and sinks, so that
+	// metrics tell of them. Under Lambda they have none.
+	RouterHooks router.Hooks                      // for router.Observe
+	BatchHooks  func(sink string) batch.Hooks     // for the Options of a sink; never nil
+	Consumed    func(table string, units float64) // for the hook of that name of sinks/dynamodb
+	Documents   opensearch.Hooks                  // for a cluster; its Committed is one of BatchHooks
+	Projection  projection.Hooks
+	Cascade     cascade.Hooks
+	Rollup      rollup.Hooks
+}
+
+// observed adds the hooks of the daemon's metrics.
+func (s Setup) observed(m *prom.Metrics) Setup {
+	d := m.Documents()
+	s.RouterHooks, s.BatchHooks, s.Consumed = m.Router(), m.Batch, m.Consumed
+	s.Documents = opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected}
+	s.Projection, s.Cascade, s.Rollup = m.Projection(), m.Cascade(), m.Rollup()
+	return s
 }
 
 // routes makes the routes.

@@ -36,8 +36,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	metrics := prom.New(registry)
 	m, err := a.routes(ctx, Setup{
 		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: aws,
-		RouterHooks: metrics.Router(), BatchHooks: metrics.Batch, Consumed: metrics.Consumed,
-	})
+	}.observed(metrics))
 	if ctx.Err() != nil {
 		return nil // stopped before it began
 	}
@@ -61,7 +60,14 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	}
 	if o.Listen != "off" {
 		unready := func(address net.Addr) []string { return howTo(src.unready(), src, address) }
-		srv, err := serve(o.Listen, prom.Handler(registry), acknowledge(src, logger), unready, logger)
+		answers := endpoints{
+			"GET /metrics":           prom.Handler(registry),
+			"POST /gaps/acknowledge": acknowledge(src, logger),
+		}
+		if o.Pprof {
+			answers["/debug/pprof/"] = profiles()
+		}
+		srv, err := serve(o.Listen, answers, unready, logger)
 		if err != nil {
 			return err
 		}

@@ -52,14 +52,12 @@ func TestHandledIsLogged(t *testing.T) {
 	}
 }
 
-var nothing = http.NotFoundHandler()
-
 func TestServer(t *testing.T) {
 	var reasons []string
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "series") })
-	s, err := serve("127.0.0.1:0", metrics, nothing, func(net.Addr) []string { return reasons }, logger)
+	s, err := serve("127.0.0.1:0", endpoints{"GET /metrics": metrics}, func(net.Addr) []string { return reasons }, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +97,7 @@ func TestServerCutsSlowScrapes(t *testing.T) {
 		<-r.Context().Done()
 	})
 	var log bytes.Buffer
-	s, err := serve("127.0.0.1:0", slow, nothing, func(net.Addr) []string { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
+	s, err := serve("127.0.0.1:0", endpoints{"GET /metrics": slow}, func(net.Addr) []string { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

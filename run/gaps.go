@@ -20,12 +20,7 @@ type gaps interface {
 // somebody has seen them. Only this machine may ask for it, and no page in a
 // browser: whoever reads metrics from elsewhere cannot hide a loss.
 func acknowledge(p gaps, logger *slog.Logger) http.Handler {
-	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, _ := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-			http.Error(w, "gaps are acknowledged on the machine of the daemon only", http.StatusForbidden)
-			return
-		}
+	return http.NewCrossOriginProtection().Handler(onMachine("gaps are acknowledged", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		open := p.Gaps()
 		if err := p.AcknowledgeGaps(r.Context(), open...); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -36,7 +31,7 @@ func acknowledge(p gaps, logger *slog.Logger) http.Handler {
 			fmt.Fprintln(w, g)
 		}
 		fmt.Fprintf(w, "gaps acknowledged: %d\n", len(open))
-	}))
+	})))
 }
 
 // howTo is added to why a daemon that listens on address is not ready while it

@@ -24,8 +24,8 @@ var ErrParked = errors.New("items failed for good")
 
 // Backfill reads one table whole for the application's routes, beside no live
 // reading, and returns when all of it is settled or ctx has ended. Of o it takes
-// Application, Tables, which is one, State, Grace, Endpoint and the log's
-// options; s says the rest. The state file is that of nobody else meanwhile.
+// Application, Tables, which is one, State, Grace, Endpoint, Limits and the
+// log's options; s.Flow is made of them; s says the rest. The state file is that of nobody else meanwhile.
 //
 // It returns nil when every item is settled, a [*UsageError] when o is wrong,
 // [ErrUnfinished], [ErrParked], or what [snapshot.Source.Run] returns.
@@ -61,9 +61,9 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	s.Application, s.Table, s.Store, s.Grace = o.Application, o.tableNames()[0], store, o.Grace-min(time.Second, o.Grace/10)
-	s.Scan.Logger, s.Flow.Logger = logger, logger
 	box := deadletter.NewBox(store, o.Application)
-	s.Flow.DeadLetter = box
+	s.Flow = o.Limits.flow()
+	s.Scan.Logger, s.Flow.Logger, s.Flow.DeadLetter = logger, logger, box
 	source, err := snapshot.New(aws("dynamodb"), m, s)
 	if err != nil {
 		return err

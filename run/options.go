@@ -30,6 +30,11 @@ type Options struct {
 	Endpoint    string        // --endpoint-dynamodb, SLUICE_ENDPOINT_DYNAMODB; URL
 	LogFormat   string        // --log-format, SLUICE_LOG_FORMAT; text or json
 	LogLevel    string        // --log-level, SLUICE_LOG_LEVEL; debug, info, warn or error
+	Pprof       bool          // --pprof, SLUICE_PPROF; Go's profiles on Listen, for callers on this machine
+
+	// Limits of what is in progress at a time have no flags: an application's
+	// configuration sets them.
+	Limits Limits
 
 	// BackfillUnits is --backfill-units, SLUICE_BACKFILL_UNITS: read units a
 	// second; 0 is the default of package snapshot.
@@ -53,6 +58,7 @@ var envOf = map[string]string{
 	"endpoint-dynamodb": "SLUICE_ENDPOINT_DYNAMODB",
 	"log-format":        "SLUICE_LOG_FORMAT",
 	"log-level":         "SLUICE_LOG_LEVEL",
+	"pprof":             "SLUICE_PPROF",
 }
 
 // AddFlags defines the flags that set o, and sets their defaults.
@@ -72,6 +78,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", usage("endpoint-dynamodb", "`URL` of DynamoDB and its streams, in place of the Region's"))
 	fs.StringVar(&o.LogFormat, "log-format", "text", usage("log-format", "text or json"))
 	fs.StringVar(&o.LogLevel, "log-level", "info", usage("log-level", "debug, info, warn or error"))
+	fs.BoolVar(&o.Pprof, "pprof", false, usage("pprof", "serve Go's profiles under /debug/pprof/ on the address of --listen, to callers on this machine"))
 }
 
 // FromEnv sets what the flags did not from the environment. It is called once
@@ -171,6 +178,12 @@ func (o Options) validate() error {
 		if err := checkEndpoint(o.Endpoint); err != nil {
 			bad("endpoint-dynamodb", "%w", err)
 		}
+	}
+	if err := o.Limits.validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if o.Pprof && o.Listen == "off" {
+		bad("pprof", "there is nowhere to serve profiles: --listen (%s) is \"off\"", envOf["listen"])
 	}
 	oneOf("log-format", o.LogFormat, "text", "json")
 	oneOf("log-level", o.LogLevel, "debug", "info", "warn", "error")

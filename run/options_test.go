@@ -85,6 +85,8 @@ func TestUsageErrors(t *testing.T) {
 		{"endpoint of a queue", table, map[string]string{"SLUICE_ENDPOINT_SQS": "localhost"}, []string{"SLUICE_ENDPOINT_SQS", "is not a URL"}},
 		{"log format", append(table, "--log-format", "xml"), nil, []string{`"xml" is not one of text, json`}},
 		{"log level", append(table, "--log-level", "loud"), nil, []string{`"loud" is not one of debug`}},
+		{"pprof and no address", append(table, "--pprof", "--listen", "off"), nil, []string{"--pprof (SLUICE_PPROF)", "--listen (SLUICE_LISTEN)"}},
+		{"pprof by environment", table, map[string]string{"SLUICE_PPROF": "maybe"}, []string{`SLUICE_PPROF="maybe"`}},
 		{"several", append(table, "--log-level", "loud", "--start", "x"), nil, []string{"--log-level", "--start"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,7 +159,9 @@ func TestSetup(t *testing.T) {
 				t.Errorf("endpoint of %s is %q, want %q", service, got, want)
 			}
 		}
-		if s.Lambda || s.Logger == nil || s.RouterHooks.Unrouted == nil || s.BatchHooks("queue").Committed == nil || s.Consumed == nil || s.Env("ANY") != "thing" {
+		if s.Lambda || s.Logger == nil || s.RouterHooks.Unrouted == nil || s.BatchHooks("queue").Committed == nil || s.Consumed == nil ||
+			s.Documents.Conflict == nil || s.Documents.Superseded == nil || s.Documents.Retried == nil || s.Documents.Rejected == nil ||
+			s.Projection.Dropped == nil || s.Cascade.Deleted == nil || s.Rollup.Dropped == nil || s.Env("ANY") != "thing" {
 			t.Errorf("setup: %+v", s)
 		}
 		return router.New(), nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,18 +20,23 @@ type server struct {
 	stopping atomic.Bool
 }
 
+// endpoints are what a server answers besides livez and readyz, by the patterns
+// of [http.ServeMux].
+type endpoints map[string]http.Handler
+
 // serve listens on address and answers until stop. unready is given where it
 // listens, and returns why the daemon does not do its work, and nothing when it
-// does; acknowledge answers who has seen the gaps.
-func serve(address string, metrics, acknowledge http.Handler, unready func(net.Addr) []string, logger *slog.Logger) (*server, error) {
+// does.
+func serve(address string, also endpoints, unready func(net.Addr) []string, logger *slog.Logger) (*server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--listen (SLUICE_LISTEN): %w: name another address, or \"off\"", err)
 	}
 	s := &server{done: make(chan struct{})}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics)
-	mux.Handle("POST /gaps/acknowledge", acknowledge)
+	for pattern, h := range also {
+		mux.Handle(pattern, h)
+	}
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		reasons := unready(l.Addr())
@@ -68,4 +74,30 @@ func (s *server) stop() {
 		s.http.Close()
 	}
 	<-s.done
+}
+
+// onMachine lets nobody ask h from another machine; what says what they asked
+// for.
+func onMachine(what string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+			http.Error(w, what+" on the machine of the daemon only", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// profiles are those of package pprof, which serves them with a deadline of
+// their own.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return onMachine("profiles are served", mux)
 }

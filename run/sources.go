@@ -31,20 +31,17 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 	s = new(sources)
 	group := flow.NewGroup(m)
 	hooks := logged(metrics.Flow(m), logger)
+	flows := o.Limits.flow()
+	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = box, o.DeadLetter == "item", group, hooks, logger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
 	if len(o.Tables) > 0 {
 		s.poller, err = poller.New(aws("dynamodb"), m, poller.Options{
-			Application: o.Application,
-			Streams:     o.streams(),
-			Store:       store,
-			Start:       o.Start,
-			StartName:   "--start",
-			Flow: flow.Options{
-				DeadLetter: box,
-				ParkItem:   o.DeadLetter == "item",
-				Group:      group,
-				Hooks:      hooks,
-			},
+			Application:  o.Application,
+			Streams:      o.streams(),
+			Store:        store,
+			Start:        o.Start,
+			StartName:    "--start",
+			Flow:         flows,
 			StartTimeout: o.startTimeout,
 			Grace:        grace,
 			Hooks:        metrics.Poller(),
@@ -62,7 +59,7 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 				Table:       table,
 				Store:       store,
 				Scan:        snapshot.ScanOptions{ReadUnits: o.BackfillUnits, StartTimeout: o.startTimeout, Hooks: metrics.Scan(), Logger: logger},
-				Flow:        flow.Options{DeadLetter: box, ParkItem: o.DeadLetter == "item", Group: group, Hooks: hooks},
+				Flow:        flows,
 				Grace:       grace,
 				Hooks:       metrics.Backfill(),
 			})
@@ -83,6 +80,8 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 			Queues:       o.Queues,
 			After:        opened,
 			DeadLetter:   box,
+			Concurrency:  o.Limits.Concurrency,
+			StuckAfter:   o.Limits.StuckAfter,
 			Group:        group,
 			StartTimeout: o.startTimeout,
 			Grace:        grace,

@@ -67,7 +67,7 @@ var rules = []rule{
 	{pkgs: "deadletter/...", ours: []string{".", "state"}},
 	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message"}},
-	{pkgs: "metrics/...", ours: []string{".", "document", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
+	{pkgs: "metrics/...", ours: []string{".", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
 	{pkgs: "run/...", ours: []string{".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},

@@ -19,6 +19,7 @@ type Metrics struct {
 	cascade   cascadeMetrics
 	snapshot  snapshotMetrics
 	documents documentMetrics
+	handlers  handlerMetrics
 }
 
 // New registers the series with reg; it panics when they are registered there
@@ -35,6 +36,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		cascade:   newCascadeMetrics(reg),
 		snapshot:  newSnapshotMetrics(reg),
 		documents: newDocumentMetrics(reg),
+		handlers:  newHandlerMetrics(reg),
 	}
 }
 

@@ -1,0 +1,38 @@
+package prom
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+func TestHandlers(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	p := m.Projection()
+	p.Written("orders", document.Put)
+	p.Written("orders", document.Put)
+	p.Written("orders", document.Delete)
+	p.Unchanged("orders")
+	p.Dropped("orders", "a")
+	p.Dropped("orders", "b")
+	m.Rollup().Dropped(nil, dynamo.Add{Table: "parents"})
+	expectSeries(t, reg, `
+# HELP sluice_count_additions_lost_total Additions to numbers that are lost because the item that has the number is not there, by its table.
+# TYPE sluice_count_additions_lost_total counter
+sluice_count_additions_lost_total{table="parents"} 1
+# HELP sluice_projection_documents_total Documents that projections wrote or deleted (index, delete), or of which a newer one was there, by the table they are made of.
+# TYPE sluice_projection_documents_total counter
+sluice_projection_documents_total{action="delete",table="orders"} 1
+sluice_projection_documents_total{action="index",table="orders"} 2
+# HELP sluice_projection_dropped_fields_total Attributes that were left out of a document because another field has their name.
+# TYPE sluice_projection_dropped_fields_total counter
+sluice_projection_dropped_fields_total{table="orders"} 2
+# HELP sluice_projection_unchanged_total Changes of items that do not change their document, so that nothing was written.
+# TYPE sluice_projection_unchanged_total counter
+sluice_projection_unchanged_total{table="orders"} 1
+`, "sluice_count_additions_lost_total", "sluice_projection_documents_total", "sluice_projection_dropped_fields_total", "sluice_projection_unchanged_total")
+}
