@@ -98,6 +98,7 @@ var rules = []rule{
 	{pkgs: "internal/benchdata", stdOnly: true},
 	{pkgs: "internal/tabletest", ours: []string{".", "dynamo", "streamtest"}},
 	{pkgs: "internal/deptest/..."},
+	{pkgs: "internal/doctest"},  // tests only
 	{pkgs: "internal/sim"},      // tests only
 	{pkgs: "internal/losstest"}, // tests only
 	{pkgs: "internal/cmd/...", ours: []string{"..."}},

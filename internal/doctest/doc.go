@@ -1,0 +1,25 @@
+// Package doctest holds the tests over the module's documents: that the Go in
+// them compiles, that configurations and commands are ones that Sluice takes,
+// that sessions print what they show, that metrics exist, and that links lead
+// somewhere. It has no code.
+//
+// What a fenced block is decides how it is looked at:
+//
+//	go       a whole program is built. Anything else is a fragment: statements or
+//	         declarations, which are type-checked. Packages are imported by
+//	         their names; other names that a fragment takes for granted are
+//	         declared in testdata/prelude.go, or for one page alone in
+//	         testdata/<page, with - for />.go. An … stands for what is left out.
+//	yaml     a configuration of Sluice (it begins with name, source, routes or
+//	         sinks) is taken by config.Parse, other YAML parses.
+//	json     parses; one value or several.
+//	hcl      parses.
+//	promql   has closed brackets and quotes.
+//	sh       commands that exist: of sluice with their flags, targets of make,
+//	         packages of go run and go build.
+//	console  a session, which is run: lines that begin with "$ " are commands, the
+//	         others what they print; a line "..." stands for any lines. A block
+//	         before it on the page that follows <!-- file: NAME --> is a file in
+//	         the session's folder.
+//	text, mermaid, html  are not looked at.
+package doctest

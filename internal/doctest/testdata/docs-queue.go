@@ -1,0 +1,7 @@
+package page
+
+import (
+	"github.com/sluicehq/sluice"
+)
+
+var onOrder, resize sluice.Handler
