@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-func item(key, seq string) *sluice.Record {
+func record(key, seq string) *sluice.Record {
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: seq, Shard: "shard"})
 	return &rec
 }
@@ -33,7 +33,7 @@ func park(t *testing.T, b *Box, rec *sluice.Record, route string) string {
 	if err := b.Park(t.Context(), rec, failure(route)); err != nil {
 		t.Fatal(err)
 	}
-	return id(rec, route)
+	return idOf(rec, route)
 }
 
 func list(t *testing.T, b *Box) []string {
@@ -51,11 +51,11 @@ func list(t *testing.T, b *Box) []string {
 
 func TestBoxParks(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	rec := item("a", "10")
+	rec := record("a", "10")
 	one := park(t, b, rec, "r")
 	park(t, b, rec, "r") // again, by a restart
 	park(t, b, rec, "s")
-	park(t, b, item("b", "9"), "r")
+	park(t, b, record("b", "9"), "r")
 	got, want := list(t, b), []string{"test/10/r", "test/10/s", "test/9/r"}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Fatalf("entries: %v, want %v", got, want)
@@ -84,7 +84,7 @@ func TestUndecodableIsParked(t *testing.T) {
 	if err := b.Park(t.Context(), &rec, f); err != nil {
 		t.Fatal(err)
 	}
-	e, err := b.Get(t.Context(), id(&rec, ""))
+	e, err := b.Get(t.Context(), idOf(&rec, ""))
 	if err != nil || e.Sequence != "77" || e.StreamARN != recordtest.ARN || e.ShardID != "shard" ||
 		!strings.Contains(e.First.Error, "undecodable") || string(e.Raw) != string(rec.Raw()) {
 		t.Fatalf("%+v, %v", e, err)
@@ -95,7 +95,7 @@ func TestListInPages(t *testing.T) {
 	m := state.NewMemory()
 	b := NewBox(m, "app")
 	for i := range 5 {
-		park(t, b, item("a", fmt.Sprint(i+1)), "r")
+		park(t, b, record("a", fmt.Sprint(i+1)), "r")
 	}
 	if err := m.PutLetter(t.Context(), "app", "zz", []byte(`{"version":9,"id":"zz"}`)); err != nil {
 		t.Fatal(err)
@@ -124,11 +124,11 @@ func TestListInPages(t *testing.T) {
 func TestHolds(t *testing.T) {
 	m := state.NewMemory()
 	b := NewBox(m, "app")
-	if held, err := b.Holds(t.Context(), item("a", "20"), "r"); held || err != nil {
+	if held, err := b.Holds(t.Context(), record("a", "20"), "r"); held || err != nil {
 		t.Fatalf("an empty box: %v, %v", held, err)
 	}
-	onRoute := park(t, b, item("a", "10"), "r")
-	forAll := park(t, b, item("b", "10"), "")
+	onRoute := park(t, b, record("a", "10"), "r")
+	forAll := park(t, b, record("b", "10"), "")
 	otherTable := itemOn(strings.Replace(recordtest.ARN, "table/test", "table/rest", 1), "a", "20")
 	check := func(t *testing.T, b *Box, a, all bool) {
 		t.Helper()
@@ -138,16 +138,16 @@ func TestHolds(t *testing.T) {
 			route string
 			want  bool
 		}{
-			{"later change, same route", item("a", "20"), "r", a},
-			{"later by number, not as text", item("a", "1000000000000000000000"), "r", a},
-			{"later change, other route", item("a", "20"), "s", false},
-			{"the parked record itself", item("a", "10"), "r", false},
-			{"earlier change", item("a", "9"), "r", false},
-			{"other item", item("c", "20"), "r", false},
+			{"later change, same route", record("a", "20"), "r", a},
+			{"later by number, not as text", record("a", "1000000000000000000000"), "r", a},
+			{"later change, other route", record("a", "20"), "s", false},
+			{"the parked record itself", record("a", "10"), "r", false},
+			{"earlier change", record("a", "9"), "r", false},
+			{"other item", record("c", "20"), "r", false},
 			{"later stream, whatever the number", itemOn(laterARN, "a", "5"), "r", a},
 			{"earlier stream, whatever the number", itemOn(earlierARN, "a", "20"), "r", false},
 			{"other table", otherTable, "r", false},
-			{"parked for all routes", item("b", "20"), "r", all},
+			{"parked for all routes", record("b", "20"), "r", all},
 			{"no item", sluice.DecodeRecord([]byte("?")), "r", false},
 		} {
 			got, err := b.Holds(t.Context(), tt.rec, tt.route)
@@ -177,14 +177,14 @@ func TestHoldsRefusesToGuess(t *testing.T) {
 	}
 	b := NewBox(m, "app")
 	for range 2 {
-		if _, err := b.Holds(t.Context(), item("a", "1"), "r"); err == nil || !strings.Contains(err.Error(), "zz is of version 9") {
+		if _, err := b.Holds(t.Context(), record("a", "1"), "r"); err == nil || !strings.Contains(err.Error(), "zz is of version 9") {
 			t.Fatalf("Holds with an entry that cannot be read: %v", err)
 		}
 	}
 	if err := b.Delete(t.Context(), "zz"); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := b.Holds(t.Context(), item("a", "1"), "r"); held || err != nil {
+	if held, err := b.Holds(t.Context(), record("a", "1"), "r"); held || err != nil {
 		t.Fatalf("Holds = %v, %v", held, err)
 	}
 }

@@ -13,13 +13,26 @@
 // parked twice by a restart, is one entry. Ids of one stream sort in the order
 // of the changes; those of gaps come after all records.
 //
+// A letter may be kept where it must not be large, such as in a queue
+// ([Sender.AtMost]). Then its record is compressed, and if that is not enough it
+// is kept by reference: where it was in its stream, and the item's keys. Parking
+// never fails because a record is large.
+//
 // # Redriving
 //
 // Other changes of the item may have been handled since the record was parked.
 // So a redriven record goes only to routes that allow it (router.Redrive), and
 // says so in its Origin. Where a flow parks whole items (flow.Options.ParkItem)
 // later changes wait behind a parked one, and RedriveAll runs them in order. A
-// message of a queue has no later changes: every route of messages takes it.
+// single entry is refused while earlier changes of its item are parked, unless
+// it is said what to do with them. A message of a queue has no later changes:
+// every route of messages takes it.
+//
+// An entry is deleted once its routes have succeeded: a crash in between runs it
+// again, and loses nothing. Of what is had by reference, the record is read again
+// from the stream, which holds it for a day; later the item as it is now takes
+// its place, as a SNAPSHOT record, and only for routes that name SNAPSHOT. The
+// outcome says so.
 //
 // A redrive runs beside the flows: it knows nothing of their limits, and does
 // not wait for a change of the same item that a flow is handling.

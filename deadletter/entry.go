@@ -13,8 +13,9 @@ import (
 )
 
 // Version is the newest that this package writes and reads; it reads older
-// ones, too. Records are written as version 1, gaps as version 2.
-const Version = 2
+// ones, too. Records are written as version 1, gaps as version 2, records that
+// are compressed or had by reference as version 3.
+const Version = 3
 
 // Entry is one record that failed for good, on one route; or, when Gap is set,
 // a range of records that were lost.
@@ -24,6 +25,9 @@ type Entry struct {
 	// Gap is set in place of a record: Raw, EventID, EventName and Route are
 	// empty then, and Sequence is its After.
 	Gap *sluice.Gap
+
+	// Ref is set in place of Raw when the record was too large to be kept.
+	Ref *Reference
 
 	Raw       []byte // the record as it came, whole; see [Entry.Record]
 	EventID   string
@@ -65,26 +69,27 @@ func (e *VersionError) Error() string {
 
 // newEntry describes rec's failure.
 func newEntry(rec *sluice.Record, f sluice.Failure, now time.Time) Entry {
-	return Entry{
-		ID:  id(rec, f.Route),
+	e := Entry{
 		Raw: bytes.Clone(rec.Raw()), EventID: rec.EventID, EventName: rec.EventName, Table: rec.Table,
 		StreamARN: rec.StreamARN, ShardID: rec.ShardID, Sequence: rec.Sequence, Origin: rec.Origin,
 		Route: f.Route, Attempts: f.Attempts,
 		First: fault(f.FirstAt, f.First), Last: fault(f.LastAt, f.Last),
 		ParkedAt: now,
 	}
+	e.ID = id(&e, f.Route)
+	return e
 }
 
 // id is the record's fence, so that ids sort as the changes do, and a hash of
 // what else tells records and routes apart. The shard is left out: Lambda does
 // not say it.
-func id(rec *sluice.Record, route string) string {
+func id(e *Entry, route string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q", rec.StreamARN, rec.EventID, route)
-	if rec.EventID == "" {
-		h.Write(rec.Raw())
+	fmt.Fprintf(h, "%q %q %q", e.StreamARN, e.EventID, route)
+	if e.EventID == "" {
+		h.Write(e.Raw)
 	}
-	fence := rec.Sequence
+	fence := e.Sequence
 	if !fence.Valid() {
 		fmt.Fprintf(h, "%q", fence)
 		fence = ""
@@ -100,10 +105,14 @@ func fault(at time.Time, err error) Fault {
 }
 
 // Record decodes the parked record, at its position and with the Origin
-// Redriven. Its Err says whether it can be decoded; a gap's cannot. It aliases
-// Raw.
+// Redriven. Its Err says whether it can be decoded; a gap's cannot, and neither
+// can one that is had by reference, of which the keys are known. It aliases Raw.
 func (e *Entry) Record() *sluice.Record {
 	rec := sluice.DecodeRecord(e.Raw)
+	if e.Ref != nil {
+		rec = e.Ref.record()
+		rec.EventID, rec.EventName, rec.Sequence = e.EventID, e.EventName, e.Sequence
+	}
 	rec.Origin = sluice.Redriven
 	// An answer of GetRecords names neither stream nor shard.
 	rec.Table, rec.StreamARN, rec.ShardID = e.Table, e.StreamARN, e.ShardID
@@ -114,7 +123,7 @@ func (e *Entry) Record() *sluice.Record {
 // a change that an older program would misread raises the version.
 type stored struct {
 	Version   int         `json:"version"`
-	Kind      string      `json:"kind,omitempty"` // of version 2: "gap"
+	Kind      string      `json:"kind,omitempty"` // of version 2: "gap"; of 3 also "reference"
 	ID        string      `json:"id"`
 	Route     string      `json:"route,omitempty"`
 	Table     string      `json:"table,omitempty"`
@@ -128,11 +137,14 @@ type stored struct {
 	Last      storedFault `json:"lastError"`
 	ParkedAt  time.Time   `json:"parkedAt"`
 
-	// One of the two: base64 holds what is no JSON text.
+	// One of the three: base64 holds what is no JSON text, gzip what is long.
 	Record json.RawMessage `json:"record,omitempty"`
 	Base64 []byte          `json:"recordBase64,omitempty"`
+	Gzip   []byte          `json:"recordGzip,omitempty"`
 
-	Gap *storedGap `json:"gap,omitempty"` // in place of a record
+	// In place of a record.
+	Gap       *storedGap       `json:"gap,omitempty"`
+	Reference *storedReference `json:"reference,omitempty"`
 }
 
 type position struct {
@@ -149,8 +161,10 @@ type storedFault struct {
 }
 
 // Append appends the entry to dst as one line of JSON, without a line end.
-func (e *Entry) Append(dst []byte) ([]byte, error) {
-	s := stored{
+func (e *Entry) Append(dst []byte) ([]byte, error) { return e.stored().append(dst) }
+
+func (e *Entry) stored() *stored {
+	s := &stored{
 		Version: 1, ID: e.ID, Route: e.Route, Table: e.Table,
 		Position: position{e.StreamARN, e.ShardID, string(e.Sequence)},
 		EventID:  e.EventID, EventName: string(e.EventName), Origin: e.Origin.String(),
@@ -160,16 +174,23 @@ func (e *Entry) Append(dst []byte) ([]byte, error) {
 	switch {
 	case e.Gap != nil:
 		s.Version, s.Kind, s.Gap = 2, kindGap, storeGap(e.Gap)
+	case e.Ref != nil:
+		s.Version, s.Kind = 3, kindReference
+		s.Reference = &storedReference{Keys: e.Ref.Keys.Raw(), Bytes: e.Ref.Bytes, Created: e.Ref.Created.UTC()}
 	case json.Valid(e.Raw) && utf8.Valid(e.Raw):
 		s.Record = e.Raw
 	default:
 		s.Base64 = e.Raw
 	}
+	return s
+}
+
+func (s *stored) append(dst []byte) ([]byte, error) {
 	buf := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false) // the record as it came
 	if err := enc.Encode(s); err != nil {
-		return nil, fmt.Errorf("dead letter %s: %w", e.ID, err)
+		return nil, fmt.Errorf("dead letter %s: %w", s.ID, err)
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
@@ -201,13 +222,21 @@ func Parse(data []byte) (Entry, error) {
 		Attempts: s.Attempts, Redrives: s.Redrives, ParkedAt: s.ParkedAt,
 		First: Fault{s.First.At, s.First.Text, s.First.Details}, Last: Fault{s.Last.At, s.Last.Text, s.Last.Details},
 	}
+	var err error
 	switch {
 	case s.Kind == kindGap && s.Gap != nil:
 		e.Gap = s.Gap.gap(&e)
-	case s.Kind != "" || s.Gap != nil:
-		return Entry{}, fmt.Errorf("dead letter %s: kind %q is unknown, or what it holds is missing", s.ID, s.Kind)
+	case s.Kind == kindReference && s.Reference != nil:
+		e.Ref, err = s.Reference.reference()
+	case s.Kind != "" || s.Gap != nil || s.Reference != nil:
+		err = fmt.Errorf("kind %q is unknown, or what it holds is missing", s.Kind)
+	case s.Gzip != nil:
+		e.Raw, err = unpack(s.Gzip)
 	case s.Record == nil:
 		e.Raw = s.Base64
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("dead letter %s: %w", s.ID, err)
 	}
 	for _, o := range []sluice.Origin{sluice.Live, sluice.Replayed, sluice.Redriven, sluice.Backfilled} {
 		if s.Origin == o.String() {

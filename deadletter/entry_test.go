@@ -109,8 +109,8 @@ func TestIDs(t *testing.T) {
 	base := recordtest.Spec{Sequence: "100", ID: "e1"}
 	shard := base
 	shard.Shard = "shardId-1"
-	first := id(rec(base), "r")
-	if id(rec(base), "r") != first || id(rec(shard), "r") != first {
+	first := idOf(rec(base), "r")
+	if idOf(rec(base), "r") != first || idOf(rec(shard), "r") != first {
 		t.Error("the same record and route have two ids")
 	}
 	other := base
@@ -119,7 +119,7 @@ func TestIDs(t *testing.T) {
 	another.ID = "e2"
 	noID := sluice.DecodeRecord([]byte("x"))
 	noID2 := sluice.DecodeRecord([]byte("y"))
-	ids := []string{id(rec(base), "r"), id(rec(base), "s"), id(rec(base), ""), id(rec(other), "r"), id(rec(another), "r"), id(noID, ""), id(noID2, "")}
+	ids := []string{idOf(rec(base), "r"), idOf(rec(base), "s"), idOf(rec(base), ""), idOf(rec(other), "r"), idOf(rec(another), "r"), idOf(noID, ""), idOf(noID2, "")}
 	for i, a := range ids {
 		if slices.Contains(ids[:i], a) {
 			t.Errorf("id %d is that of another record or route: %v", i, ids)
@@ -127,7 +127,7 @@ func TestIDs(t *testing.T) {
 	}
 	var order []string
 	for _, seq := range []string{"9", "10", "000000000000000000011", "990000000000000000000", "1000000000000000000000"} {
-		order = append(order, id(rec(recordtest.Spec{Sequence: seq}), "r"))
+		order = append(order, idOf(rec(recordtest.Spec{Sequence: seq}), "r"))
 	}
 	if !slices.IsSorted(order) {
 		t.Errorf("ids are not in the order of the changes: %v", order)
@@ -142,8 +142,8 @@ func TestParseRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	var newer *VersionError
-	_, err = Parse(bytes.Replace(good, []byte(`"version":1`), []byte(`"version":3`), 1))
-	if !errors.As(err, &newer) || newer.Version != 3 || newer.ID != e.ID || !strings.Contains(err.Error(), "run the newer program") {
+	_, err = Parse(bytes.Replace(good, []byte(`"version":1`), []byte(`"version":4`), 1))
+	if !errors.As(err, &newer) || newer.Version != 4 || newer.ID != e.ID || !strings.Contains(err.Error(), "run the newer program") {
 		t.Errorf("newer version: %v", err)
 	}
 	for _, bad := range []string{``, `[]`, `{}`, `{"version":1}`, `{"version":0,"id":"x"}`, string(bytes.Replace(good, []byte(`"live"`), []byte(`"dead"`), 1))} {
@@ -188,4 +188,10 @@ func TestSender(t *testing.T) {
 	if answer = full; !errors.Is(s.Park(t.Context(), &rec, failure("r")), full) {
 		t.Error("the queue's error is not returned")
 	}
+}
+
+// idOf is the id of rec's entry.
+func idOf(rec *sluice.Record, route string) string {
+	e := newEntry(rec, sluice.Failure{Route: route}, time.Time{})
+	return e.ID
 }

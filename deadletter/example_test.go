@@ -46,7 +46,7 @@ func ExampleBox_Redrive() {
 		fmt.Println("handled", id.Str(), rec.Origin)
 		return nil
 	}, router.Redrive())
-	report, err := box.RedriveAll(ctx, r, "")
+	report, err := box.RedriveAll(ctx, r, deadletter.Filter{}, deadletter.How{})
 	fmt.Println(report.Done, "done,", report.Failed, "failed", err)
 	// Output:
 	// orders order#INSERT 8 no total

@@ -48,7 +48,7 @@ func gaps(t *testing.T, b *Box) (names []string) {
 // until somebody deletes it.
 func TestGaps(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, item("a", "10"), "r")
+	park(t, b, record("a", "10"), "r")
 	one := gap("s1", "9")
 	parkGap(t, b, one)
 	for i := range page + 5 { // more than are read at a time
@@ -114,7 +114,7 @@ func TestGapsAreFoundAtOnce(t *testing.T) {
 	l := &listings{Memory: state.NewMemory()}
 	b := NewBox(l, "app")
 	for i := range 3 * page {
-		park(t, b, item("a", fmt.Sprint(i+1)), "r")
+		park(t, b, record("a", fmt.Sprint(i+1)), "r")
 	}
 	parkGap(t, b, gap("s", "1"))
 	if got := gaps(t, b); len(got) != 1 || len(l.after) != 2 || l.after[0] != gapPrefix {
@@ -143,7 +143,7 @@ func TestUnreadableGapsAreNamed(t *testing.T) {
 	b := NewBox(m, "app")
 	parkGap(t, b, gap("s", "1"))
 	for id, data := range map[string]string{
-		"gap-newer": `{"version":3,"id":"gap-newer"}`,
+		"gap-newer": `{"version":4,"id":"gap-newer"}`,
 		"gap-odd":   `{"version":2,"kind":"hole","id":"gap-odd","origin":"live"}`,
 		"gap-empty": `{"version":2,"kind":"gap","id":"gap-empty","origin":"live"}`,
 		"zz":        `{"version":9,"id":"zz"}`, // none of ours
@@ -156,7 +156,7 @@ func TestUnreadableGapsAreNamed(t *testing.T) {
 	if len(got) != 1 || got[0].ShardID != "s" || err == nil {
 		t.Fatalf("%v, %v", got, err)
 	}
-	for _, part := range []string{"gap-newer is of version 3", `gap-odd: kind "hole" is unknown`, `gap-empty: kind "gap"`} {
+	for _, part := range []string{"gap-newer is of version 4", `gap-odd: kind "hole" is unknown`, `gap-empty: kind "gap"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in: %v", part, err)
 		}
@@ -176,7 +176,7 @@ func TestGapsRaiseTheVersion(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(data, []byte(`{"version":2,"kind":"gap",`)) {
 		t.Errorf("%s, %v", data, err)
 	}
-	rec := newEntry(item("a", "1"), failure("r"), time.Now())
+	rec := newEntry(record("a", "1"), failure("r"), time.Now())
 	data, err = rec.Append(nil)
 	if err != nil || !bytes.HasPrefix(data, []byte(`{"version":1,"id":`)) {
 		t.Errorf("%s, %v", data, err)
@@ -188,21 +188,21 @@ func TestGapIsNoRecord(t *testing.T) {
 	m := state.NewMemory()
 	b := NewBox(m, "app")
 	id := parkGap(t, b, gap("s", "1"))
-	if held, err := NewBox(m, "app").Holds(t.Context(), item("a", "20"), ""); held || err != nil {
+	if held, err := NewBox(m, "app").Holds(t.Context(), record("a", "20"), ""); held || err != nil {
 		t.Errorf("Holds: %v, %v", held, err)
 	}
 	var c calls
 	routes := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
-	err := b.Redrive(t.Context(), routes, id)
+	err := b.Redrive(t.Context(), routes, id, How{})
 	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), id) || !strings.Contains(err.Error(), "it is a gap") || !strings.Contains(err.Error(), "shard s: records after 1 were trimmed") {
 		t.Errorf("Redrive: %v", err)
 	}
-	park(t, b, item("a", "10"), "r")
-	if r, err := b.RedriveAll(t.Context(), routes, "r"); r != (Report{Done: 1}) || err != nil {
+	park(t, b, record("a", "10"), "r")
+	if r, err := b.RedriveAll(t.Context(), routes, Filter{Route: "r"}, How{}); r != (Report{Done: 1}) || err != nil {
 		t.Errorf("RedriveAll of r: %+v, %v", r, err)
 	}
-	park(t, b, item("a", "10"), "r")
-	if r, err := b.RedriveAll(t.Context(), routes, ""); r != (Report{Done: 1, Gaps: 1}) || err != nil {
+	park(t, b, record("a", "10"), "r")
+	if r, err := b.RedriveAll(t.Context(), routes, Filter{}, How{}); r != (Report{Done: 1, Gaps: 1}) || err != nil {
 		t.Errorf("RedriveAll: %+v, %v", r, err)
 	}
 	if got := gaps(t, b); len(got) != 1 || len(c.got) != 2 {

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -108,6 +109,29 @@ func (h *held) holds(rec *sluice.Record, route string) bool {
 	return slices.ContainsFunc(h.items[itemOf(rec)], func(e heldEntry) bool {
 		return (e.route == route || e.route == "") && e.before(rec)
 	})
+}
+
+// earlier returns the ids of the entries that are of earlier changes of rec's
+// item, and for the same route, in their order.
+func (h *held) earlier(rec *sluice.Record, route string) (ids []string) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if !rec.Keys.Exists() {
+		return nil
+	}
+	var before []heldEntry
+	for _, e := range h.items[itemOf(rec)] {
+		if (e.route == route || e.route == "" || route == "") && e.before(rec) {
+			before = append(before, e)
+		}
+	}
+	slices.SortFunc(before, func(a, b heldEntry) int {
+		return cmp.Or(strings.Compare(a.stream, b.stream), strings.Compare(a.id, b.id))
+	})
+	for _, e := range before {
+		ids = append(ids, e.id)
+	}
+	return ids
 }
 
 func itemOf(rec *sluice.Record) heldItem {

@@ -6,10 +6,35 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
 )
+
+// How says how entries are redriven. The zero How is ready to use.
+type How struct {
+	// DryRun finds out what would run, and changes nothing.
+	DryRun bool
+	// Earlier has Redrive run the entries of earlier changes of the item first.
+	Earlier bool
+	// Force runs an entry although an earlier change of its item is still parked.
+	Force bool
+	// Fetch reads records that are had by reference; nil refuses them.
+	Fetch Fetch
+	// Told is called with what came of each entry, as it comes; nil: nobody is told.
+	Told func(Outcome)
+}
+
+// EarlierError says that earlier changes of an entry's item are still parked.
+type EarlierError struct {
+	ID  string
+	IDs []string // of the earlier ones, in their order
+}
+
+func (e *EarlierError) Error() string {
+	return fmt.Sprintf("dead letter %s: earlier changes of its item are still parked: %s; redrive them first, or together", e.ID, strings.Join(e.IDs, ", "))
+}
 
 // Redrive runs the route of one entry again, or all routes that its record
 // takes when it names none, and deletes the entry once they have succeeded. An
@@ -17,36 +42,65 @@ import (
 // it becomes one entry for each route that failed. Routes that do not allow
 // redriven records refuse before anything is run; a gap, which has no record,
 // is refused too ([ErrRefused]).
-func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string) error {
+//
+// While an earlier change of the item is parked for the same route, the entry is
+// refused with an [*EarlierError], unless how says what to do.
+func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How) error {
 	b.redrive.Lock()
 	defer b.redrive.Unlock()
 	e, err := b.Get(ctx, id)
 	if err != nil {
 		return err
 	}
-	return b.redriveEntry(ctx, m, e)
+	var earlier []string
+	if !how.Force && e.Gap == nil {
+		if err := b.Load(ctx); err != nil {
+			return err
+		}
+		earlier = b.held.earlier(e.Record(), e.Route)
+	}
+	if len(earlier) > 0 && !how.Earlier {
+		err := &EarlierError{ID: e.ID, IDs: earlier}
+		how.tell(Outcome{ID: e.ID, Result: Waiting, Error: err.Error(), Earlier: earlier})
+		return err
+	}
+	for _, id := range earlier {
+		before, err := b.Get(ctx, id)
+		if errors.Is(err, ErrNotFound) { // somebody purged it meanwhile
+			continue
+		}
+		if err == nil {
+			err = b.redriveEntry(ctx, m, before, how)
+		}
+		if err != nil {
+			how.tell(Outcome{ID: e.ID, Result: Waiting, Earlier: []string{id}})
+			return err
+		}
+	}
+	return b.redriveEntry(ctx, m, e, how)
 }
 
 // Report is what RedriveAll did.
 type Report struct {
-	Done    int // succeeded; deleted
-	Failed  int // failed or were refused; kept
-	Waiting int // not tried, because an earlier change of their item is still parked; kept
-	Gaps    int // not tried, because they have no record; kept
+	Done     int `json:"done"`     // succeeded; deleted
+	Failed   int `json:"failed"`   // failed or were refused; kept
+	Waiting  int `json:"waiting"`  // not tried, because an earlier change of their item is still parked; kept
+	Gaps     int `json:"gaps"`     // not tried, because they have no record; kept
+	WouldRun int `json:"wouldRun"` // of a dry run
 }
 
-// RedriveAll redrives every entry of a route, or of all when route is empty,
-// a table's streams one behind the other, each in the order of ids: changes of
-// one item in their order, and none after one that failed or that, parked for
-// all routes, is left out. The error joins those of the entries; cancelling
-// ctx ends it between two entries.
-func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (Report, error) {
+// RedriveAll redrives every entry that the filter chooses, a table's streams one
+// behind the other, each in the order of ids: changes of one item in their
+// order, and none after one that failed or that the filter left out, unless
+// how.Force. The error joins those of the entries; cancelling ctx ends it between
+// two entries.
+func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, how How) (Report, error) {
 	b.redrive.Lock()
 	defer b.redrive.Unlock()
 	var (
-		r      Report
-		errs   []error
-		failed = make(map[heldItem][]string) // routes of items that are still parked, "" is all
+		r     Report
+		errs  []error
+		stays = parkedItems{}
 	)
 	streams, err := b.streams(ctx)
 	if err != nil {
@@ -58,45 +112,66 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, route string) (R
 			errs = append(errs, err)
 		}
 		for _, e := range entries {
-			if e.StreamARN != streams[0] {
+			chosen := filter.Matches(&e)
+			switch {
+			case e.StreamARN != streams[0]:
 				continue
-			}
-			if e.Gap != nil {
-				if route == "" {
+			case e.Gap != nil:
+				if chosen {
 					r.Gaps++
+					how.tell(Outcome{ID: e.ID, Result: IsGap, Note: e.Gap.String()})
 				}
 				continue
-			}
-			rec := e.Record()
-			it := itemOf(rec)
-			if route != "" && e.Route != route {
-				if e.Route == "" && rec.Keys.Exists() { // it is for this route too
-					failed[it] = append(failed[it], "")
-				}
+			case !chosen:
+				stays.add(&e)
 				continue
 			}
 			if err := ctx.Err(); err != nil {
 				return r, errors.Join(append(errs, err)...)
 			}
-			if behind := failed[it]; slices.Contains(behind, "") || slices.Contains(behind, e.Route) || e.Route == "" && behind != nil {
+			if behind := stays.before(&e); len(behind) > 0 && !how.Force {
 				r.Waiting++
+				stays.add(&e)
+				how.tell(Outcome{ID: e.ID, Result: Waiting, Earlier: behind})
 				continue
 			}
-			if err := b.redriveEntry(ctx, m, e); err != nil {
+			switch err := b.redriveEntry(ctx, m, e, how); {
+			case err != nil:
 				r.Failed++
 				errs = append(errs, err)
-				if rec.Keys.Exists() {
-					failed[it] = append(failed[it], e.Route)
-				}
-				continue
+				stays.add(&e)
+			case how.DryRun:
+				r.WouldRun++
+			default:
+				r.Done++
 			}
-			r.Done++
 		}
 		if after = last; last == "" {
 			streams = streams[1:]
 		}
 	}
 	return r, errors.Join(errs...)
+}
+
+// parkedItems are the entries that stay, by item, in their order.
+type parkedItems map[heldItem][]heldEntry
+
+func (p parkedItems) add(e *Entry) {
+	if rec := e.Record(); rec.Keys.Exists() { // else nobody knows which item it is
+		it := itemOf(rec)
+		p[it] = append(p[it], heldEntry{id: e.ID, route: e.Route})
+	}
+}
+
+// before returns those that e has to wait for. An entry for all routes holds
+// each of them, and waits for each.
+func (p parkedItems) before(e *Entry) (ids []string) {
+	for _, h := range p[itemOf(e.Record())] {
+		if h.route == e.Route || h.route == "" || e.Route == "" {
+			ids = append(ids, h.id)
+		}
+	}
+	return ids
 }
 
 // streams lists those that have entries; of one table the oldest comes first.
@@ -119,14 +194,44 @@ func (b *Box) streams(ctx context.Context) (all []string, err error) {
 	}
 }
 
-func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry) error {
+// redriveEntry redrives e, and tells what came of it.
+func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry, how How) error {
+	o := Outcome{ID: e.ID}
+	err := b.runEntry(ctx, m, e, how, &o)
+	switch {
+	case err == nil && how.DryRun:
+		o.Result = WouldRun
+	case err == nil:
+		o.Result = Done
+	case errors.Is(err, ErrRefused):
+		o.Result, o.Error = Refused, err.Error()
+	default:
+		o.Result, o.Error = Failed, err.Error()
+	}
+	how.tell(o)
+	return err
+}
+
+func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, o *Outcome) error {
 	if e.Gap != nil {
 		return fmt.Errorf("dead letter %s: %w: it is a gap, and has no record to run: %v; compare what was made of the table with the table itself, then delete the dead letter", e.ID, ErrRefused, e.Gap)
 	}
 	rec := e.Record()
+	if e.Ref != nil {
+		var err error
+		if rec, err = fetch(ctx, &e, how.Fetch, o); err != nil {
+			return fmt.Errorf("dead letter %s: %w", e.ID, err)
+		}
+	}
 	routes, err := routesOf(m, rec, e.Route)
 	if err != nil {
 		return fmt.Errorf("dead letter %s: %w", e.ID, err)
+	}
+	for _, rt := range routes {
+		o.Routes = append(o.Routes, rt.Name)
+	}
+	if how.DryRun {
+		return nil
 	}
 	var failed []error
 	var again []Entry
@@ -142,7 +247,7 @@ func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry) error
 		failed = append(failed, fmt.Errorf("dead letter %s on route %q: %w", e.ID, rt.Name, err))
 		one := e
 		if e.Route == "" {
-			one.ID, one.Route = id(rec, rt.Name), rt.Name
+			one.ID, one.Route = id(&e, rt.Name), rt.Name
 		}
 		one.Attempts++
 		one.Redrives++
@@ -154,7 +259,7 @@ func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry) error
 	defer cancel()
 	// New entries first: a crash in between repeats, and loses nothing.
 	for _, one := range again {
-		if err := b.put(ctx, one, rec); err != nil {
+		if err := b.put(ctx, one, one.Record()); err != nil {
 			return errors.Join(append(failed, err)...)
 		}
 	}

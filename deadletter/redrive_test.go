@@ -55,8 +55,8 @@ func TestRedrive(t *testing.T) {
 			m := router.New()
 			m.Handle("*#INSERT", r.handle, router.Name("r"), router.Redrive())
 			m.Handle("*#*", other.handle, router.Name("other"))
-			one := park(t, b, item("a", "10"), "r")
-			err := b.Redrive(t.Context(), m, one)
+			one := park(t, b, record("a", "10"), "r")
+			err := b.Redrive(t.Context(), m, one, How{})
 			if !slices.Equal(r.got, []string{"10 redriven"}) || other.got != nil {
 				t.Fatalf("the routes got %v and %v", r.got, other.got)
 			}
@@ -88,9 +88,9 @@ func TestRedriveRefused(t *testing.T) {
 		"":          "fenceless",
 		"removed":   `route "removed"`,
 	} {
-		one := park(t, b, item("a", "10"), route)
+		one := park(t, b, record("a", "10"), route)
 		before, _ := b.Get(t.Context(), one)
-		err := b.Redrive(t.Context(), m, one)
+		err := b.Redrive(t.Context(), m, one, How{})
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", route, err)
 		}
@@ -101,7 +101,7 @@ func TestRedriveRefused(t *testing.T) {
 	if c.got != nil {
 		t.Errorf("handlers were called: %v", c.got)
 	}
-	if err := b.Redrive(t.Context(), m, "none"); !errors.Is(err, ErrNotFound) {
+	if err := b.Redrive(t.Context(), m, "none", How{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Redrive of none: %v", err)
 	}
 }
@@ -117,8 +117,8 @@ func (m anyMatcher) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Rout
 func TestRedriveNeedsTheOption(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	var c calls
-	one := park(t, b, item("a", "10"), "r")
-	err := b.Redrive(t.Context(), anyMatcher{{Name: "r", Handler: c.handle}}, one)
+	one := park(t, b, record("a", "10"), "r")
+	err := b.Redrive(t.Context(), anyMatcher{{Name: "r", Handler: c.handle}}, one, How{})
 	if !errors.Is(err, ErrRefused) || c.got != nil {
 		t.Fatalf("Redrive: %v, calls %v", err, c.got)
 	}
@@ -129,22 +129,22 @@ func TestRedriveOfAllRoutes(t *testing.T) {
 	var good, bad calls
 	bad.answer = func(*sluice.Record) error { return errors.New("no") }
 	m := anyMatcher{{Name: "good", Handler: good.handle, Redrive: true}, {Name: "bad", Handler: bad.handle, Redrive: true}}
-	rec := item("a", "10")
+	rec := record("a", "10")
 	one := park(t, b, rec, "")
-	if err := b.Redrive(t.Context(), m, one); err == nil || !strings.Contains(err.Error(), `"bad"`) {
+	if err := b.Redrive(t.Context(), m, one, How{}); err == nil || !strings.Contains(err.Error(), `"bad"`) {
 		t.Fatalf("Redrive: %v", err)
 	}
 	if got := list(t, b); !slices.Equal(got, []string{"test/10/bad"}) {
 		t.Fatalf("left: %v, want one entry of the route that failed", got)
 	}
-	if held, _ := b.Holds(t.Context(), item("a", "11"), "good"); held {
+	if held, _ := b.Holds(t.Context(), record("a", "11"), "good"); held {
 		t.Error("the route that succeeded is held")
 	}
-	if held, _ := b.Holds(t.Context(), item("a", "11"), "bad"); !held {
+	if held, _ := b.Holds(t.Context(), record("a", "11"), "bad"); !held {
 		t.Error("the route that failed is not held")
 	}
 	bad.answer = nil
-	if err := b.Redrive(t.Context(), m, id(rec, "bad")); err != nil {
+	if err := b.Redrive(t.Context(), m, idOf(rec, "bad"), How{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := list(t, b); got != nil || len(good.got) != 1 || len(bad.got) != 2 {
@@ -158,8 +158,8 @@ func TestRedriveUndecodable(t *testing.T) {
 	if err := b.Park(t.Context(), rec, failure("")); err != nil {
 		t.Fatal(err)
 	}
-	one := id(rec, "")
-	if err := b.Redrive(t.Context(), anyMatcher{}, one); err == nil || !strings.Contains(err.Error(), "undecodable") {
+	one := idOf(rec, "")
+	if err := b.Redrive(t.Context(), anyMatcher{}, one, How{}); err == nil || !strings.Contains(err.Error(), "undecodable") {
 		t.Fatalf("Redrive: %v", err)
 	}
 	if e, err := b.Get(t.Context(), one); err != nil || string(e.Raw) != "not a record" {
@@ -180,14 +180,14 @@ func TestRedriveAll(t *testing.T) {
 	}
 	m := anyMatcher{{Name: "r", Handler: r.handle, Redrive: true}, {Name: "s", Handler: s.handle, Redrive: true}}
 	for i := range 2*page + 50 { // several pages of other items
-		park(t, b, item(fmt.Sprint("item ", i), fmt.Sprint(1000+i)), "s")
+		park(t, b, record(fmt.Sprint("item ", i), fmt.Sprint(1000+i)), "s")
 	}
 	for _, seq := range []string{"101", "102", "103"} {
-		park(t, b, item("a", seq), "r")
-		park(t, b, item("b", seq+"0"), "r")
+		park(t, b, record("a", seq), "r")
+		park(t, b, record("b", seq+"0"), "r")
 	}
-	park(t, b, item("a", "104"), "s")
-	park(t, b, item("a", "105"), "")
+	park(t, b, record("a", "104"), "s")
+	park(t, b, record("a", "105"), "")
 	bad := sluice.DecodeRecord([]byte("bad"))
 	if err := b.Park(t.Context(), bad, failure("")); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestRedriveAll(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	report, err := b.RedriveAll(t.Context(), m, "r")
+	report, err := b.RedriveAll(t.Context(), m, Filter{Route: "r"}, How{})
 	if want := (Report{Done: 4, Failed: 1, Waiting: 1}); report != want || err == nil || !strings.Contains(err.Error(), "poison") {
 		t.Fatalf("RedriveAll of r = %+v, %v; want %+v", report, err, want)
 	}
@@ -205,12 +205,12 @@ func TestRedriveAll(t *testing.T) {
 		t.Fatalf("calls: %v and %v, want %v", r.got, s.got, want)
 	}
 
-	report, err = b.RedriveAll(t.Context(), m, "")
+	report, err = b.RedriveAll(t.Context(), m, Filter{}, How{})
 	if want := (Report{Done: 2*page + 51, Failed: 3, Waiting: 2}); report != want || err == nil {
 		t.Fatalf("RedriveAll = %+v, %v; want %+v", report, err, want)
 	}
 	r.answer, r.got = nil, nil
-	report, _ = b.RedriveAll(t.Context(), m, "")
+	report, _ = b.RedriveAll(t.Context(), m, Filter{}, How{})
 	if want := (Report{Done: 3, Failed: 2}); report != want {
 		t.Fatalf("RedriveAll once mended = %+v; want %+v", report, want)
 	}
@@ -236,12 +236,12 @@ func TestRedriveAllOfSeveralStreams(t *testing.T) {
 	park(t, b, itemOn(recordtest.ARN, "a", "10"), "r")
 	park(t, b, itemOn(earlierARN, "a", "20"), "r")
 	parkGap(t, b, gap("s", "1"))
-	report, _ := b.RedriveAll(t.Context(), m, "")
+	report, _ := b.RedriveAll(t.Context(), m, Filter{}, How{})
 	if want := (Report{Done: 1, Failed: 1, Waiting: 1, Gaps: 1}); report != want {
 		t.Fatalf("RedriveAll = %+v, want %+v", report, want)
 	}
 	down = false
-	if report, err := b.RedriveAll(t.Context(), m, ""); report != (Report{Done: 2, Gaps: 1}) || err != nil {
+	if report, err := b.RedriveAll(t.Context(), m, Filter{}, How{}); report != (Report{Done: 2, Gaps: 1}) || err != nil {
 		t.Fatalf("RedriveAll = %+v, %v", report, err)
 	}
 	if want := []string{"20 redriven", "10 redriven", "10 redriven", "5 redriven"}; !slices.Equal(c.got, want) {
@@ -254,9 +254,9 @@ func TestRedriveAllBehindAllRoutes(t *testing.T) {
 	var c calls
 	c.answer = func(*sluice.Record) error { return errors.New("no") }
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
-	unmatched := park(t, b, item("a", "10"), "")
-	park(t, b, item("a", "11"), "r")
-	report, _ := b.RedriveAll(t.Context(), m, "")
+	unmatched := park(t, b, record("a", "10"), "")
+	park(t, b, record("a", "11"), "r")
+	report, _ := b.RedriveAll(t.Context(), m, Filter{}, How{})
 	if want := (Report{Failed: 1, Waiting: 1}); report != want || len(c.got) != 1 {
 		t.Fatalf("RedriveAll = %+v, calls %v; want %+v and one call", report, c.got, want)
 	}
@@ -271,11 +271,11 @@ func TestRedriveOfARouteBehindAllRoutes(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	var c calls
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
-	park(t, b, item("a", "10"), "r")
-	park(t, b, item("a", "11"), "")
-	park(t, b, item("a", "12"), "r")
-	park(t, b, item("b", "13"), "r")
-	report, err := b.RedriveAll(t.Context(), m, "r")
+	park(t, b, record("a", "10"), "r")
+	park(t, b, record("a", "11"), "")
+	park(t, b, record("a", "12"), "r")
+	park(t, b, record("b", "13"), "r")
+	report, err := b.RedriveAll(t.Context(), m, Filter{Route: "r"}, How{})
 	if want := (Report{Done: 2, Waiting: 1}); report != want || err != nil {
 		t.Errorf("RedriveAll = %+v, %v; want %+v", report, err, want)
 	}
@@ -290,9 +290,9 @@ func TestRedriveCancelled(t *testing.T) {
 	var c calls
 	c.answer = func(*sluice.Record) error { cancel(); return ctx.Err() }
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
-	one := park(t, b, item("a", "10"), "r")
-	park(t, b, item("b", "11"), "r")
-	if _, err := b.RedriveAll(ctx, m, ""); !errors.Is(err, context.Canceled) || len(c.got) != 1 {
+	one := park(t, b, record("a", "10"), "r")
+	park(t, b, record("b", "11"), "r")
+	if _, err := b.RedriveAll(ctx, m, Filter{}, How{}); !errors.Is(err, context.Canceled) || len(c.got) != 1 {
 		t.Fatalf("RedriveAll: %v after %v", err, c.got)
 	}
 	if e, err := b.Get(t.Context(), one); err != nil || e.Attempts != 8 || e.Redrives != 0 {
@@ -302,7 +302,7 @@ func TestRedriveCancelled(t *testing.T) {
 	// A route that succeeded is done with, although the caller has gone.
 	ctx, cancel = context.WithCancel(t.Context())
 	c.answer = func(*sluice.Record) error { cancel(); return nil }
-	if err := b.Redrive(ctx, m, one); err != nil {
+	if err := b.Redrive(ctx, m, one, How{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Get(t.Context(), one); !errors.Is(err, ErrNotFound) {
@@ -317,8 +317,8 @@ func TestRedriveTimeout(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}}
-		one := park(t, b, item("a", "10"), "r")
-		if err := b.Redrive(t.Context(), m, one); !errors.Is(err, context.DeadlineExceeded) {
+		one := park(t, b, record("a", "10"), "r")
+		if err := b.Redrive(t.Context(), m, one, How{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Redrive: %v", err)
 		}
 		if e, err := b.Get(t.Context(), one); err != nil || e.Attempts != 9 {
@@ -337,7 +337,7 @@ func TestMessagesAreRedriven(t *testing.T) {
 		m.Handle("job#MESSAGE", r.handle, router.Name("r"))
 		msg := sluice.Message{ID: "m1", Body: `{"kind":"job"}`}
 		one := park(t, b, msg.Record("arn:aws:sqs:eu-west-1:123456789012:jobs"), route)
-		if err := b.Redrive(t.Context(), m, one); err != nil || len(r.got) != 1 {
+		if err := b.Redrive(t.Context(), m, one, How{}); err != nil || len(r.got) != 1 {
 			t.Errorf("parked for %q: %v; the route got %q", route, err, r.got)
 		}
 	}

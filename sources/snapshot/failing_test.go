@@ -91,7 +91,7 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 		}
 
 		mended.Store(true)
-		report, err := box.RedriveAll(t.Context(), m, "order#SNAPSHOT")
+		report, err := box.RedriveAll(t.Context(), m, deadletter.Filter{Route: "order#SNAPSHOT"}, deadletter.How{})
 		if err != nil || report.Done != 5 {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -108,7 +108,7 @@ func TestRedriveIsRefused(t *testing.T) {
 		o.Flow.DeadLetter = box
 		m := routed(func(context.Context, *sluice.Record) error { return sluice.Permanent(errors.New("no")) })
 		run(t, st, m, o)
-		if _, err := box.RedriveAll(t.Context(), m, ""); !errors.Is(err, deadletter.ErrRefused) {
+		if _, err := box.RedriveAll(t.Context(), m, deadletter.Filter{}, deadletter.How{}); !errors.Is(err, deadletter.ErrRefused) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -51,3 +51,17 @@ func TestValuesKeepTheFormat(t *testing.T) {
 		t.Errorf("letters of an application with values only: %v, %v", letters, err)
 	}
 }
+
+// The heads of letters are what their lists are, but short.
+func TestLetterHeads(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "state.db"))
+	for id, data := range map[string]string{"1": "one", "2": "twenty", "3": ""} {
+		if err := s.PutLetter(ctx(), "app", id, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	letters, err := s.ListLetterHeads(ctx(), "app", "1", 5, 4)
+	if err != nil || len(letters) != 2 || letters[0].ID != "2" || string(letters[0].Data) != "twen" || letters[1].ID != "3" || len(letters[1].Data) != 0 {
+		t.Errorf("%q, %v", letters, err)
+	}
+}

@@ -1,0 +1,130 @@
+package deadletter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Filter chooses entries: those that all of its fields are true of. The zero
+// Filter chooses all.
+type Filter struct {
+	Kind  string            // "record" for all that has one, also by reference, or "gap"
+	Route string            // its name; an entry for all routes has none
+	Table string            // its name; of a message the queue's
+	Key   map[string]string // key attributes by name, each with its value as text, a binary one in base64
+	Since time.Time         // parked then or later
+	Until time.Time         // parked before
+	Error string            // in the text of the first or the last error, upper and lower case alike
+}
+
+// IsZero reports whether f chooses all.
+func (f *Filter) IsZero() bool {
+	return f.Kind == "" && f.Route == "" && f.Table == "" && len(f.Key) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Error == ""
+}
+
+// Matches reports whether f chooses e.
+func (f *Filter) Matches(e *Entry) bool {
+	switch {
+	case f.Kind != "" && (f.Kind == kindGap) != (e.Gap != nil),
+		f.Route != "" && f.Route != e.Route,
+		f.Table != "" && f.Table != e.Table,
+		!f.Since.IsZero() && e.ParkedAt.Before(f.Since),
+		!f.Until.IsZero() && !e.ParkedAt.Before(f.Until),
+		f.Error != "" && !contains(e.First.Error, f.Error) && !contains(e.Last.Error, f.Error):
+		return false
+	case len(f.Key) == 0:
+		return true
+	}
+	return f.matchesKey(e.Record().Keys)
+}
+
+func (f *Filter) matchesKey(keys sluice.Item) bool {
+	found := 0
+	for name, v := range keys.All() {
+		want, ok := f.Key[name]
+		if !ok {
+			continue
+		}
+		if text, ok := v.AppendText(nil); !ok || string(text) != want {
+			return false
+		}
+		found++
+	}
+	return found == len(f.Key)
+}
+
+func contains(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// Query is f as the query of a URL, which [ParseFilter] reads.
+func (f *Filter) Query() url.Values {
+	q := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			q.Add(name, value)
+		}
+	}
+	set("kind", f.Kind)
+	set("route", f.Route)
+	set("table", f.Table)
+	set("error", f.Error)
+	for _, name := range slices.Sorted(maps.Keys(f.Key)) {
+		set("key", name+"="+f.Key[name])
+	}
+	for name, t := range map[string]time.Time{"since": f.Since, "until": f.Until} {
+		if !t.IsZero() {
+			set(name, t.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return q
+}
+
+// ParseFilter reads the parameters kind, route, table, key (name=value, more than
+// once), since, until (RFC 3339, or how long ago, such as 30m) and error; it
+// leaves others alone. Its error names all that is wrong.
+func ParseFilter(q url.Values, now time.Time) (Filter, error) {
+	f := Filter{Kind: q.Get("kind"), Route: q.Get("route"), Table: q.Get("table"), Error: q.Get("error")}
+	var errs []error
+	if f.Kind != "" && f.Kind != "record" && f.Kind != kindGap {
+		errs = append(errs, fmt.Errorf("kind: %q is not one of record, gap", f.Kind))
+	}
+	for _, key := range q["key"] {
+		name, value, ok := strings.Cut(key, "=")
+		if !ok || name == "" {
+			errs = append(errs, fmt.Errorf("key: %q is not the name of a key attribute and its value, such as pk=o-1", key))
+			continue
+		}
+		if f.Key == nil {
+			f.Key = make(map[string]string)
+		}
+		f.Key[name] = value
+	}
+	for name, t := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		if text := q.Get(name); text != "" {
+			var err error
+			if *t, err = parseTime(text, now); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	}
+	return f, errors.Join(errs...)
+}
+
+func parseTime(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, fmt.Errorf("%q is neither a time such as 2026-01-31T15:04:05Z nor how long ago it was, such as 30m", text)
+	}
+	return t, nil
+}

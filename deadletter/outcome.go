@@ -1,0 +1,58 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Result is what came of one entry's redrive.
+type Result string
+
+const (
+	Done     Result = "done"      // succeeded; deleted
+	Failed   Result = "failed"    // failed again; kept
+	Refused  Result = "refused"   // not run, for the reason in the error; kept
+	Waiting  Result = "waiting"   // not run, because earlier changes of its item stay parked; kept
+	IsGap    Result = "gap"       // has no record; kept
+	WouldRun Result = "would run" // of a dry run
+)
+
+// Outcome says what came of one entry's redrive.
+type Outcome struct {
+	ID      string   `json:"id"`
+	Result  Result   `json:"result"`
+	Routes  []string `json:"routes,omitempty"`  // that ran, or would
+	Error   string   `json:"error,omitempty"`   // of what failed or was refused
+	Note    string   `json:"note,omitempty"`    // what else there is to know, such as that not the record itself was run
+	Earlier []string `json:"earlier,omitempty"` // ids that it waits for
+}
+
+func (h *How) tell(o Outcome) {
+	if h.Told != nil {
+		h.Told(o)
+	}
+}
+
+// fetch reads e's record again, and notes in o what it is.
+func fetch(ctx context.Context, e *Entry, f Fetch, o *Outcome) (*sluice.Record, error) {
+	if f == nil {
+		return nil, fmt.Errorf("%w: its record of %d bytes was too large to be kept, and nothing says how to read it again", ErrRefused, e.Ref.Bytes)
+	}
+	rec, err := f(ctx, e)
+	switch {
+	case errors.Is(err, ErrGone):
+		return nil, fmt.Errorf("%w: its record of %d bytes was too large to be kept: %w; delete the dead letter", ErrRefused, e.Ref.Bytes, err)
+	case err != nil:
+		return nil, fmt.Errorf("its record of %d bytes was too large to be kept, and cannot be read again: %w", e.Ref.Bytes, err)
+	}
+	rec.Origin = sluice.Redriven
+	if rec.EventName == sluice.Snapshot && e.EventName != sluice.Snapshot {
+		o.Note = "the stream has forgotten the record, which was too large to be kept: the item as it is now, as a SNAPSHOT record, takes its place"
+	} else {
+		o.Note = "the record, which was too large to be kept, is read again"
+	}
+	return rec, nil
+}

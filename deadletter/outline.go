@@ -1,0 +1,68 @@
+package deadletter
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+)
+
+// Outline is an entry for people and for programs that show it: all but the
+// record, unless that is asked for.
+type Outline struct {
+	ID        string          `json:"id"`
+	Kind      string          `json:"kind"` // record, reference (its record was too large to be kept) or gap
+	Route     string          `json:"route,omitempty"`
+	Table     string          `json:"table,omitempty"`
+	EventName string          `json:"eventName,omitempty"`
+	EventID   string          `json:"eventId,omitempty"`
+	StreamARN string          `json:"streamArn,omitempty"`
+	ShardID   string          `json:"shardId,omitempty"`
+	Sequence  string          `json:"sequence,omitempty"`
+	Origin    string          `json:"origin,omitempty"`
+	Keys      json.RawMessage `json:"keys,omitempty"` // plain JSON
+	Bytes     int             `json:"bytes"`          // of the record
+	Attempts  int             `json:"attempts"`
+	Redrives  int             `json:"redrives"`
+	First     OutlineFault    `json:"firstError"`
+	Last      OutlineFault    `json:"lastError"`
+	Created   time.Time       `json:"created,omitzero"` // when the change was made, about
+	ParkedAt  time.Time       `json:"parkedAt"`
+	Gap       string          `json:"gap,omitempty"` // what was lost
+
+	Record json.RawMessage `json:"record,omitempty"`
+	Base64 []byte          `json:"recordBase64,omitempty"` // one that is no JSON
+}
+
+// OutlineFault is a [Fault].
+type OutlineFault struct {
+	At      time.Time           `json:"at,omitzero"`
+	Error   string              `json:"error,omitempty"`
+	Details []map[string]string `json:"details,omitempty"`
+}
+
+// Outline describes e, with the record when payload is true.
+func (e *Entry) Outline(payload bool) Outline {
+	rec := e.Record()
+	o := Outline{
+		ID: e.ID, Kind: kindOf(e.Gap != nil), Route: e.Route, Table: e.Table,
+		EventName: string(e.EventName), EventID: e.EventID, StreamARN: e.StreamARN, ShardID: e.ShardID,
+		Sequence: string(e.Sequence), Origin: e.Origin.String(), Bytes: len(e.Raw),
+		Attempts: e.Attempts, Redrives: e.Redrives, ParkedAt: e.ParkedAt, Created: rec.Created,
+		First: OutlineFault(e.First), Last: OutlineFault(e.Last),
+	}
+	if rec.Keys.Exists() {
+		o.Keys = rec.Keys.AppendJSON(nil)
+	}
+	switch {
+	case e.Gap != nil:
+		o.Gap, o.Origin = e.Gap.String(), ""
+	case e.Ref != nil:
+		o.Kind, o.Bytes = kindReference, e.Ref.Bytes
+	case !payload:
+	case json.Valid(e.Raw) && utf8.Valid(e.Raw):
+		o.Record = e.Raw
+	default:
+		o.Base64 = e.Raw
+	}
+	return o
+}

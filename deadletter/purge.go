@@ -1,0 +1,162 @@
+package deadletter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice/state"
+)
+
+// All calls f with each entry that the filter chooses, in the order of ids. Those
+// that cannot be read are left out and named in the error, beside an error of f,
+// which ends it.
+func (b *Box) All(ctx context.Context, filter Filter, f func(Entry) error) error {
+	var errs []error
+	for after := ""; ; {
+		entries, last, err := b.List(ctx, after, page)
+		errs = append(errs, err)
+		for _, e := range entries {
+			if !filter.Matches(&e) {
+				continue
+			}
+			if err := f(e); err != nil {
+				return errors.Join(append(errs, err)...)
+			}
+		}
+		if last == "" {
+			return errors.Join(errs...)
+		}
+		after = last
+	}
+}
+
+// Purge deletes the entries that the filter chooses: what they hold is lost, and
+// their items are no longer held by them. It returns how many there were; a dry
+// run only counts. Entries that cannot be read are left, and named in the error;
+// they can be deleted by their ids. Deleting a gap acknowledges it.
+func (b *Box) Purge(ctx context.Context, filter Filter, dryRun bool) (n int, err error) {
+	b.redrive.Lock()
+	defer b.redrive.Unlock()
+	err = b.All(ctx, filter, func(e Entry) error {
+		if !dryRun {
+			if err := errors.Join(ctx.Err(), b.Delete(ctx, e.ID)); err != nil {
+				return err
+			}
+		}
+		n++
+		return nil
+	})
+	return n, err
+}
+
+// Count is how many entries are alike.
+type Count struct {
+	Route string `json:"route"` // empty: for all routes, or gaps
+	Table string `json:"table"`
+	Kind  string `json:"kind"` // record or gap
+	N     int    `json:"count"`
+}
+
+// heads lists letters cut to the bytes at their beginning.
+type heads interface {
+	ListLetterHeads(ctx context.Context, app, after string, limit, bytes int) ([]state.Letter, error)
+}
+
+// headBytes is enough for all that Counts wants of a letter, whose route and
+// table stand before what is long.
+const headBytes = 2048
+
+// Counts counts the entries by table and route, ordered by both, without reading
+// their records where the store can do without. Those that cannot be read are
+// named in the error.
+func (b *Box) Counts(ctx context.Context) ([]Count, error) {
+	list := b.letters.ListLetters
+	if h, ok := b.letters.(heads); ok {
+		list = func(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+			return h.ListLetterHeads(ctx, app, after, limit, headBytes)
+		}
+	}
+	var errs []error
+	counts := make(map[Count]int)
+	const page = 1000
+	for after := ""; ; {
+		letters, err := list(ctx, b.app, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range letters {
+			after = l.ID
+			c, err := countOf(l.Data)
+			if err != nil { // longer than usual, or no letter at all
+				var e Entry
+				if e, err = b.Get(ctx, l.ID); err == nil {
+					c = Count{Route: e.Route, Table: e.Table, Kind: kindOf(e.Gap != nil)}
+				}
+			}
+			if errors.Is(err, ErrNotFound) { // deleted meanwhile
+				continue
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", l.ID, err))
+				continue
+			}
+			counts[c]++
+		}
+		if len(letters) == 0 {
+			break
+		}
+	}
+	all := make([]Count, 0, len(counts))
+	for c, n := range counts {
+		c.N = n
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Count) int {
+		return strings.Compare(a.Table+"\x00"+a.Route+"\x00"+a.Kind, b.Table+"\x00"+b.Route+"\x00"+b.Kind)
+	})
+	return all, errors.Join(errs...)
+}
+
+func kindOf(gap bool) string {
+	if gap {
+		return kindGap
+	}
+	return "record"
+}
+
+// countOf reads the members at the beginning of a letter, up to its position,
+// which stands behind all that is wanted.
+func countOf(data []byte) (Count, error) {
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return Count{}, fmt.Errorf("not a dead letter: %v, %w", t, err)
+	}
+	c := Count{Kind: "record"}
+	var version int
+	into := map[string]any{"version": &version, "kind": &c.Kind, "route": &c.Route, "table": &c.Table, "id": new(string)}
+	for {
+		name, err := d.Token()
+		if err != nil {
+			return Count{}, err
+		}
+		if name == "position" {
+			break
+		}
+		text, _ := name.(string)
+		if into[text] == nil {
+			return Count{}, fmt.Errorf("not a dead letter: member %v", name)
+		}
+		if err := d.Decode(into[text]); err != nil {
+			return Count{}, err
+		}
+	}
+	if version < 1 || version > Version {
+		return Count{}, errors.New("not a dead letter that can be read")
+	}
+	c.Kind = kindOf(c.Kind == kindGap)
+	return c, nil
+}

@@ -1,0 +1,289 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/state"
+)
+
+func TestFilter(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a=b"},"n":{"N":"7"},"b":{"B":"AQI="}}`})
+	e := newEntry(&rec, failure("r"), at)
+	g := gapEntry(gap("s", "1"))
+	ref := newEntry(big(100_000), failure("r"), at)
+	byRef := fit(t, ref, leastFit)
+	for _, tt := range []struct {
+		query string
+		e     *Entry
+		want  bool
+	}{
+		{"", &e, true},
+		{"", &g, true},
+		{"kind=record", &e, true},
+		{"kind=record", &g, false},
+		{"kind=gap", &g, true},
+		{"kind=gap", &e, false},
+		{"route=r", &e, true},
+		{"route=s", &e, false},
+		{"route=r", &g, false},
+		{"table=test", &e, true},
+		{"table=tes", &e, false},
+		{"key=pk%3Da%3Db", &e, true},
+		{"key=pk%3Da", &e, false},
+		{"key=n%3D7&key=pk%3Da%3Db&key=b%3DAQI%3D", &e, true},
+		{"key=n%3D8&key=pk%3Da%3Db", &e, false},
+		{"key=other%3Da%3Db", &e, false},
+		{"key=pk%3Da", &byRef, true},
+		{"key=pk%3Da", &g, false},
+		{"error=FIRST+%3C", &e, true},
+		{"error=nothing", &e, false},
+		{"error=trimmed", &g, true},
+		{"since=2026-03-01T12:00:00Z", &e, true},
+		{"since=2026-03-01T12:00:01Z", &e, false},
+		{"until=2026-03-01T12:00:00Z", &e, false},
+		{"until=2026-03-01T12:00:01Z", &e, true},
+		{"since=30m", &e, true},
+		{"since=10m", &e, false},
+	} {
+		q, err := url.ParseQuery(tt.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := ParseFilter(q, at.Add(20*time.Minute))
+		if err != nil || f.Matches(tt.e) != tt.want {
+			t.Errorf("%s of %s: %v, %v; want %v", tt.query, tt.e.ID, f.Matches(tt.e), err, tt.want)
+		}
+		if again, err := ParseFilter(f.Query(), at); err != nil || !reflect.DeepEqual(again, f) || f.IsZero() != (tt.query == "") {
+			t.Errorf("%s becomes %+v, %v, zero %v", tt.query, again, err, f.IsZero())
+		}
+	}
+	_, err := ParseFilter(url.Values{"key": {"pk"}, "kind": {"x"}, "since": {"yesterday"}}, at)
+	for _, want := range []string{`kind: "x"`, `key: "pk"`, `since: "yesterday"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
+func TestPurge(t *testing.T) {
+	m := state.NewMemory()
+	b := NewBox(m, "app")
+	park(t, b, record("a", "1"), "r")
+	park(t, b, record("b", "2"), "r")
+	park(t, b, record("c", "3"), "s")
+	parkGap(t, b, gap("s", "1"))
+	if err := m.PutLetter(t.Context(), "app", "zz", []byte(`{"version":9,"id":"zz"}`)); err != nil {
+		t.Fatal(err)
+	}
+	left := func() int {
+		letters, err := m.ListLetters(t.Context(), "app", "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(letters)
+	}
+	n, err := b.Purge(t.Context(), Filter{Route: "r"}, true)
+	if n != 2 || left() != 5 || !strings.Contains(fmt.Sprint(err), "zz is of version 9") {
+		t.Errorf("a dry run: %d of %d, %v", n, left(), err)
+	}
+	if held, _ := b.Holds(t.Context(), record("a", "9"), "r"); held {
+		t.Error("Holds tells what it cannot know") // zz cannot be read
+	}
+	if n, _ := b.Purge(t.Context(), Filter{Route: "r"}, false); n != 2 || left() != 3 {
+		t.Errorf("Purge: %d, %d left", n, left())
+	}
+	if n, _ := b.Purge(t.Context(), Filter{Kind: "record"}, false); n != 1 || left() != 2 {
+		t.Errorf("Purge of records: %d, %d left", n, left())
+	}
+	if n, _ := b.Purge(t.Context(), Filter{}, false); n != 1 || left() != 1 {
+		t.Errorf("Purge of all: %d, %d left: what cannot be read must stay", n, left())
+	}
+}
+
+func TestPurgeFreesItems(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	park(t, b, record("a", "1"), "r")
+	if held, err := b.Holds(t.Context(), record("a", "9"), "r"); !held || err != nil {
+		t.Fatalf("%v, %v", held, err)
+	}
+	if n, err := b.Purge(t.Context(), Filter{}, false); n != 1 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if held, err := b.Holds(t.Context(), record("a", "9"), "r"); held || err != nil {
+		t.Errorf("the item is held still: %v, %v", held, err)
+	}
+}
+
+// whole lets Counts read nothing but the beginnings of letters.
+type whole struct {
+	*state.Memory
+	t    *testing.T
+	gets int
+}
+
+func (w *whole) ListLetterHeads(ctx context.Context, app, after string, limit, most int) ([]state.Letter, error) {
+	letters, err := w.ListLetters(ctx, app, after, limit)
+	for i := range letters {
+		letters[i].Data = letters[i].Data[:min(most, len(letters[i].Data))]
+	}
+	return letters, err
+}
+
+func (w *whole) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
+	w.gets++
+	return w.Memory.GetLetter(ctx, app, id)
+}
+
+func TestCounts(t *testing.T) {
+	fill := func(letters state.Letters) *Box {
+		b := NewBox(letters, "app")
+		for i := range 3 {
+			park(t, b, record("a", fmt.Sprint(i+1)), "r")
+		}
+		park(t, b, record("a", "9"), "")
+		park(t, b, big(100_000), strings.Repeat("long", 20))
+		parkGap(t, b, gap("s", "1"))
+		if err := letters.PutLetter(t.Context(), "app", "zz", []byte(`{"version":9,"id":"zz","position":{}}`)); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	w := &whole{Memory: state.NewMemory(), t: t}
+	for name, letters := range map[string]state.Letters{"heads": w, "all": state.NewMemory()} {
+		counts, err := fill(letters).Counts(t.Context())
+		want := []Count{{"", "orders", "gap", 1}, {"", "test", "record", 1}, {strings.Repeat("long", 20), "test", "record", 1}, {"r", "test", "record", 3}}
+		want[0].Table = gap("s", "1").Table
+		slices.SortFunc(want, func(a, b Count) int { return strings.Compare(a.Table+a.Route, b.Table+b.Route) })
+		slices.SortFunc(counts, func(a, b Count) int { return strings.Compare(a.Table+a.Route, b.Table+b.Route) })
+		if fmt.Sprint(counts) != fmt.Sprint(want) || err == nil || !strings.Contains(err.Error(), "zz") {
+			t.Errorf("%s: %v, %v; want %v", name, counts, err, want)
+		}
+	}
+	if w.gets != 1 { // zz
+		t.Errorf("%d letters were read whole", w.gets)
+	}
+}
+
+// Earlier changes of an item go first.
+func TestRedriveEarlier(t *testing.T) {
+	var c calls
+	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}, {Name: "s", Handler: c.handle, Redrive: true}}
+	b := NewBox(state.NewMemory(), "app")
+	one := park(t, b, record("a", "10"), "r")
+	two := park(t, b, record("a", "1000000000000000000000"), "r")
+	old := park(t, b, itemOn(earlierARN, "a", "99"), "r")
+	three := park(t, b, record("a", "2000000000000000000000"), "r")
+	park(t, b, record("a", "5"), "s") // another route's
+	park(t, b, record("b", "5"), "r") // another item's
+
+	var earlier *EarlierError
+	var told []Outcome
+	how := How{Told: func(o Outcome) { told = append(told, o) }}
+	if err := b.Redrive(t.Context(), m, three, how); !errors.As(err, &earlier) || !slices.Equal(earlier.IDs, []string{old, one, two}) || c.got != nil {
+		t.Fatalf("%v, ran %v", err, c.got)
+	}
+	if len(told) != 1 || told[0].Result != Waiting || !slices.Equal(told[0].Earlier, earlier.IDs) {
+		t.Errorf("told %+v", told)
+	}
+	how.DryRun, how.Earlier, told = true, true, nil
+	if err := b.Redrive(t.Context(), m, three, how); err != nil || c.got != nil || len(told) != 4 || told[3].Result != WouldRun || !slices.Equal(told[3].Routes, []string{"r"}) {
+		t.Errorf("a dry run: %v, ran %v, told %+v", err, c.got, told)
+	}
+	if len(list(t, b)) != 6 {
+		t.Errorf("a dry run deleted: %v", list(t, b))
+	}
+	// One that fails ends it.
+	c.answer = func(rec *sluice.Record) error {
+		if rec.Sequence == "10" {
+			return errors.New("still down")
+		}
+		return nil
+	}
+	if err := b.Redrive(t.Context(), m, three, How{Earlier: true}); err == nil || !slices.Equal(c.got, []string{"99 redriven", "10 redriven"}) {
+		t.Errorf("%v, ran %v", err, c.got)
+	}
+	c.answer, c.got = nil, nil
+	if err := b.Redrive(t.Context(), m, three, How{Earlier: true}); err != nil || !slices.Equal(c.got, []string{"10 redriven", "1000000000000000000000 redriven", "2000000000000000000000 redriven"}) {
+		t.Errorf("%v, ran %v", err, c.got)
+	}
+	if got := list(t, b); len(got) != 2 {
+		t.Errorf("left: %v", got)
+	}
+}
+
+func TestRedriveForced(t *testing.T) {
+	var c calls
+	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
+	b := NewBox(state.NewMemory(), "app")
+	park(t, b, record("a", "10"), "")
+	two := park(t, b, record("a", "20"), "r")
+	if err := b.Redrive(t.Context(), m, two, How{}); err == nil {
+		t.Error("one for all routes is no earlier one")
+	}
+	if r, _ := b.RedriveAll(t.Context(), m, Filter{Route: "r"}, How{}); r != (Report{Waiting: 1}) {
+		t.Errorf("%+v", r)
+	}
+	if r, err := b.RedriveAll(t.Context(), m, Filter{Route: "r"}, How{Force: true, DryRun: true}); r != (Report{WouldRun: 1}) || err != nil || c.got != nil {
+		t.Errorf("%+v, %v, ran %v", r, err, c.got)
+	}
+	if err := b.Redrive(t.Context(), m, two, How{Force: true}); err != nil || !slices.Equal(c.got, []string{"20 redriven"}) {
+		t.Errorf("%v, ran %v", err, c.got)
+	}
+}
+
+// What a filter leaves out holds the later changes of its item.
+func TestRedriveFiltered(t *testing.T) {
+	var c calls
+	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
+	b := NewBox(state.NewMemory(), "app")
+	early := park(t, b, record("a", "10"), "r")
+	e, err := b.Get(t.Context(), early)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Last.Error, e.First.Error = "another error", ""
+	if err := b.store(t.Context(), &e); err != nil {
+		t.Fatal(err)
+	}
+	park(t, b, record("a", "20"), "r")
+	park(t, b, record("a", "30"), "r")
+	park(t, b, record("b", "31"), "r")
+	var told []Outcome
+	r, err := b.RedriveAll(t.Context(), m, Filter{Error: "first"}, How{Told: func(o Outcome) { told = append(told, o) }})
+	if r != (Report{Done: 1, Waiting: 2}) || err != nil || len(c.got) != 1 {
+		t.Errorf("%+v, %v, ran %v", r, err, c.got)
+	}
+	if len(told) != 3 || !slices.ContainsFunc(told, func(o Outcome) bool { return o.Result == Waiting && slices.Contains(o.Earlier, early) }) {
+		t.Errorf("told %+v", told)
+	}
+}
+
+func TestOutline(t *testing.T) {
+	rec := record("a", "10")
+	e := newEntry(rec, failure("r"), time.Now())
+	if o := e.Outline(false); o.Record != nil || o.Base64 != nil || string(o.Keys) != `{"pk":"a"}` || o.Kind != "record" || o.Bytes != len(rec.Raw()) || o.First.Error == "" {
+		t.Errorf("%+v", o)
+	}
+	if o := e.Outline(true); string(o.Record) != string(rec.Raw()) {
+		t.Errorf("%+v", o)
+	}
+	byRef := fit(t, newEntry(big(100_000), failure("r"), time.Now()), leastFit)
+	if o := byRef.Outline(true); o.Kind != "reference" || o.Bytes < 100_000 || o.Record != nil || string(o.Keys) != `{"pk":"a"}` {
+		t.Errorf("%+v", o)
+	}
+	g := gapEntry(gap("s", "1"))
+	if o := g.Outline(true); o.Kind != "gap" || o.Gap == "" || o.Record != nil || o.Base64 != nil {
+		t.Errorf("%+v", o)
+	}
+}
