@@ -50,7 +50,7 @@ type Setup struct {
 	AWS func(service string) aws.Config
 
 	// Hooks that an application gives to its router, handlers and sinks, so that
-	// metrics tell of them. Under Lambda they have none.
+	// metrics tell of them. Under Lambda there is BatchHooks alone.
 	RouterHooks router.Hooks                      // for router.Observe
 	BatchHooks  func(sink string) batch.Hooks     // for the Options of a sink; never nil
 	Consumed    func(table string, units float64) // for the hook of that name of sinks/dynamodb
@@ -126,7 +126,7 @@ const (
 func Run(ctx context.Context, a App, args []string, env func(string) string, stdout, stderr io.Writer) (exit int) {
 	a = a.withDefaults()
 	if underLambda(env) {
-		err := runLambda(ctx, a, env, stderr) // returns only a failure
+		err := runLambda(ctx, a, env, stdout, stderr) // returns only a failure
 		fmt.Fprintf(stderr, "%s: %v\n", a.Name, err)
 		return exitFailed
 	}

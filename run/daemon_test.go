@@ -136,6 +136,26 @@ func TestUnderLambda(t *testing.T) {
 	if !strings.Contains(out.String(), "handled x test true [a b]") {
 		t.Errorf("the function printed %s", out.String())
 	}
+	if !strings.Contains(out.String(), `"Route":"*#*","Done":1`) || !strings.Contains(out.String(), `"ColdStarts":1,"Records":1,"Settled":1`) {
+		t.Errorf("its metrics are not in %s", out.String())
+	}
+
+	out.Reset()
+	fn, err = runtimeapi.Start(t.Context(), runtimeapi.Command{
+		Path: os.Args[0], Env: []string{childEnv + "=echo", "SLUICE_EMF=off", "AWS_REGION=us-east-1"}, Stdout: &out, Stderr: &out,
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if _, err := fn.Invoke(t.Context(), event, 10*time.Second); err != nil {
+		t.Error(err)
+	}
+	if _, err := fn.Stop(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(out.String(), "_aws") {
+		t.Errorf("metrics, though they are off: %s", out.String())
+	}
 
 	out.Reset()
 	_, err = runtimeapi.Start(t.Context(), runtimeapi.Command{

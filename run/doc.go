@@ -18,7 +18,8 @@
 // # The function
 //
 // A Lambda function takes the same application and no flags, and the events of
-// both streams and queues. A function that
+// both streams and queues. Its metrics are lines for CloudWatch on standard
+// output, as package emf has them; SLUICE_EMF=off writes none. A function that
 // has to start fast is better built on lambda.Start, which links neither the
 // poller nor the state file nor Prometheus.
 package run

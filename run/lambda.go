@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/batch"
-	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/metrics/emf"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
@@ -18,7 +18,7 @@ func underLambda(env func(string) string) bool { return env("AWS_LAMBDA_RUNTIME_
 // runLambda is the function. Its handler takes the events of streams and of
 // queues. It returns only a failure of the start: the
 // service reports it with the log.
-func runLambda(ctx context.Context, a App, env func(string) string, stderr io.Writer) error {
+func runLambda(ctx context.Context, a App, env func(string) string, stdout, stderr io.Writer) error {
 	logger := slog.New(slog.NewJSONHandler(stderr, nil))
 	config, err := loadAWS(ctx, env, nil, logger)
 	if err != nil {
@@ -31,14 +31,26 @@ func runLambda(ctx context.Context, a App, env func(string) string, stderr io.Wr
 		return err
 	}
 	o = o.withDefaults(a)
-	m, err := a.routes(ctx, Setup{
+	setup := Setup{
 		Lambda: true, Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: config,
-		RouterHooks: router.Hooks{},
-		BatchHooks:  func(string) batch.Hooks { return batch.Hooks{} },
-	})
+		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },
+	}
+	of, observed, err := emf.FromEnv(env)
 	if err != nil {
 		return err
 	}
-	lambda.Start(m, lambda.Options{Logger: logger})
+	metrics := emf.New(stdout, of)
+	if observed {
+		setup.BatchHooks = metrics.Batch
+	}
+	m, err := a.routes(ctx, setup)
+	if err != nil {
+		return err
+	}
+	lo := lambda.Options{Logger: logger}
+	if observed {
+		lo.Hooks, lo.FlowHooks = metrics.Lambda(), metrics.Flow(m)
+	}
+	lambda.Start(m, lo)
 	return errors.New("the Lambda runtime ended")
 }

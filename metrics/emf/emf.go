@@ -1,0 +1,171 @@
+package emf
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/lambda"
+)
+
+// Dimension is a name and a value that every metric has.
+type Dimension struct{ Name, Value string }
+
+// Options configure Metrics; the zero value is ready to use.
+type Options struct {
+	// Namespace of the metrics in CloudWatch (default "Sluice").
+	Namespace string
+	// Dimensions of all metrics, 28 at most (default FunctionName, as Lambda
+	// says it). An empty slice that is not nil has none.
+	Dimensions []Dimension
+}
+
+func (o Options) withDefaults() Options {
+	if o.Namespace == "" {
+		o.Namespace = "Sluice"
+	}
+	if o.Dimensions == nil {
+		if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
+			o.Dimensions = []Dimension{{"FunctionName", name}}
+		}
+	}
+	return o
+}
+
+// Limits of CloudWatch.
+const (
+	maxDimensions = 30   // of a metric
+	maxName       = 250  // bytes of a dimension's name
+	maxValue      = 1024 // bytes of a dimension's value
+	maxNamespace  = 255
+	maxValues     = 100 // of a metric in one line
+)
+
+func (o Options) validate() error {
+	if err := named("Namespace", o.Namespace, maxNamespace); err != nil {
+		return err
+	}
+	if n := len(o.Dimensions); n > maxDimensions-2 {
+		return fmt.Errorf("emf: Options.Dimensions are %d: want %d at most, besides Route or Sink", n, maxDimensions-2)
+	}
+	seen := map[string]bool{
+		"Route": true, "Sink": true, "_aws": true, "RequestId": true,
+	}
+	for _, names := range [][]string{invocationNames[:], routeNames[:], sinkNames[:]} {
+		for _, name := range names {
+			seen[name] = true
+		}
+	}
+	for i, d := range o.Dimensions {
+		field := fmt.Sprintf("Dimensions[%d]", i)
+		if err := named(field+".Name", d.Name, maxName); err != nil {
+			return err
+		}
+		if err := named(field+".Value", d.Value, maxValue); err != nil {
+			return err
+		}
+		if seen[d.Name] {
+			return fmt.Errorf("emf: Options.%s.Name is %q, which is taken: want another name", field, d.Name)
+		}
+		seen[d.Name] = true
+	}
+	return nil
+}
+
+// named refuses what CloudWatch does.
+func named(field, s string, most int) error {
+	if s == "" || len(s) > most || s[0] == ':' || clean(s, most) != s {
+		return fmt.Errorf("emf: Options.%s is %q: want 1 to %d printable characters of ASCII that do not begin with a colon", field, s, most)
+	}
+	return nil
+}
+
+// Metrics gathers what happens in invocations. Its hooks are safe for concurrent
+// use. Of concurrent invocations in one process, each tells what has happened
+// since the last one ended: the sums are right.
+type Metrics struct {
+	w io.Writer
+	o Options
+
+	mu    sync.Mutex // of lists, lines and w
+	parts []part
+	line  []byte // of the last invocation, to be used again
+	spare []byte // the same for values
+	none  *route // what no route is known of
+}
+
+// part is what has a line of its own.
+type part interface {
+	// flush appends a line, if there is something to tell, and begins anew.
+	flush(dst []byte, m *Metrics, now time.Time) []byte
+}
+
+// New returns Metrics that write to w, once for each invocation. It panics when
+// an option is not allowed.
+func New(w io.Writer, o Options) *Metrics {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		panic(err.Error())
+	}
+	return &Metrics{w: w, o: o, none: new(route)}
+}
+
+// Lambda returns hooks for lambda.Options.Hooks. They write the lines.
+func (m *Metrics) Lambda() lambda.Hooks {
+	return lambda.Hooks{Invoked: m.invoked}
+}
+
+// Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher.
+func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
+	routes := make([]*route, len(matcher.Routes()))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, r := range matcher.Routes() {
+		routes[i] = &route{name: clean(r.Name, maxValue)}
+		m.parts = append(m.parts, routes[i])
+	}
+	of := func(r *sluice.Route) *route {
+		if r == nil {
+			return m.none
+		}
+		return routes[r.Index]
+	}
+	return flow.Hooks{
+		Handled: func(_ *sluice.Record, r *sluice.Route, result flow.Result, took time.Duration, _ error) {
+			of(r).handled(result, took)
+		},
+		ParkFailed: func(_ *sluice.Record, r *sluice.Route, _ error) { of(r).add(parkFailures) },
+		Stuck: func(_ *sluice.Record, r *sluice.Route, _ time.Duration, returned bool) {
+			if !returned {
+				of(r).add(stuckHandlers)
+			}
+		},
+	}
+}
+
+// Batch returns hooks for the sink of that name.
+func (m *Metrics) Batch(name string) batch.Hooks {
+	s := &sink{name: clean(name, maxValue)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts = append(m.parts, s)
+	return batch.Hooks{Committed: s.committed}
+}
+
+// invoked writes all lines of an invocation at once.
+func (m *Metrics) invoked(inv lambda.Invocation) {
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.line = m.appendInvocation(m.line[:0], inv, now)
+	for _, p := range m.parts {
+		m.line = p.flush(m.line, m, now)
+	}
+	// Without standard output there is nobody to tell.
+	_, _ = m.w.Write(m.line)
+}

@@ -1,0 +1,33 @@
+package emf
+
+import (
+	"fmt"
+	"strings"
+)
+
+// FromEnv reads what the environment says: SLUICE_EMF is "on", which is the
+// default, or "off"; SLUICE_EMF_NAMESPACE is the namespace; and
+// SLUICE_EMF_DIMENSIONS are the dimensions, such as Service=searches,Stage=prod.
+func FromEnv(env func(name string) string) (o Options, on bool, err error) {
+	switch v := env("SLUICE_EMF"); v {
+	case "", "on":
+	case "off":
+		return Options{}, false, nil
+	default:
+		return Options{}, false, fmt.Errorf("SLUICE_EMF is %q: want on or off", v)
+	}
+	o.Namespace = env("SLUICE_EMF_NAMESPACE")
+	if list := env("SLUICE_EMF_DIMENSIONS"); list != "" {
+		for one := range strings.SplitSeq(list, ",") {
+			name, value, ok := strings.Cut(one, "=")
+			if !ok {
+				return Options{}, false, fmt.Errorf("SLUICE_EMF_DIMENSIONS is %q: want NAME=VALUE, several with commas between them", list)
+			}
+			o.Dimensions = append(o.Dimensions, Dimension{strings.TrimSpace(name), strings.TrimSpace(value)})
+		}
+	}
+	if err := o.withDefaults().validate(); err != nil {
+		return Options{}, false, fmt.Errorf("SLUICE_EMF_NAMESPACE, SLUICE_EMF_DIMENSIONS: %w", err)
+	}
+	return o, true, nil
+}

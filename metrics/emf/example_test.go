@@ -1,0 +1,24 @@
+package emf_test
+
+import (
+	"context"
+	"os"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/metrics/emf"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/sqs"
+	"github.com/sluicehq/sluice/sources/lambda"
+)
+
+// A function whose records, invocations and messages are CloudWatch's metrics.
+func Example() {
+	m := emf.New(os.Stdout, emf.Options{Dimensions: []emf.Dimension{{Name: "Service", Value: "searches"}}})
+	sink := sqs.Options{Hooks: sqs.Hooks{Committed: m.Batch("calls").Committed}}
+	_ = sink // for sqs.New
+
+	r := router.New()
+	r.Handle("search#INSERT", func(context.Context, *sluice.Record) error { return nil })
+	function := lambda.NewHandler(r, lambda.Options{Hooks: m.Lambda(), FlowHooks: m.Flow(r)}) // or lambda.Start
+	_, _ = function.Invoke(context.Background(), []byte(`{"Records":[]}`))
+}
