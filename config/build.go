@@ -2,7 +2,12 @@ package config
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -36,6 +41,18 @@ type Setup struct {
 	Documents   opensearch.Hooks
 	Projection  projection.Hooks
 	Cascade     cascade.Hooks
+
+	// Fakes stand in for services, in tests of a file.
+	Fakes Fakes
+}
+
+// Fakes stand in for services. What is nil is not replaced; with all of them
+// Build needs no AWS, and Check is to be false.
+type Fakes struct {
+	Tables Tables
+	Send   func(ctx context.Context, queue string, m sluice.Message) error // to a queue by its name or URL
+	Write  func(ctx context.Context, sink string, op document.Op) error    // to a cluster by its sink's name
+	Now    func() time.Time                                                // default time.Now
 }
 
 // App is what a file describes, ready to run.
@@ -83,6 +100,173 @@ type Effect struct {
 	Detail string `json:"detail,omitempty"` // body of message or document
 }
 
-// Build makes sinks and routes. Its error names the route or sink, with its
+// Build makes sinks and routes. Its errors name the route or sink, with its
 // place in the file.
-func (c *Config) Build(ctx context.Context, s Setup) (*App, error) { panic("not yet") }
+func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
+	b, err := newBuilder(c, s)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for i := range c.Routes {
+		errs = append(errs, b.add(i))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := b.addWorker(); err != nil {
+		return nil, err
+	}
+	if s.Check {
+		if err := b.sinks.check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return b.app, nil
+}
+
+// builder makes an App.
+type builder struct {
+	c        *Config
+	s        Setup
+	sinks    *sinks
+	resolver router.Resolver
+	app      *App
+	worked   []worked // cascades that have a queue
+	ladders  map[string]*ladder
+}
+
+// built is the handler of a route, and what goes with it.
+type built struct {
+	BuiltRoute
+	handle  sluice.Handler
+	options []router.Option
+	late    bool // dead letters may be run again, unless the file says otherwise
+}
+
+func newBuilder(c *Config, s Setup) (*builder, error) {
+	if f := s.Fakes; s.AWS == nil && f.Tables != nil && f.Send != nil && f.Write != nil {
+		s.AWS = func(string) aws.Config { return aws.Config{Region: "us-east-1"} } // of clients that call nobody
+	}
+	if s.AWS == nil {
+		return nil, errors.New("config: Setup.AWS is nil: it returns the configuration of a service")
+	}
+	if s.Logger == nil {
+		s.Logger = slog.Default()
+	}
+	if s.BatchHooks == nil {
+		s.BatchHooks = func(string) batch.Hooks { return batch.Hooks{} }
+	}
+	b := &builder{c: c, s: s, app: &App{Tables: slices.Clone(c.Source.Tables)}}
+	var err, errType error
+	b.sinks, err = openSinks(c, s)
+	b.resolver, errType = c.EntityType.resolver()
+	if errType != nil {
+		err = errors.Join(err, c.wrong("entityType", errType))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range c.Source.Queues {
+		b.consume(q)
+	}
+	b.app.Router = router.New(router.TypeFrom(b.resolver), router.Observe(s.RouterHooks))
+	return b, nil
+}
+
+// add makes the route at i and registers it.
+func (b *builder) add(i int) error {
+	rt := &b.c.Routes[i]
+	field := fmt.Sprintf("routes[%d]", i)
+	made, err := b.handler(rt, field)
+	if err != nil {
+		return err
+	}
+	options, err := b.options(rt, field, made)
+	if err != nil {
+		return err
+	}
+	if err := b.app.Router.Add(b.c.place(field), strings.Join(rt.On, " "), made.handle, options...); err != nil {
+		return err
+	}
+	made.Name = rt.name()
+	b.app.Routes = append(b.app.Routes, made.BuiltRoute)
+	return nil
+}
+
+// handler makes what the route at field does.
+func (b *builder) handler(rt *Route, field string) (*built, error) {
+	var made *built
+	var err error
+	var kinds []string
+	for _, k := range []struct {
+		kind string
+		set  bool
+		make func(rt *Route, field string) (*built, error)
+	}{
+		{"send", rt.Send != nil, b.send},
+		{"project", rt.Project != nil, b.project},
+		{"cascade", rt.Cascade != nil, b.cascade},
+		{"count", rt.Count != nil, b.count},
+		{"escalate", rt.Escalate != nil, b.escalate},
+		{"log", rt.Log != nil, b.log},
+	} {
+		if !k.set {
+			continue
+		}
+		if kinds = append(kinds, k.kind); len(kinds) > 1 {
+			continue
+		}
+		if made, err = k.make(rt, field+"."+k.kind); err == nil {
+			made.Kind = k.kind
+		}
+	}
+	if len(kinds) != 1 {
+		return nil, b.c.wrong(field, fmt.Errorf("it has the handlers %q, want one of send, project, cascade, count, escalate and log", kinds))
+	}
+	return made, err
+}
+
+// name is the route's own, or the router's default.
+func (rt *Route) name() string {
+	if rt.Name != "" {
+		return rt.Name
+	}
+	return strings.Join(strings.Fields(strings.Join(rt.On, " ")), ",")
+}
+
+// consume has a queue consumed.
+func (b *builder) consume(queue string) {
+	if !slices.Contains(b.app.Queues, queue) {
+		b.app.Queues = append(b.app.Queues, queue)
+	}
+}
+
+// theTable is the table that a handler works on: the one it names, or the only
+// one that is read.
+func (b *builder) theTable(named, field string) (string, error) {
+	switch {
+	case named != "":
+		return named, nil
+	case len(b.c.Source.Tables) == 1:
+		return tableName(b.c.Source.Tables[0]), nil
+	}
+	return "", b.c.wrong(field, fmt.Errorf("it is missing, and source reads %d tables: %s", len(b.c.Source.Tables), strings.Join(b.c.Source.Tables, ", ")))
+}
+
+// tableName is the name of a table that may be given by the ARN of its stream.
+func tableName(table string) string {
+	if _, resource, ok := strings.Cut(table, ":table/"); ok {
+		name, _, _ := strings.Cut(resource, "/")
+		return name
+	}
+	return table
+}
+
+// wrong says where in the file err is about.
+func (c *Config) wrong(field string, err error) error {
+	return fmt.Errorf("%s: %w", c.place(field), err)
+}
+
+// place is where in the file a field stands.
+func (c *Config) place(field string) string { return field }

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+func TestRouteOptions(t *testing.T) {
+	yes, no := true, false
+	full := Route{
+		Name: "full", On: Strings{"order#INSERT", "order#SNAPSHOT"}, Changed: Strings{"n"}, ChangedIgnoring: Strings{"at"},
+		TTL: "exclude", Regions: Strings{"eu-west-1"}, Attempts: 3, Backoff: &Backoff{First: Duration(time.Second)},
+		Timeout: Duration(time.Minute), Concurrency: 5, Rate: &Rate{PerSecond: 2}, MaxAge: Duration(time.Hour), Redrive: &yes,
+		Send: &Send{To: "jobs", Body: "new"},
+	}
+	app := newWorld().build(t, one(full))
+	got := *app.Router.Routes()[0]
+	got.Handler = nil
+	want := sluice.Route{
+		Name: "full", Attempts: 3, Backoff: time.Second, MaxBackoff: 30 * time.Second, Timeout: time.Minute, MaxAge: time.Hour,
+		Concurrency: 5, Rate: 2, Burst: 1, Needs: sluice.BothImages | sluice.AnyImage, Redrive: true, Snapshot: true,
+	}
+	if got.Name != want.Name || got.Attempts != want.Attempts || got.Backoff != want.Backoff || got.MaxBackoff != want.MaxBackoff || got.Timeout != want.Timeout ||
+		got.MaxAge != want.MaxAge || got.Concurrency != want.Concurrency || got.Rate != want.Rate || got.Burst != want.Burst ||
+		!got.Needs.Has(sluice.BothImages) || !got.Redrive || !got.Snapshot {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	for _, tt := range []struct {
+		route    Route
+		redriven bool
+	}{
+		{Route{Send: &Send{To: "jobs"}}, false},
+		{Route{Send: &Send{To: "jobs"}, Redrive: &yes}, true},
+		{Route{Log: &Log{}}, true},
+		{Route{Log: &Log{}, Redrive: &no}, false},
+		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "none"}}, false},
+		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "sequence"}}, true},
+	} {
+		app := newWorld().build(t, one(tt.route))
+		if rt := app.Router.Routes()[0]; rt.Redrive != tt.redriven || rt.Snapshot || rt.Name != "*#*" || app.Routes[0].Name != "*#*" {
+			t.Errorf("%+v: %+v", tt.route, rt)
+		}
+	}
+}
+
+func TestEntityTypes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		by   EntityType
+		want string // routes that the record takes
+	}{
+		{"default", EntityType{}, "order"},
+		{"attribute", EntityType{Attribute: "kind"}, "gift"},
+		{"key", EntityType{Key: &KeyPattern{Attribute: "pk", Pattern: "{type}-*"}}, "o"},
+		{"tables", EntityType{Tables: map[string]string{"orders": "gift"}}, "gift"},
+		{"first", EntityType{First: []EntityType{{Attribute: "no"}, {Attribute: "kind"}, {Attribute: "entityType"}}}, "gift"},
+	} {
+		c := one(Route{Name: "order", On: Strings{"order#INSERT"}, Log: &Log{}})
+		c.EntityType = tt.by
+		for _, typ := range []string{"gift", "o"} {
+			c.Routes = append(c.Routes, Route{Name: typ, On: Strings{typ + "#INSERT"}, Log: &Log{}})
+		}
+		rec := streamtest.Insert("orders", plain(`{"pk":"o-1","entityType":"order","kind":"gift"}`), streamtest.WithKeys("pk"))
+		routes, err := newWorld().build(t, c).Router.Match(nil, &rec)
+		if err != nil || len(routes) != 1 || routes[0].Name != tt.want {
+			t.Errorf("%s: %v, %v", tt.name, routes, err)
+		}
+	}
+}
+
+func TestBuildSaysWhatIsWrong(t *testing.T) {
+	for _, tt := range []struct {
+		route Route
+		want  string
+	}{
+		{Route{}, "routes[0]: it has the handlers [], want one of send"},
+		{Route{Send: &Send{To: "jobs"}, Log: &Log{}}, `routes[0]: it has the handlers ["send" "log"]`},
+		{Route{Send: &Send{To: "job"}}, `routes[0].send.to: "job" is no sink of kind sqs; there are: fifo, jobs`},
+		{Route{Send: &Send{}}, "routes[0].send.to: it names no sink of kind sqs; there are: fifo, jobs"},
+		{Route{Send: &Send{To: "jobs", Body: "{pk"}}, "routes[0].send.body: template \"{pk\", byte 0"},
+		{Route{Send: &Send{To: "jobs", Body: `{"a":{pk}`}}, "routes[0].send.body: body: it is neither JSON nor a text"},
+		{Route{Send: &Send{To: "jobs", Body: `{"a":"{pk"}`}}, "routes[0].send.body: body, byte 5: template"},
+		{Route{Send: &Send{To: "jobs", Body: `{"a`}}, "routes[0].send.body: body, byte 1: a string does not end"},
+		{Route{Send: &Send{To: "jobs", Body: `{"a":{$what}}`}}, "{$what} is nothing of a record; those are $event"},
+		{Route{Send: &Send{To: "jobs", Dedupe: "{pk}"}}, "routes[0].send.dedupe: jobs is no FIFO queue"},
+		{Route{Send: &Send{To: "fifo", Delay: Duration(time.Second)}}, "routes[0].send.delay: "},
+		{Route{Send: &Send{To: "jobs", Delay: Duration(time.Hour)}}, "routes[0].send.delay: 1h0m0s is not from 0s to 15m0s"},
+		{Route{Send: &Send{To: "fifo", Group: "{"}}, "routes[0].send.group: template"},
+		{Route{Log: &Log{Level: "loud"}}, `routes[0].log.level: "loud" is not one of`},
+		{Route{Log: &Log{}, TTL: "maybe"}, `routes[0].ttl: "maybe" is neither`},
+		{Route{Log: &Log{}, Attempts: -1}, "routes[0]: "},
+		{Route{Log: &Log{}, On: Strings{"order"}}, `routes[0]: pattern "order"`},
+		{Route{Project: &Project{To: "jobs"}}, `routes[0].project.to: "jobs" is no sink of kind opensearch; there are: search`},
+		{Route{Project: &Project{Index: "i", ID: "{pk}"}}, `routes[0].project: version is "", want sequence, none, or attribute:<path>`},
+		{Route{Project: &Project{Index: "i", ID: "x", Version: "none"}}, "routes[0].project: projection: ID: template"},
+		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "none", Fields: Fields{{"a", "{"}}}}, "routes[0].project: fields.a: template"},
+	} {
+		fails(t, one(tt.route), tt.want)
+	}
+	twice := one(Route{Name: "a", Log: &Log{}})
+	twice.Routes = append(twice.Routes, twice.Routes[0])
+	fails(t, twice, `routes[1]: route "a" is already registered at routes[0]`)
+
+	both := one(Route{Log: &Log{}})
+	both.Sinks["a"] = Sink{SQS: &SQS{Queue: "a"}, DynamoDB: &DynamoDB{}}
+	both.Sinks["b"] = Sink{DynamoDB: &DynamoDB{}}
+	both.Sinks["c"] = Sink{}
+	both.Sinks["d"] = Sink{SQS: &SQS{Queue: "ftp://x"}}
+	both.Sinks["e"] = Sink{OpenSearch: &OpenSearch{URLs: []string{"nowhere"}}}
+	both.EntityType = EntityType{Key: &KeyPattern{Attribute: "pk", Pattern: "none"}}
+	fails(t, both, `sinks.a: it is of the kinds ["sqs" "dynamodb"], want one`, "sinks.b: a is a sink of kind dynamodb, too",
+		"sinks.c: it is of the kinds []", "sinks.d.sqs: ", "sinks.e.opensearch: ", "entityType: ")
+
+	if _, err := one(Route{Log: &Log{}}).Build(t.Context(), Setup{}); err == nil || !strings.Contains(err.Error(), "Setup.AWS is nil") {
+		t.Error(err)
+	}
+}

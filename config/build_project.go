@@ -1,0 +1,122 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/router"
+)
+
+type writeDocument = func(context.Context, document.Op) error
+
+func always(document.Op) bool { return true }
+
+func (b *builder) project(rt *Route, field string) (*built, error) {
+	cl, err := b.sinks.cluster(rt.Project.To, field+".to")
+	if err != nil {
+		return nil, err
+	}
+	o, err := rt.Project.options()
+	if err != nil {
+		return nil, b.c.wrong(field, err)
+	}
+	o.Hooks = b.s.Projection
+	write, err := cl.writer(len(o.Tombstone) > 0)
+	if err != nil {
+		return nil, b.c.wrong(field, err)
+	}
+	p, err := projection.New(write, o)
+	if err != nil {
+		return nil, b.c.wrong(field, err)
+	}
+	made := &built{
+		handle: p.Handle, options: []router.Option{router.NeedsBoth()}, late: rt.Project.Version != "none",
+	}
+	made.Projection = &Projected{
+		Projection: p, Options: o, Client: cl.client, Sink: cl.docs, Write: write, Store: b.sinks.store, Types: rt.types(),
+	}
+	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
+		ops, err := p.Project(rec)
+		if err != nil {
+			return nil, err
+		}
+		var effects []Effect
+		for _, op := range ops {
+			effects = append(effects, written(cl.sink, op))
+		}
+		return effects, nil
+	}
+	return made, nil
+}
+
+// written is the effect of op.
+func written(sink string, op document.Op) Effect {
+	does := fmt.Sprintf("write document %s of %s", op.ID, op.Index)
+	if op.Action == document.Delete {
+		does = fmt.Sprintf("delete document %s of %s", op.ID, op.Index)
+	}
+	if op.Routing != "" {
+		does += " with the routing " + op.Routing
+	}
+	if op.Fence != document.NoFence {
+		does += fmt.Sprintf(" as version %d", op.Version)
+	}
+	return Effect{Does: does, Sink: sink, Target: op.Index, Key: op.ID, Detail: string(op.Body)}
+}
+
+// options are those of a projection.
+func (p *Project) options() (projection.Options, error) {
+	o := projection.Options{
+		Index: p.Index, ID: p.ID, Routing: p.Routing, HashLongIDs: p.HashLongIDs,
+		UnfencedBackfill: p.UnfencedBackfill, Include: p.Include, Exclude: p.Exclude, WriteUnchanged: p.WriteUnchanged,
+	}
+	path, byAttribute := strings.CutPrefix(p.Version, "attribute:")
+	switch {
+	case byAttribute && path != "":
+		o.Version = projection.ByAttribute(path)
+	case p.Version == "sequence":
+		o.Version = projection.BySequence()
+	case p.Version == "none":
+		o.Version = projection.Unversioned()
+	default:
+		return o, fmt.Errorf("version is %q, want sequence, none, or attribute:<path> of a number that every change raises", p.Version)
+	}
+	for _, t := range p.Rename {
+		o.Rename = append(o.Rename, projection.Rename{From: t.Name, To: t.Value})
+	}
+	for _, t := range p.Flatten {
+		o.Flatten = append(o.Flatten, projection.Flatten{Path: t.Name, Prefix: t.Value})
+	}
+	var err error
+	if o.First, err = p.Fields.fields("fields"); err != nil {
+		return o, err
+	}
+	o.Tombstone, err = p.Tombstone.fields("tombstone")
+	return o, err
+}
+
+// fields are those of a projection.
+func (f Fields) fields(name string) ([]projection.Field, error) {
+	var fields []projection.Field
+	for _, one := range f {
+		source, isText := one.Value.(string)
+		if !isText {
+			fields = append(fields, projection.Constant(one.Name, one.Value))
+			continue
+		}
+		t, err := projection.ParseTemplate(source)
+		if err != nil {
+			return nil, fmt.Errorf("%s.%s: %w", name, one.Name, err)
+		}
+		if path, ok := t.Single(); ok {
+			fields = append(fields, projection.Copy(one.Name, path))
+		} else {
+			fields = append(fields, projection.Text(one.Name, source))
+		}
+	}
+	return fields, nil
+}

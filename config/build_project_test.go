@@ -1,0 +1,97 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+func TestProject(t *testing.T) {
+	w := newWorld()
+	app := w.build(t, one(Route{On: Strings{"order#*", "gift#SNAPSHOT"}, Project: &Project{
+		Index: "orders-{region|lower}", ID: "{pk}", Routing: "{region}", Version: "attribute:rev",
+		Exclude: Strings{"secret", "entityType", "region"}, Rename: Texts{{"n", "number"}}, Flatten: Texts{{"at", "at_"}},
+		Fields:    Fields{{"type", "an {entityType}"}, {"copy", "{n}"}, {"live", true}, {"none", nil}},
+		Tombstone: Fields{{"deleted", true}, {"id", "{pk}"}},
+	}}))
+	before := `{"pk":"o-1","entityType":"order","region":"EU","rev":1,"n":1}`
+	after := `{"pk":"o-1","entityType":"order","region":"EU","rev":2,"n":3,"secret":"x","at":{"city":"Köln"}}`
+	const doc = `{"type":"an order","copy":3,"live":true,"none":null,"pk":"o-1","rev":2,"number":3,"at_city":"Köln"}`
+	rec := streamtest.Modify("orders", plain(before), plain(after), streamtest.WithKeys("pk"))
+	effects, err := app.Routes[0].Explain(t.Context(), &rec)
+	if want := (Effect{Does: "write document o-1 of orders-eu with the routing EU as version 2", Sink: "search", Target: "orders-eu", Key: "o-1", Detail: doc}); err != nil || len(effects) != 1 || effects[0] != want {
+		t.Errorf("%+v, %v\nwant %+v", effects, err, want)
+	}
+	if n := len(w.index.Docs("orders-eu")); n != 0 {
+		t.Errorf("explaining wrote %d", n)
+	}
+	ref := document.Ref{Index: "orders-eu", ID: "o-1", Routing: "EU"}
+	old := streamtest.Insert("orders", plain(before), streamtest.WithKeys("pk"))
+	for _, r := range []sluice.Record{rec, old} { // the older one comes late
+		if err := app.Router.Dispatch(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.index.Get(ref); string(got.Source) != doc || got.Version != 2 {
+			t.Errorf("%+v %s", got, got.Source)
+		}
+	}
+	gone := streamtest.Remove("orders", plain(after), streamtest.WithKeys("pk"))
+	if err := app.Router.Dispatch(t.Context(), &gone); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.index.Get(ref); string(got.Source) != `{"deleted":true,"id":"o-1"}` || got.Version != 3 {
+		t.Errorf("%+v %s", got, got.Source)
+	}
+	p := app.Routes[0].Projection
+	if app.Routes[0].Kind != "project" || p == nil || p.Projection == nil || p.Client == nil || p.Sink == nil || p.Store == nil || p.Write == nil ||
+		strings.Join(p.Types, " ") != "order gift" || p.Options.Version.String() != projection.ByAttribute("rev").String() {
+		t.Errorf("%+v", app.Routes[0])
+	}
+	if rt := app.Router.Routes()[0]; !rt.Needs.Has(sluice.BothImages) || !rt.Snapshot || !rt.Redrive {
+		t.Errorf("%+v", rt)
+	}
+}
+
+func TestLog(t *testing.T) {
+	for _, tt := range []struct {
+		log         Log
+		level, text string
+	}{
+		{Log{}, "INFO", "record"},
+		{Log{Level: "error", Message: "gone"}, "ERROR", "gone"},
+	} {
+		var out bytes.Buffer
+		s := newWorld().setup()
+		s.Logger = slog.New(slog.NewJSONHandler(&out, nil))
+		app, err := one(Route{Name: "l", Log: &tt.log}).Build(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := order(t, "REMOVE")
+		effects, err := app.Routes[0].Explain(t.Context(), &rec)
+		if err != nil || len(effects) != 1 || effects[0].Key != `{"pk":"o-1"}` || out.Len() > 0 {
+			t.Errorf("%+v, %v, logged %s", effects, err, &out)
+		}
+		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "Ada") {
+			t.Errorf("contents are logged: %s", &out)
+		}
+		var line map[string]any
+		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		keys, _ := json.Marshal(line["keys"])
+		if line["level"] != tt.level || line["msg"] != tt.text || line["route"] != "l" || line["event"] != "REMOVE" || line["table"] != "orders" || line["sequence"] != "7" || string(keys) != `{"pk":"o-1"}` {
+			t.Error(out.String())
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/message"
+	"github.com/sluicehq/sluice/reindex"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+	"github.com/sluicehq/sluice/sinks/sqs"
+)
+
+// sinks are where handlers write. All are made, which makes no call; those that
+// a route uses are asked for.
+type sinks struct {
+	c        *Config
+	queues   map[string]*queue
+	clusters map[string]*cluster
+
+	store     *dynamodb.Store
+	at        Tables // the store, or what stands in for it
+	storeName string
+	tables    map[string]string // that handlers use: to the field that names them first
+}
+
+// Tables are what handlers ask of tables; a sinks/dynamodb.Store has it all.
+type Tables interface {
+	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
+	Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
+	Write(ctx context.Context, op dynamo.Op) error
+	Transact(ctx context.Context, ops ...dynamo.Op) error
+	DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error
+}
+
+type queue struct {
+	*sqs.Queue
+	send       message.Send
+	sink, name string // its own name or URL
+	fifo, used bool
+}
+
+type cluster struct {
+	sink    string
+	o       *OpenSearch
+	client  *opensearch.Client
+	indices *indices.Cluster
+	docs    *opensearch.Sink
+	fake    writeDocument // in place of docs
+	used    bool
+}
+
+func openSinks(c *Config, s Setup) (*sinks, error) {
+	all := &sinks{c: c, queues: map[string]*queue{}, clusters: map[string]*cluster{}, storeName: "dynamodb", tables: map[string]string{}}
+	var errs []error
+	var own *DynamoDB
+	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
+		sink := c.Sinks[name]
+		field := "sinks." + name
+		var kinds []string
+		if sink.SQS != nil {
+			kinds = append(kinds, "sqs")
+			q, err := openQueue(sink.SQS, name, s)
+			if err != nil {
+				errs = append(errs, c.wrong(field+".sqs", err))
+			}
+			all.queues[name] = q
+		}
+		if sink.OpenSearch != nil {
+			kinds = append(kinds, "opensearch")
+			cl, err := openCluster(sink.OpenSearch, name, s)
+			if err != nil {
+				errs = append(errs, c.wrong(field+".opensearch", err))
+			}
+			all.clusters[name] = cl
+		}
+		if sink.DynamoDB != nil {
+			kinds = append(kinds, "dynamodb")
+			if own != nil {
+				errs = append(errs, c.wrong(field, fmt.Errorf("%s is a sink of kind dynamodb, too: want one for all tables", all.storeName)))
+			}
+			own, all.storeName = sink.DynamoDB, name
+		}
+		if len(kinds) != 1 {
+			errs = append(errs, c.wrong(field, fmt.Errorf("it is of the kinds %q, want one of sqs, opensearch and dynamodb", kinds)))
+		}
+	}
+	if own == nil {
+		own = &DynamoDB{}
+	}
+	var err error
+	all.store, err = dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{
+		Budget: own.Budget, InFlight: own.InFlight, Timeout: time.Duration(own.Timeout),
+		Hooks: dynamodb.Hooks{Committed: s.BatchHooks(all.storeName).Committed, Consumed: s.Consumed},
+	})
+	if err != nil {
+		errs = append(errs, c.wrong("sinks."+all.storeName, err))
+	}
+	all.at = all.store
+	if s.Fakes.Tables != nil {
+		all.at = s.Fakes.Tables
+	}
+	return all, errors.Join(errs...)
+}
+
+func openQueue(o *SQS, name string, s Setup) (*queue, error) {
+	q, err := sqs.New(s.AWS("sqs"), o.Queue, sqs.Options{
+		InFlight: o.InFlight, Timeout: time.Duration(o.Timeout), Logger: s.Logger,
+		Hooks: sqs.Hooks{Committed: s.BatchHooks(name).Committed},
+	})
+	if err != nil {
+		return nil, err
+	}
+	made := &queue{Queue: q, send: q.Send, sink: name, name: o.Queue, fifo: strings.HasSuffix(o.Queue, ".fifo")}
+	if send := s.Fakes.Send; send != nil {
+		made.send = func(ctx context.Context, m sluice.Message) error { return send(ctx, o.Queue, m) }
+	}
+	return made, nil
+}
+
+func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
+	at := opensearch.Connection{URLs: o.URLs, Username: o.Username, Password: o.Password, CAFile: o.CAFile, Service: o.Sign}
+	if o.Sign != "" {
+		cfg := s.AWS("opensearch")
+		at.AWS = &cfg
+	}
+	client, err := opensearch.Connect(at)
+	if err != nil {
+		return nil, err
+	}
+	hooks := s.Documents
+	if ours, own := hooks.Committed, s.BatchHooks(name).Committed; ours == nil {
+		hooks.Committed = own
+	} else if own != nil {
+		hooks.Committed = func(c batch.Commit) { ours(c); own(c) }
+	}
+	docs, err := opensearch.New(client, opensearch.Options{
+		InFlight: o.InFlight, MaxBytes: o.MaxBytes, MaxItems: o.MaxItems, Timeout: time.Duration(o.Timeout), Hooks: hooks,
+	})
+	if err != nil {
+		return nil, err
+	}
+	made := &cluster{sink: name, o: o, client: client, indices: indices.New(client), docs: docs}
+	if write := s.Fakes.Write; write != nil {
+		made.fake = func(ctx context.Context, op document.Op) error { return write(ctx, name, op) }
+	}
+	return made, nil
+}
+
+// queue returns the queue that a route at field uses.
+func (s *sinks) queue(name, field string) (*queue, error) {
+	q, err := pick(s.c, s.queues, name, field, "sqs")
+	if err != nil {
+		return nil, err
+	}
+	q.used = true
+	return q, nil
+}
+
+func (s *sinks) cluster(name, field string) (*cluster, error) {
+	cl, err := pick(s.c, s.clusters, name, field, "opensearch")
+	if err != nil {
+		return nil, err
+	}
+	cl.used = true
+	return cl, nil
+}
+
+// pick returns the sink of that name, or the only one of its kind.
+func pick[T any](c *Config, of map[string]T, name, field, kind string) (T, error) {
+	names := slices.Sorted(maps.Keys(of))
+	if name == "" && len(names) == 1 {
+		name = names[0]
+	}
+	sink, ok := of[name]
+	if ok {
+		return sink, nil
+	}
+	have := "there is none"
+	if len(names) > 0 {
+		have = "there are: " + strings.Join(names, ", ")
+	}
+	if name == "" {
+		return sink, c.wrong(field, fmt.Errorf("it names no sink of kind %s; %s", kind, have))
+	}
+	return sink, c.wrong(field, fmt.Errorf("%q is no sink of kind %s; %s", name, kind, have))
+}
+
+// use returns the tables, of which a handler at field uses some.
+func (s *sinks) use(field string, tables ...string) Tables {
+	for _, table := range tables {
+		if _, ok := s.tables[table]; !ok {
+			s.tables[table] = field
+		}
+	}
+	return s.at
+}
+
+// check asks for all that is used, and makes indices.
+func (s *sinks) check(ctx context.Context) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(s.c.Sinks)) {
+		if q := s.queues[name]; q != nil && q.used {
+			if err := q.Check(ctx); err != nil {
+				errs = append(errs, s.c.wrong("sinks."+name, err))
+			}
+		}
+		if cl := s.clusters[name]; cl != nil && cl.used {
+			if err := cl.check(ctx); err != nil {
+				errs = append(errs, s.c.wrong("sinks."+name, err))
+			}
+		}
+	}
+	for _, table := range slices.Sorted(maps.Keys(s.tables)) {
+		if err := s.store.Check(ctx, table); err != nil {
+			errs = append(errs, s.c.wrong(s.tables[table], err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check asks for the cluster and makes its indices. OpenSearch Serverless has
+// no answer at its root.
+func (cl *cluster) check(ctx context.Context) error {
+	if cl.o.Sign != "aoss" {
+		if err := cl.client.Call(ctx, "GET", "/", nil, nil); err != nil {
+			return err
+		}
+	}
+	if len(cl.o.Indices) == 0 {
+		return nil
+	}
+	files := make(folder)
+	for _, index := range cl.o.Indices {
+		body, err := os.ReadFile(index.File)
+		if err != nil {
+			return fmt.Errorf("index %s: %w", index.Alias, err)
+		}
+		files[index.Alias+".json"] = body
+	}
+	return cl.indices.Apply(ctx, files, indices.Options{})
+}
+
+// writer returns the function that writes documents to wherever the aliases
+// lead, also while a reindex asks for both of two indices.
+func (cl *cluster) writer(tombstones bool) (writeDocument, error) {
+	if cl.fake != nil {
+		return cl.fake, nil
+	}
+	w := reindex.Writer{Write: cl.docs.Write, Behind: cl.indices.Behind}
+	if tombstones {
+		// A tombstone is written as any document is. That all go where deletions
+		// go has them there some seconds earlier than they need to be.
+		w.Deletes = always
+	}
+	if cl.o.RequireAlias {
+		w.Behind = func(ctx context.Context, aliases ...string) (map[string][]string, error) {
+			behind, err := cl.indices.Behind(ctx, aliases...)
+			if err == nil && len(behind[aliases[0]]) == 0 {
+				err = fmt.Errorf("opensearch: there is no alias %s, and requireAlias writes to no other name", aliases[0])
+			}
+			return behind, err
+		}
+	}
+	return w.New()
+}
+
+// folder is the folder "indices" of package indices, with files by their names.
+type folder map[string][]byte
+
+func (f folder) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+func (f folder) ReadFile(name string) ([]byte, error) {
+	if dir, base := path.Split(name); dir == "indices/" && f[base] != nil {
+		return f[base], nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+func (f folder) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name != "indices" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	var entries []fs.DirEntry
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		entries = append(entries, entry(name))
+	}
+	return entries, nil
+}
+
+// entry is the name of a file.
+type entry string
+
+func (e entry) Name() string               { return string(e) }
+func (e entry) IsDir() bool                { return false }
+func (e entry) Type() fs.FileMode          { return 0 }
+func (e entry) Info() (fs.FileInfo, error) { return nil, fs.ErrInvalid }

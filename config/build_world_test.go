@@ -1,0 +1,129 @@
+package config
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/tabletest"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world records what the handlers of a file do.
+type world struct {
+	tables *tables
+	sent   []tabletest.Sent
+	fail   error // of the next effect
+	index  *streamtest.Index
+}
+
+func newWorld() *world { return &world{tables: newTables(), index: streamtest.NewIndex()} }
+
+func (w *world) setup() Setup {
+	return Setup{
+		Logger: slog.New(slog.DiscardHandler),
+		Fakes: Fakes{
+			Tables: w.tables,
+			Send: func(_ context.Context, queue string, m sluice.Message) error {
+				if err := w.fail; err != nil {
+					w.fail = nil
+					return err
+				}
+				w.sent = append(w.sent, tabletest.Sent{Queue: queue, Message: m})
+				return nil
+			},
+			Write: func(ctx context.Context, _ string, op document.Op) error { return w.index.Write(ctx, op) },
+			Now:   w.tables.Now,
+		},
+	}
+}
+
+// build makes c, which has no route that is wrong.
+func (w *world) build(t *testing.T, c *Config) *App {
+	t.Helper()
+	app, err := c.Build(t.Context(), w.setup())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+// one is a file with one route on everything.
+func one(rt Route) *Config {
+	if rt.On == nil {
+		rt.On = Strings{"*#*"}
+	}
+	return &Config{
+		Source: Source{Tables: []string{"orders"}},
+		Sinks: map[string]Sink{
+			"jobs":   {SQS: &SQS{Queue: "jobs"}},
+			"fifo":   {SQS: &SQS{Queue: "https://sqs.us-east-1.amazonaws.com/123456789012/jobs.fifo"}},
+			"search": {OpenSearch: &OpenSearch{URLs: []string{"http://127.0.0.1:9200"}}},
+		},
+		Routes: []Route{rt},
+	}
+}
+
+// fails builds c, which fails with an error that has each of the texts.
+func fails(t *testing.T, c *Config, texts ...string) {
+	t.Helper()
+	_, err := c.Build(t.Context(), newWorld().setup())
+	if err == nil {
+		t.Errorf("no error, want %q", texts)
+		return
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%v\nwant %q", err, text)
+		}
+	}
+}
+
+// tables are those of a tabletest.World, with a Once for a world in which one
+// thing happens at a time.
+type tables struct{ *tabletest.World }
+
+func newTables() *tables { return &tables{tabletest.NewWorld(time.Now())} }
+
+func (w *tables) Once(ctx context.Context, u dynamo.Unit) (a dynamo.Applied, err error) {
+	marker, err := w.Get(ctx, u.Marker.Table, u.Marker.Item)
+	if err != nil || marker.Exists() {
+		return dynamo.Applied{Before: marker.Exists()}, err
+	}
+	ops := append([]dynamo.Op{dynamo.Put(u.Marker.Table, u.Marker.Item).If("attribute_not_exists(pk)")}, u.Ops...)
+	for i, add := range u.Adds {
+		it, err := w.Get(ctx, add.Table, add.Key)
+		if err != nil {
+			return a, err
+		}
+		if !it.Exists() {
+			a.Dropped = append(a.Dropped, i)
+			continue
+		}
+		for name, n := range add.By {
+			v, _ := it.Lookup(name)
+			old, _ := v.Int64()
+			ops = append(ops, dynamo.Update(add.Table, add.Key, "SET #n = :n").Name("#n", name).Value(":n", old+n))
+		}
+	}
+	return a, w.Transact(ctx, ops...)
+}
+
+// plain is an item from plain JSON.
+func plain(text string) sluice.Item {
+	it, err := item.FromJSON([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return it
+}
