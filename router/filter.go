@@ -16,7 +16,7 @@ func When(f func(*sluice.Record) bool) Option {
 			c.fail("When(nil): want a function")
 			return
 		}
-		c.filters = append(c.filters, f)
+		c.filter("When", f)
 	}
 }
 
@@ -46,7 +46,7 @@ func compare(option string, paths []string, differ func(old, new sluice.Value, h
 		}
 		paths := slices.Clone(paths)
 		c.route.reads |= sluice.BothImages
-		c.filters = append(c.filters, func(rec *sluice.Record) bool {
+		c.filter(option, func(rec *sluice.Record) bool {
 			if rec.EventName == sluice.Remove {
 				return false
 			}
@@ -84,7 +84,7 @@ func ChangedIgnoring(attributes ...string) Option {
 			return ignored[string(name)] || bytes.HasPrefix(name, []byte(replication))
 		}
 		c.route.reads |= sluice.BothImages
-		c.filters = append(c.filters, func(rec *sluice.Record) bool {
+		c.filter("ChangedIgnoring", func(rec *sluice.Record) bool {
 			return rec.EventName != sluice.Modify || !rec.Old.EqualBut(rec.New, skip)
 		})
 	}
@@ -105,7 +105,7 @@ func onTTL(option string, want bool) Option {
 			return
 		}
 		c.onTTL = option
-		c.filters = append(c.filters, func(rec *sluice.Record) bool { return rec.IsTTL() == want })
+		c.filter(option, func(rec *sluice.Record) bool { return rec.IsTTL() == want })
 	}
 }
 
@@ -122,7 +122,7 @@ func Regions(regions ...string) Option {
 		}
 		regions := slices.Clone(regions)
 		c.readsImage = true
-		c.filters = append(c.filters, func(rec *sluice.Record) bool {
+		c.filter("Regions", func(rec *sluice.Record) bool {
 			region := rec.Region
 			if v, ok := image(rec).Lookup(replication + "updateregion"); ok {
 				region = v.Str()

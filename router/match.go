@@ -32,11 +32,10 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 	if err != nil {
 		return dst, sluice.Permanent(fmt.Errorf("%s: type of the record: %w", where(rec), err))
 	}
-	if len(typ) == 0 && t.typed[event] && event != message && !hasImage(rec) && r.resolver.readsImage(rec.Table) {
-		return dst, sluice.Permanent(fmt.Errorf(
-			"%s: the type of the record is unknown: its attribute is to stand in an image, but the %s record came without one; "+
-				"set the table's StreamViewType to NEW_AND_OLD_IMAGES (the record says %q), or let a Chain in TypeFrom end with what tells the type without images",
-			where(rec), rec.EventName, rec.ViewType))
+	if len(typ) == 0 {
+		if err := r.untyped(t, rec, event); err != nil {
+			return dst, sluice.Permanent(err)
+		}
 	}
 	routes := t.lookup(typ, event)
 	n := len(dst)
@@ -76,6 +75,18 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		r.hooks.Unrouted(rec, why)
 	}
 	return dst, nil
+}
+
+// untyped is the error of a record without a type that may have one which
+// nobody can see.
+func (r *Router) untyped(t *table, rec *sluice.Record, event int) error {
+	if !t.typed[event] || event == message || hasImage(rec) || !r.resolver.readsImage(rec.Table) {
+		return nil
+	}
+	return fmt.Errorf(
+		"%s: the type of the record is unknown: its attribute is to stand in an image, but the %s record came without one; "+
+			"set the table's StreamViewType to NEW_AND_OLD_IMAGES (the record says %q), or let a Chain in TypeFrom end with what tells the type without images",
+		where(rec), rec.EventName, rec.ViewType)
 }
 
 // typeOf appends the type of rec: the kind of a message, and what the resolver

@@ -25,6 +25,11 @@ func (c *config) fail(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
+// filter adds a filter that is called by the name of its option.
+func (c *config) filter(name string, pass func(*sluice.Record) bool) {
+	c.filters, c.filtered = append(c.filters, pass), append(c.filtered, name)
+}
+
 // Name sets the route's name (default: its patterns, joined with commas).
 // Names are unique in a router and stand in metrics, dead letters and logs.
 func Name(name string) Option {

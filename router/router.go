@@ -30,6 +30,7 @@ type route struct {
 	sluice.Route
 	patterns []pattern
 	filters  []func(*sluice.Record) bool
+	filtered []string    // what each of filters is called
 	reads    sluice.View // what filters and handler read; Needs is also what tells the type
 	site     string      // file:line of the registration
 }

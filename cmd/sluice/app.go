@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 
@@ -63,18 +64,16 @@ func (e *noFileError) Error() string {
 // load reads the file, without a call to anybody.
 func (c *cli) load() (*config.Config, error) {
 	path, named := c.path()
-	cfg, err := config.Load(path, c.lookup)
-	if errors.Is(err, fs.ErrNotExist) && missingFile(err, path) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &noFileError{path: path, named: named}
+	case err != nil:
+		return nil, fmt.Errorf("the configuration: %w", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a folder: name the file in it by --config or $%s", path, configEnv)
 	}
-	return cfg, err
-}
-
-// missingFile reports whether it is the file itself that is not there, and not
-// one that it names.
-func missingFile(err error, path string) bool {
-	var p *fs.PathError
-	return errors.As(err, &p) && p.Path == path
+	return config.Load(path, c.lookup)
 }
 
 // loadMaybe is load for commands that do without a file: nil when there is none

@@ -91,7 +91,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 // commands is the list that a new command is added to.
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
-		validateCommand(c),
+		validateCommand(c), tailCommand(c), lambdaCommand(c),
 		runCommand(c), backfillCommand(c), auditCommand(c), reindexCommand(c), versionCommand(),
 	}
 }

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+)
+
+// Limits of an event source mapping: how many filters, of which one that passes
+// is enough, and how long each may be.
+const (
+	maxFilters = 5
+	maxPattern = 4096
+)
+
+// filterCriteria is what an event source mapping takes. No filter lets all pass.
+type filterCriteria struct {
+	Filters []filterPattern `json:"Filters"`
+}
+
+type filterPattern struct {
+	Pattern string `json:"Pattern"`
+}
+
+// errNoStream says that a mapping of the table's stream would have nothing to do.
+var errNoStream = fmt.Errorf("no route takes a record of the stream: routes for SNAPSHOT and MESSAGE come by other ways")
+
+// lambdaFilters are filters that drop nothing which a route of the file takes:
+// they know events, types and deletions by time to live, and let everything else
+// pass. When the limits are too narrow for what the routes say, they let more
+// pass.
+func lambdaFilters(cfg *config.Config, table string, view sluice.View, viewKnown bool) (filterCriteria, error) {
+	w, err := wanted(cfg.Routes)
+	if err != nil {
+		return filterCriteria{}, err
+	}
+	f := filterMaker{resolver: cfg.EntityType, table: table, view: view, viewKnown: viewKnown}
+	for _, groups := range [][]group{w.groups(), w.merged(), w.eventsOnly()} {
+		patterns := f.patterns(groups)
+		if len(patterns) == 0 {
+			return filterCriteria{}, errNoStream // of this table
+		}
+		if slices.Contains(patterns, "{}") {
+			return filterCriteria{}, nil
+		}
+		tooLong := slices.ContainsFunc(patterns, func(p string) bool { return len(p) > maxPattern })
+		if len(patterns) <= maxFilters && !tooLong {
+			var c filterCriteria
+			for _, p := range patterns {
+				c.Filters = append(c.Filters, filterPattern{p})
+			}
+			return c, nil
+		}
+	}
+	return filterCriteria{}, nil
+}
+
+// eventSet is INSERT, MODIFY and REMOVE, by their bits.
+type eventSet uint8
+
+const (
+	insertBit eventSet = 1 << iota
+	modifyBit
+	removeBit
+	allEvents = insertBit | modifyBit | removeBit
+)
+
+var streamEvents = []sluice.EventName{sluice.Insert, sluice.Modify, sluice.Remove}
+
+func (s eventSet) names() (names []string) {
+	for i, e := range streamEvents {
+		if s&(1<<i) != 0 {
+			names = append(names, string(e))
+		}
+	}
+	return names
+}
+
+// wants is which events the routes take: of each type, of any type, and of
+// records that the time to live deleted.
+type wants struct {
+	types    map[string]eventSet
+	any      eventSet
+	ttlTypes map[string]bool
+	ttlAny   bool
+}
+
+func wanted(routes []config.Route) (wants, error) {
+	w := wants{types: map[string]eventSet{}, ttlTypes: map[string]bool{}}
+	for _, r := range routes {
+		for _, on := range r.On {
+			for _, word := range strings.Fields(on) {
+				if err := w.add(word, r); err != nil {
+					return w, fmt.Errorf("route %s: %w", r.Name, err)
+				}
+			}
+		}
+	}
+	if len(w.types) == 0 && w.any == 0 && len(w.ttlTypes) == 0 && !w.ttlAny {
+		return w, errNoStream
+	}
+	return w, nil
+}
+
+// add adds what one pattern of a route takes.
+func (w *wants) add(pattern string, r config.Route) error {
+	sep := strings.LastIndexByte(pattern, '#')
+	if sep < 0 {
+		return fmt.Errorf("pattern %q has no event", pattern)
+	}
+	typ, event := pattern[:sep], pattern[sep+1:]
+	var set eventSet
+	if event == "*" {
+		set = allEvents
+	} else if i := slices.Index(streamEvents, sluice.EventName(event)); i >= 0 {
+		set = 1 << i
+	}
+	if len(r.Changed) > 0 {
+		set &^= removeBit // of a removed item no attribute has changed
+	}
+	if r.TTL == "only" {
+		if set &= removeBit; set != 0 && typ == "*" {
+			w.ttlAny = true
+		} else if set != 0 {
+			w.ttlTypes[typ] = true
+		}
+		return nil
+	}
+	switch {
+	case set == 0:
+	case typ == "*":
+		w.any |= set
+	default:
+		w.types[typ] |= set
+	}
+	return nil
+}
+
+// group is what one filter is to let pass, or several: the events of some types;
+// no type is any.
+type group struct {
+	events eventSet
+	ttl    bool
+	types  []string // sorted
+}
+
+// groups are exactly what the routes take, as far as filters can tell.
+func (w wants) groups() (list []group) {
+	if w.any != 0 {
+		list = append(list, group{events: w.any})
+	}
+	byEvents := map[eventSet][]string{}
+	for _, typ := range slices.Sorted(maps.Keys(w.types)) {
+		if rest := w.types[typ] &^ w.any; rest != 0 {
+			byEvents[rest] = append(byEvents[rest], typ)
+		}
+	}
+	for _, set := range slices.Sorted(maps.Keys(byEvents)) {
+		list = append(list, group{events: set, types: byEvents[set]})
+	}
+	if w.any&removeBit != 0 {
+		return list
+	}
+	if w.ttlAny {
+		return append(list, group{events: removeBit, ttl: true})
+	}
+	var ttl []string
+	for _, typ := range slices.Sorted(maps.Keys(w.ttlTypes)) {
+		if w.types[typ]&removeBit == 0 {
+			ttl = append(ttl, typ)
+		}
+	}
+	if len(ttl) > 0 {
+		list = append(list, group{events: removeBit, ttl: true, types: ttl})
+	}
+	return list
+}
+
+// merged is one group of all types with the events of any of them.
+func (w wants) merged() []group {
+	if w.any != 0 || w.ttlAny {
+		return w.eventsOnly()
+	}
+	g := group{events: w.events()}
+	types := map[string]bool{}
+	for typ := range w.types {
+		types[typ] = true
+	}
+	for typ := range w.ttlTypes {
+		types[typ] = true
+	}
+	g.types = slices.Sorted(maps.Keys(types))
+	return []group{g}
+}
+
+func (w wants) eventsOnly() []group { return []group{{events: w.events()}} }
+
+func (w wants) events() eventSet {
+	set := w.any
+	for _, s := range w.types {
+		set |= s
+	}
+	if w.ttlAny || len(w.ttlTypes) > 0 {
+		set |= removeBit
+	}
+	return set
+}
+
+// filterMaker writes groups as patterns.
+type filterMaker struct {
+	resolver  config.EntityType
+	table     string
+	view      sluice.View // of the stream
+	viewKnown bool
+}
+
+// patterns are those of all groups; "{}" lets everything pass.
+func (f filterMaker) patterns(groups []group) (list []string) {
+	for _, g := range groups {
+		if len(g.types) == 0 {
+			list = append(list, pattern(g.events, g.ttl, nil))
+			continue
+		}
+		list = append(list, f.ofTypes(f.resolver, g)...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// ofTypes are the patterns for records that the resolver may give one of g's
+// types.
+func (f filterMaker) ofTypes(r config.EntityType, g group) (list []string) {
+	switch {
+	case len(r.First) > 0: // any of them may find it
+		for _, one := range r.First {
+			list = append(list, f.ofTypes(one, g)...)
+		}
+	case r.Tables != nil:
+		if slices.Contains(g.types, r.Tables[f.table]) {
+			list = append(list, pattern(g.events, g.ttl, nil))
+		}
+	case r.Key != nil:
+		list = append(list, pattern(g.events, g.ttl, at("Keys", r.Key.Attribute, keyValues(r.Key.Pattern, g.types))))
+	default:
+		attribute := r.Attribute
+		if attribute == "" {
+			attribute = "entityType"
+		}
+		if strings.Contains(attribute, ".") {
+			// It may stand in a map or a list, which patterns cannot follow.
+			return []string{pattern(g.events, g.ttl, nil)}
+		}
+		var values []any
+		for _, typ := range g.types {
+			values = append(values, typ)
+		}
+		for _, image := range []string{"NewImage", "OldImage", "Keys"} {
+			if set := g.events & f.in(image); set != 0 {
+				list = append(list, pattern(set, g.ttl, at(image, attribute, values)))
+			}
+		}
+	}
+	return list
+}
+
+// in are the events whose type may stand in an image: in the new one where there
+// is one, else in the old one, else in the keys, as the router looks for it.
+func (f filterMaker) in(image string) eventSet {
+	if !f.viewKnown {
+		return map[string]eventSet{"NewImage": insertBit | modifyBit, "OldImage": modifyBit | removeBit, "Keys": allEvents}[image]
+	}
+	set := map[string]eventSet{}
+	set["Keys"] = allEvents
+	if f.view&sluice.OldImage != 0 {
+		set["OldImage"] = modifyBit | removeBit
+	}
+	if f.view&sluice.NewImage != 0 {
+		set["NewImage"] = insertBit | modifyBit
+		set["OldImage"] &^= modifyBit
+	}
+	set["Keys"] &^= set["NewImage"] | set["OldImage"]
+	return set[image]
+}
+
+// at is the condition that a string attribute of an image has one of the values.
+func at(image, attribute string, values []any) map[string]any {
+	return map[string]any{image: map[string]any{attribute: map[string]any{"S": values}}}
+}
+
+// pattern is one filter.
+func pattern(events eventSet, ttl bool, where map[string]any) string {
+	p := map[string]any{}
+	if events != allEvents {
+		p["eventName"] = events.names()
+	}
+	if ttl {
+		p["userIdentity"] = map[string]any{"type": []string{"Service"}, "principalId": []string{"dynamodb.amazonaws.com"}}
+	}
+	if where != nil {
+		p["dynamodb"] = where
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(p) // maps of text never fail
+	return strings.TrimSpace(b.String())
+}
+
+// keyValues are the values of a key that may hold one of the types, by a pattern
+// as package router has them: what stands before the first wildcard decides,
+// else what stands behind the last one.
+func keyValues(pattern string, types []string) []any {
+	var values []any
+	for _, typ := range types {
+		before, after, wild := literals(pattern, typ)
+		switch {
+		case !wild:
+			values = append(values, before)
+		case before != "":
+			values = append(values, map[string]string{"prefix": before})
+		case after != "":
+			values = append(values, map[string]string{"suffix": after})
+		default:
+			return []any{map[string]bool{"exists": true}}
+		}
+	}
+	return values
+}
+
+// literals are the text before the first wildcard and behind the last one, once
+// the type is put in; without a wildcard the first is the whole.
+func literals(pattern, typ string) (before, after string, wild bool) {
+	head, tail, found := strings.Cut(pattern, "{type}")
+	text := head + "\x00" + tail // a byte that no pattern and no key's text has
+	if !found {
+		text = pattern
+	}
+	first, last := strings.IndexByte(text, '*'), strings.LastIndexByte(text, '*')
+	put := func(s string) string { return strings.ReplaceAll(s, "\x00", typ) }
+	if first < 0 {
+		return put(text), "", false
+	}
+	return put(text[:first]), put(text[last+1:]), true
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+)
+
+func lambdaCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lambda",
+		Short: "Prepare the configuration's Lambda function",
+		Long:  "Prepare the Lambda function that the configuration describes.",
+		Args:  knownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(lambdaFiltersCommand(c))
+	return cmd
+}
+
+var filterFormats = []string{"json", "sam", "terraform"}
+
+func lambdaFiltersCommand(c *cli) *cobra.Command {
+	var table, format, viewName string
+	cmd := &cobra.Command{
+		Use:   "filters",
+		Short: "Print the filters of the function's event source mapping",
+		Long: `Print the FilterCriteria that the routes imply, for the event source mapping of a
+table's stream: a function is then not called, nor paid for, for records that no
+route takes. A filter never drops what a route takes. It knows events, entity
+types and deletions by time to live; what only the function can tell, such as
+when and changed, passes. A mapping has at most 5 filters of 4096 characters:
+when that is not enough, the filters let more pass.
+
+Without --view the filters are right for every stream. Most streams have the view
+NEW_AND_OLD_IMAGES: with it they are fewer and narrower, but must not be given to
+a stream with another one.
+
+When everything has to pass, there are no filters, which the output says. Without
+--table the tables are those of the file; several make an object by table in
+JSON, and one block each in the other formats.
+
+It exits with 0, with 1 when the file has mistakes or no route takes records of
+the stream, and with 2 for wrong usage.`,
+		Example: `  sluice lambda filters --view NEW_AND_OLD_IMAGES
+  sluice lambda filters --table orders --format sam
+  aws lambda update-event-source-mapping --uuid ID --filter-criteria "$(sluice lambda filters --table orders)"`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if !slices.Contains(filterFormats, format) {
+				return usage("--format: %q is not one of %s", format, strings.Join(filterFormats, ", "))
+			}
+			view, err := sluice.BothImages, error(nil)
+			if viewName != "" {
+				if view, err = sluice.ParseView(viewName); err != nil {
+					return usage("--view: %w", err)
+				}
+			}
+			cfg, err := c.load()
+			if err != nil {
+				return err
+			}
+			all, err := tableFilters(cfg, table, view, viewName != "")
+			if err != nil {
+				return err
+			}
+			return printFilters(c.stdout, format, all)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&table, "table", "", "`name` of the table (default: those of the file)")
+	f.StringVar(&viewName, "view", "", "`view` of the table's stream, such as NEW_AND_OLD_IMAGES (default: any)")
+	f.StringVar(&format, "format", "json", "json, sam or terraform")
+	completeBy(cmd, "table", c.tableNames)
+	complete(cmd, "view", "NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY")
+	complete(cmd, "format", filterFormats...)
+	return cmd
+}
+
+// tableFilter are the filters of one table's mapping.
+type tableFilter struct {
+	table    string
+	criteria filterCriteria
+}
+
+// tableFilters are those of the one table, or of all of the file.
+func tableFilters(cfg *config.Config, only string, view sluice.View, viewKnown bool) ([]tableFilter, error) {
+	tables := []string{only}
+	if only == "" {
+		if tables = cfg.Source.Tables; len(tables) == 0 {
+			return nil, errors.New("the file names no table: say which by --table")
+		}
+	}
+	var all []tableFilter
+	for _, name := range tables {
+		table := tableName(name)
+		criteria, err := lambdaFilters(cfg, table, view, viewKnown)
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", table, err)
+		}
+		all = append(all, tableFilter{table, criteria})
+	}
+	return all, nil
+}
+
+func printFilters(w io.Writer, format string, all []tableFilter) error {
+	if format == "json" {
+		return printFiltersJSON(w, all)
+	}
+	var b strings.Builder
+	for i, f := range all {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "# Table %s\n", f.table)
+		switch {
+		case len(f.criteria.Filters) == 0:
+			b.WriteString("# Every record of the stream may be one that a route takes: no filter.\n")
+		case format == "sam":
+			b.WriteString("FilterCriteria:\n  Filters:\n")
+			for _, p := range f.criteria.Filters {
+				fmt.Fprintf(&b, "    - Pattern: '%s'\n", strings.ReplaceAll(p.Pattern, "'", "''"))
+			}
+		default:
+			b.WriteString("filter_criteria {\n")
+			for _, p := range f.criteria.Filters {
+				fmt.Fprintf(&b, "  filter {\n    pattern = %s\n  }\n", hclString(p.Pattern))
+			}
+			b.WriteString("}\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func printFiltersJSON(w io.Writer, all []tableFilter) error {
+	byTable := map[string]filterCriteria{}
+	for i := range all {
+		if all[i].criteria.Filters == nil {
+			all[i].criteria.Filters = []filterPattern{} // which takes filters away
+		}
+		byTable[all[i].table] = all[i].criteria
+	}
+	if len(all) == 1 {
+		return printJSON(w, all[0].criteria)
+	}
+	return printJSON(w, byTable)
+}
+
+// hclString quotes text for HCL, in which ${ and %{ begin a template.
+func hclString(text string) string {
+	quoted, _ := json.Marshal(text) // a string never fails
+	return strings.NewReplacer("${", "$${", "%{", "%%{", `\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(quoted))
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/fatih/color"
+)
+
+// paint colours words for a terminal; for all else, and with NO_COLOR, it leaves
+// them as they are.
+type paint struct{ on bool }
+
+func (c *cli) paint() paint {
+	return paint{on: isTerminal(c.stdout) && c.env("NO_COLOR") == "" && c.env("TERM") != "dumb"}
+}
+
+func (p paint) in(text string, attributes ...color.Attribute) string {
+	if !p.on || text == "" {
+		return text
+	}
+	paint := color.New(attributes...)
+	paint.EnableColor() // whatever the process' standard output is
+	return paint.Sprint(text)
+}
+
+func (p paint) bold(text string) string  { return p.in(text, color.Bold) }
+func (p paint) faint(text string) string { return p.in(text, color.Faint) }
+func (p paint) good(text string) string  { return p.in(text, color.FgGreen) }
+func (p paint) bad(text string) string   { return p.in(text, color.FgRed) }
+
+// plain has what the service wrote in a shape that cannot move the cursor of a
+// terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '�'
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+)
+
+// readRecords reads the records of every envelope that there is, one after the
+// other: a Lambda event, the answer of GetRecords, an array of EventBridge
+// Pipes, or single records, as NDJSON has them. A record that cannot be decoded
+// has its error; an error of the sequence ends it.
+func readRecords(in io.Reader) iter.Seq2[*sluice.Record, error] {
+	return func(yield func(*sluice.Record, error) bool) {
+		dec := json.NewDecoder(in)
+		n := 0
+		for {
+			var raw json.RawMessage
+			err := dec.Decode(&raw)
+			if errors.Is(err, io.EOF) {
+				if n == 0 {
+					yield(nil, errors.New("there is no record in the input: want a Lambda event, an answer of GetRecords, an array of records, or a record a line"))
+				}
+				return
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("the input is no JSON after byte %d: %w", dec.InputOffset(), err))
+				return
+			}
+			recs, err := envelope(bytes.Clone(raw))
+			if err != nil {
+				yield(nil, fmt.Errorf("the value that ends at byte %d of the input: %w", dec.InputOffset(), err))
+				return
+			}
+			for _, rec := range recs {
+				n++
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if len(recs) == 0 {
+				n++ // an envelope, but an empty one
+			}
+		}
+	}
+}
+
+// envelope returns the records of one JSON value.
+func envelope(data []byte) ([]*sluice.Record, error) {
+	var outer struct {
+		Records []struct {
+			Source string `json:"eventSource"`
+		}
+	}
+	var err error
+	if data[0] == '{' {
+		err = json.Unmarshal(data, &outer)
+		if err == nil && outer.Records == nil && !bytes.Contains(data, []byte(`"Records"`)) {
+			return []*sluice.Record{sluice.DecodeRecord(data)}, nil
+		}
+	}
+	if len(outer.Records) > 0 && outer.Records[0].Source == "aws:sqs" {
+		recs, err := sluice.DecodeMessages(data)
+		return pointers(recs), err
+	}
+	page, err := sluice.DecodeEvent(data)
+	if err != nil { // the one that does not say where it comes from
+		if answer, other := sluice.DecodeGetRecords(data, sluice.Source{}); other == nil {
+			page, err = answer, nil
+		}
+	}
+	return pointers(page.Records), err
+}
+
+func pointers(recs []sluice.Record) []*sluice.Record {
+	list := make([]*sluice.Record, len(recs))
+	for i := range recs {
+		list[i] = &recs[i]
+	}
+	return list
+}
+
+// whole is a record's text with its stream's ARN in it: what GetRecords answers
+// does not say where it comes from, so that it could not be told from a record
+// of another table when it is read again.
+func whole(rec *sluice.Record) []byte {
+	raw := bytes.TrimSpace(rec.Raw())
+	if rec.StreamARN == "" || sluice.DecodeRecord(raw).StreamARN != "" || len(raw) < 2 || raw[0] != '{' {
+		return raw
+	}
+	arn, _ := json.Marshal(rec.StreamARN) // a string never fails
+	out := append([]byte(`{"eventSourceARN":`), arn...)
+	if !bytes.Equal(bytes.TrimSpace(raw[1:]), []byte("}")) {
+		out = append(out, ',')
+	}
+	return append(out, raw[1:]...)
+}
+
+// oneLine has raw as one line of NDJSON.
+func oneLine(raw []byte) ([]byte, error) {
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// keyText is a key for people: pk=1 sk=a.
+func keyText(key sluice.Item) string {
+	var parts []string
+	for name, v := range key.All() {
+		parts = append(parts, plain(name)+"="+valueText(v))
+	}
+	return strings.Join(parts, " ")
+}
+
+// valueText is a value for people, in one line.
+func valueText(v sluice.Value) string {
+	if text, ok := v.AppendText(nil); ok {
+		return plain(string(text))
+	}
+	return plain(string(v.AppendJSON(nil)))
+}

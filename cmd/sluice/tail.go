@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state"
+)
+
+type tailOptions struct {
+	start         string
+	types, events []string
+	typeAttribute string
+	limit         int
+	values        bool
+	asJSON        bool
+}
+
+func tailCommand(c *cli) *cobra.Command {
+	var o tailOptions
+	cmd := &cobra.Command{
+		Use:   "tail [table]",
+		Short: "Show the changes of a table as they happen",
+		Long: `Show the changes of a table as they come out of its stream: when, what happened,
+to which type of entity, its key and the names of the attributes that changed;
+and, when there is a configuration, the routes that each takes. It stores nothing,
+handles nothing and may run beside anything else that reads the stream (a stream
+bears two readers).
+
+The table is the argument, a name or the ARN of a stream; without one it is the
+only table of the configuration. Values of attributes are shown with --values.
+
+--json prints whole records, values included, one a line, as sluice replay and
+sluice explain read them.
+
+It exits with 0 at SIGINT, SIGTERM or the end of --limit, with 1 when the stream
+cannot be read, and with 2 for wrong usage.`,
+		Example: `  sluice tail orders
+  sluice tail orders --type order --event MODIFY --values
+  sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("%d tables are named: want one", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.tableNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.tail(cmd.Context(), args, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.start, "from", poller.Latest, "where to begin: TRIM_HORIZON, the oldest record that there is, or LATEST")
+	f.StringSliceVar(&o.types, "type", nil, "entity `type` to show; repeat it, or separate with commas (default: all)")
+	f.StringSliceVar(&o.events, "event", nil, "`event` to show: INSERT, MODIFY or REMOVE (default: all)")
+	f.StringVar(&o.typeAttribute, "type-attribute", "entityType", "`attribute` that holds the entity type, without a configuration")
+	f.IntVar(&o.limit, "limit", 0, "end after this many records (default: never)")
+	f.BoolVar(&o.values, "values", false, "show values of attributes, too")
+	f.BoolVar(&o.asJSON, "json", false, "print whole records, one a line")
+	complete(cmd, "from", poller.TrimHorizon, poller.Latest)
+	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove))
+	return cmd
+}
+
+func (o *tailOptions) validate() error {
+	if o.start != poller.TrimHorizon && o.start != poller.Latest {
+		return usage("--from: %q is not one of %s, %s", o.start, poller.TrimHorizon, poller.Latest)
+	}
+	for i, e := range o.events {
+		o.events[i] = strings.ToUpper(e)
+		if !slices.Contains([]sluice.EventName{sluice.Insert, sluice.Modify, sluice.Remove}, sluice.EventName(o.events[i])) {
+			return usage("--event: %q is not one of INSERT, MODIFY, REMOVE", e)
+		}
+	}
+	if o.limit < 0 {
+		return usage("--limit: %d is below 0", o.limit)
+	}
+	return nil
+}
+
+func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	cfg, err := c.loadMaybe()
+	if err != nil {
+		return err
+	}
+	name, err := theTable(args, cfg)
+	if err != nil {
+		return err
+	}
+	s, err := stream(name)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	t := &tail{tailOptions: o, cli: c, paint: c.paint(), stop: stop, route: &sluice.Route{Name: "tail"}}
+	if err := t.prepare(ctx, cfg); err != nil {
+		return err
+	}
+	services, err := c.aws(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	t.route.Handler = t.show
+	p, err := poller.New(services("dynamodb"), t, poller.Options{
+		Application: "tail", Streams: []poller.Stream{s}, Store: state.NewMemory(),
+		Start: o.start, StartName: "--from", Logger: c.logger(),
+		// One after the other, so that they are shown as they happened, and
+		// nothing is handled behind the last one. What cannot be decoded is
+		// shown, too.
+		Flow: flow.Options{Order: flow.ByShard, Concurrency: 1, DeadLetter: undecodable{t}},
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.Run(ctx); err != nil {
+		return err
+	}
+	return t.err
+}
+
+// theTable is the argument, or the only table of the file.
+func theTable(args []string, cfg *config.Config) (string, error) {
+	switch {
+	case len(args) == 1 && args[0] != "":
+		return args[0], nil
+	case cfg == nil:
+		return "", usage("no table is named: say which, such as sluice tail orders")
+	case len(cfg.Source.Tables) == 1:
+		return cfg.Source.Tables[0], nil
+	case len(cfg.Source.Tables) == 0:
+		return "", usage("no table is named, nor does the file name one: say which, such as sluice tail orders")
+	}
+	return "", usage("the file has several tables: say which: %s", strings.Join(cfg.Source.Tables, ", "))
+}
+
+// tail is the Matcher that has all records take the one route that shows them.
+type tail struct {
+	tailOptions
+	cli    *cli
+	paint  paint
+	route  *sluice.Route
+	router *router.Router // of the file; one without routes else
+	stop   func()
+
+	mu    sync.Mutex
+	shown int
+	err   error // of printing
+}
+
+func (t *tail) prepare(ctx context.Context, cfg *config.Config) (err error) {
+	if cfg == nil {
+		t.router = router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
+		return nil
+	}
+	app, err := t.cli.build(ctx, cfg, false)
+	if err == nil {
+		t.router = app.Router
+	}
+	return err
+}
+
+// Match implements [sluice.Matcher].
+func (t *tail) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
+	if err := rec.Err(); err != nil {
+		return dst, err
+	}
+	return append(dst, t.route), nil
+}
+
+// Routes implements [sluice.Matcher].
+func (t *tail) Routes() []*sluice.Route { return []*sluice.Route{t.route} }
+
+// undecodable shows what takes no route, in place of keeping it.
+type undecodable struct{ t *tail }
+
+func (u undecodable) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) error {
+	u.t.print(func() error {
+		_, err := fmt.Fprintf(u.t.cli.stderr, "shard %s, sequence number %s: %s\n", rec.ShardID, rec.Sequence, plain(f.Last.Error()))
+		return err
+	})
+	return nil
+}
+
+// show prints a record unless a flag leaves it out.
+func (t *tail) show(_ context.Context, rec *sluice.Record) error {
+	typ, typeErr := t.router.Type(rec)
+	if len(t.types) > 0 && !slices.Contains(t.types, typ) || len(t.events) > 0 && !slices.Contains(t.events, string(rec.EventName)) {
+		return nil
+	}
+	t.print(func() error {
+		if t.asJSON {
+			line, err := oneLine(whole(rec))
+			if err == nil {
+				_, err = t.cli.stdout.Write(line)
+			}
+			return err
+		}
+		if typeErr != nil {
+			typ = "?"
+		}
+		_, err := fmt.Fprint(t.cli.stdout, t.text(rec, typ))
+		return err
+	})
+	return nil
+}
+
+// print prints one after the other, and ends at the limit or when nobody reads
+// any more.
+func (t *tail) print(write func() error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil || t.limit > 0 && t.shown == t.limit {
+		return
+	}
+	if t.err = write(); t.err == nil {
+		t.shown++
+	}
+	if t.err != nil || t.shown == t.limit {
+		t.stop()
+	}
+}

@@ -1,0 +1,87 @@
+package router
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Type returns the type that rec is routed by: what the resolver says, or the
+// kind of a message; "" when it is unknown.
+func (r *Router) Type(rec *sluice.Record) (string, error) {
+	if err := rec.Err(); err != nil {
+		return "", err
+	}
+	typ, err := r.typeOf(nil, rec)
+	return string(typ), err
+}
+
+// Verdict says whether a record takes a route.
+type Verdict struct {
+	Route *sluice.Route
+	Takes bool
+
+	// Why it does not. Pattern: none of the route's patterns is for the record's
+	// type and event. Filter: the option whose filter refused it, such as
+	// "Changed". Redriven: the route refuses what was redriven.
+	Pattern, Redriven bool
+	Filter            string
+	Err               error // the record fails for good: it lacks an image that the route needs
+}
+
+// Explain says of every route, in order of registration, whether rec takes it
+// and why not. What it says is what [Router.Match] does, which fails a record
+// altogether when one of its routes does. The hooks are not called. An error is
+// one of the record, which takes no route.
+func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
+	t := r.fixed()
+	if err := rec.Err(); err != nil {
+		return nil, err
+	}
+	event := eventIndex(rec.EventName)
+	if event < 0 {
+		return nil, fmt.Errorf("%s: unknown event name %q", where(rec), rec.EventName)
+	}
+	if rec.Origin == sluice.Backfilled {
+		event = snapshot
+	}
+	typ, err := r.typeOf(nil, rec)
+	if err != nil {
+		return nil, fmt.Errorf("%s: type of the record: %w", where(rec), err)
+	}
+	if len(typ) == 0 {
+		if err := r.untyped(t, rec, event); err != nil {
+			return nil, err
+		}
+	}
+	routed := make(map[*route]bool)
+	for _, rt := range t.lookup(typ, event) {
+		routed[rt] = true
+	}
+	verdicts := make([]Verdict, len(r.routes))
+	for i, rt := range r.routes {
+		v := Verdict{Route: &rt.Route}
+		switch {
+		case !routed[rt]:
+			v.Pattern = true
+		case rt.reads != sluice.KeysOnly && checkImages(rt, rec, event) != nil:
+			v.Err = checkImages(rt, rec, event)
+		default:
+			v.Filter = rt.refusedBy(rec)
+			v.Redriven = v.Filter == "" && rec.Origin == sluice.Redriven && !rt.Redrive && event != message
+			v.Takes = v.Filter == "" && !v.Redriven
+		}
+		verdicts[i] = v
+	}
+	return verdicts, nil
+}
+
+// refusedBy names the first filter that refuses rec; "" is none.
+func (rt *route) refusedBy(rec *sluice.Record) string {
+	for i, pass := range rt.filters {
+		if !pass(rec) {
+			return rt.filtered[i]
+		}
+	}
+	return ""
+}
