@@ -92,8 +92,9 @@ type Report struct {
 // RedriveAll redrives every entry that the filter chooses, a table's streams one
 // behind the other, each in the order of ids: changes of one item in their
 // order, and none after one that failed or that the filter left out, unless
-// how.Force. The error joins those of the entries; cancelling ctx ends it between
-// two entries.
+// how.Force. The error joins what how.Told was not told: entries that cannot be
+// read, and those that failed when it is nil. Cancelling ctx ends it between two
+// entries.
 func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, how How) (Report, error) {
 	b.redrive.Lock()
 	defer b.redrive.Unlock()
@@ -138,7 +139,9 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, h
 			switch err := b.redriveEntry(ctx, m, e, how); {
 			case err != nil:
 				r.Failed++
-				errs = append(errs, err)
+				if how.Told == nil {
+					errs = append(errs, err)
+				}
 				stays.add(&e)
 			case how.DryRun:
 				r.WouldRun++

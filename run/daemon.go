@@ -64,6 +64,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			"GET /metrics":           prom.Handler(registry),
 			"POST /gaps/acknowledge": acknowledge(src, logger),
 		}
+		letters := deadLetters(ctx, box, m, Fetch(aws("dynamodb")), logger)
+		answers["/deadletters"], answers["/deadletters/"] = letters, letters
 		if o.Pprof {
 			answers["/debug/pprof/"] = profiles()
 		}

@@ -46,6 +46,7 @@ var rules = []rule{
 	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/latectx", "internal/sqsclient"}},
 	{pkgs: "sources/snapshot/...", ours: []string{".", "flow", "state", "sdkitem", "internal/awsclient", "internal/budget", "internal/latectx"}},
 
+	{pkgs: "sources/reread", ours: []string{".", "sdkitem", "internal/streamsapi"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
 	{pkgs: "internal/awsclient"},

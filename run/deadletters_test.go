@@ -1,0 +1,211 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/state"
+)
+
+// lettersOf answers for a box with records of the items a, a and b, and a gap.
+type lettersOf struct {
+	t       *testing.T
+	box     *deadletter.Box
+	h       http.Handler
+	handled []string
+	fails   bool
+	log     bytes.Buffer
+	ids     []string
+}
+
+func newLetters(t *testing.T, ctx context.Context) *lettersOf {
+	l := &lettersOf{t: t, box: deadletter.NewBox(state.NewMemory(), "app")}
+	for i, key := range []string{"a", "a", "b"} {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"},"x":{"S":"secret"}}`, Sequence: fmt.Sprint(i + 1)})
+		if err := l.box.Park(ctx, &rec, sluice.Failure{Route: "r", Last: fmt.Errorf("cause %d", i+1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.box.ParkGap(ctx, &sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "s", After: "5"}); err != nil {
+		t.Fatal(err)
+	}
+	entries, _, err := l.box.List(ctx, "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		l.ids = append(l.ids, e.ID)
+	}
+	m := router.New(router.TypeFrom(router.Table(map[string]string{"test": "t"})))
+	m.Handle("t#INSERT", func(_ context.Context, rec *sluice.Record) error {
+		l.handled = append(l.handled, string(rec.Sequence)+" "+rec.Origin.String())
+		if l.fails {
+			return errors.New("still down")
+		}
+		return nil
+	}, router.Name("r"), router.Redrive())
+	l.h = deadLetters(ctx, l.box, m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
+	return l
+}
+
+func (l *lettersOf) ask(method, path string, change ...func(*http.Request)) (int, string) {
+	l.t.Helper()
+	r := httptest.NewRequest(method, "http://127.0.0.1:9464"+path, nil)
+	r.RemoteAddr = "127.0.0.1:5"
+	for _, f := range change {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	l.h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func (l *lettersOf) page(path string) DeadLetterPage {
+	l.t.Helper()
+	code, body := l.ask("GET", path)
+	var p DeadLetterPage
+	if err := json.Unmarshal([]byte(body), &p); code != 200 || err != nil {
+		l.t.Fatalf("%s: %d %s", path, code, body)
+	}
+	return p
+}
+
+func TestDeadLettersAreListed(t *testing.T) {
+	l := newLetters(t, t.Context())
+	if p := l.page("/deadletters"); len(p.DeadLetters) != 4 || p.Next != "" || p.DeadLetters[3].Gap == "" || p.DeadLetters[0].Last.Error != "cause 1" {
+		t.Errorf("%+v", p)
+	}
+	p := l.page("/deadletters?limit=2&kind=record")
+	if len(p.DeadLetters) != 2 || p.Next != l.ids[1] {
+		t.Fatalf("first page: %+v", p)
+	}
+	if p := l.page("/deadletters?limit=2&kind=record&after=" + p.Next); len(p.DeadLetters) != 1 || p.Next != "" || p.DeadLetters[0].ID != l.ids[2] {
+		t.Errorf("second page: %+v", p)
+	}
+	if p := l.page("/deadletters?key=pk%3Db"); len(p.DeadLetters) != 1 || string(p.DeadLetters[0].Keys) != `{"pk":"b"}` {
+		t.Errorf("by key: %+v", p)
+	}
+	for path, payload := range map[string]bool{"/deadletters": false, "/deadletters/" + l.ids[0]: false, "/deadletters/" + l.ids[0] + "?payload=1": true} {
+		if _, body := l.ask("GET", path); strings.Contains(body, "secret") != payload {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	if code, body := l.ask("GET", "/deadletters/counts"); code != 200 || !strings.Contains(body, `{"route":"r","table":"test","kind":"record","count":3}`) {
+		t.Errorf("counts: %d %s", code, body)
+	}
+}
+
+func TestDeadLettersAreRedriven(t *testing.T) {
+	l := newLetters(t, t.Context())
+	if code, body := l.ask("POST", "/deadletters/"+l.ids[1]+"/redrive"); code != 200 || !strings.Contains(body, `"result":"waiting"`) || !strings.Contains(body, l.ids[0]) || l.handled != nil {
+		t.Errorf("behind an earlier one: %d %s, handled %v", code, body, l.handled)
+	}
+	if code, body := l.ask("POST", "/deadletters/redrive?dryRun=1"); code != 200 || strings.Count(body, `"would run"`) != 3 || !strings.Contains(body, `"gaps":1,"wouldRun":3`) || l.handled != nil {
+		t.Errorf("a dry run: %d %s, handled %v", code, body, l.handled)
+	}
+	l.fails = true
+	if code, body := l.ask("POST", "/deadletters/redrive?key=pk%3Da"); code != 200 || !strings.Contains(body, "still down") || !strings.Contains(body, `"failed":1,"waiting":1`) || strings.Contains(body, `"fault"`) {
+		t.Errorf("that fails: %d %s", code, body)
+	}
+	l.fails, l.handled = false, nil
+	if code, body := l.ask("POST", "/deadletters/"+l.ids[1]+"/redrive?earlier=1"); code != 200 || strings.Count(body, `"result":"done"`) != 2 || fmt.Sprint(l.handled) != "[1 redriven 2 redriven]" {
+		t.Errorf("with the earlier one: %d %s, handled %v", code, body, l.handled)
+	}
+	if p := l.page("/deadletters"); len(p.DeadLetters) != 2 {
+		t.Errorf("left: %+v", p)
+	}
+	if !strings.Contains(l.log.String(), "dead letter redriven") || strings.Contains(l.log.String(), "secret") {
+		t.Errorf("log: %s", l.log.String())
+	}
+}
+
+func TestDeadLettersAreDeleted(t *testing.T) {
+	l := newLetters(t, t.Context())
+	left := func() int { return len(l.page("/deadletters").DeadLetters) }
+	if code, body := l.ask("DELETE", "/deadletters"); code != 400 || left() != 4 {
+		t.Errorf("without a filter: %d %s", code, body)
+	}
+	if code, body := l.ask("DELETE", "/deadletters?all=1&dryRun=1"); code != 200 || !strings.Contains(body, `"deleted":3,"dryRun":true`) || left() != 4 {
+		t.Errorf("a dry run: %d %s", code, body)
+	}
+	if code, body := l.ask("DELETE", "/deadletters/"+l.ids[0]); code != 200 || left() != 3 {
+		t.Errorf("one: %d %s", code, body)
+	}
+	if code, body := l.ask("DELETE", "/deadletters/"+l.ids[0]); code != 404 {
+		t.Errorf("one that is not there: %d %s", code, body)
+	}
+	if code, body := l.ask("DELETE", "/deadletters?error=CAUSE"); code != 200 || !strings.Contains(body, `"deleted":2`) || left() != 1 {
+		t.Errorf("by a filter: %d %s", code, body)
+	}
+	if code, body := l.ask("DELETE", "/deadletters?kind=gap"); code != 200 || left() != 0 {
+		t.Errorf("gaps: %d %s", code, body)
+	}
+}
+
+// Who may read metrics may not read or change what is parked.
+func TestDeadLettersAreProtected(t *testing.T) {
+	l := newLetters(t, t.Context())
+	for name, c := range map[string]struct {
+		method, path string
+		change       func(*http.Request)
+		code         int
+	}{
+		"from elsewhere":     {"GET", "/deadletters", func(r *http.Request) { r.RemoteAddr = "192.0.2.7:5" }, 403},
+		"by another name":    {"GET", "/deadletters", func(r *http.Request) { r.Host = "rebound.example.com:9464" }, 403},
+		"by localhost":       {"GET", "/deadletters", func(r *http.Request) { r.Host = "localhost:9464" }, 200},
+		"by an IPv6 address": {"GET", "/deadletters", func(r *http.Request) { r.Host = "[::1]:9464" }, 200},
+		"by a page":          {"DELETE", "/deadletters?all=1", func(r *http.Request) { r.Header.Set("Origin", "http://example.com") }, 403},
+		"misspelt":           {"DELETE", "/deadletters?all=1&tabel=x", func(*http.Request) {}, 400},
+		"a wrong switch":     {"DELETE", "/deadletters?all=1&dryRun=maybe", func(*http.Request) {}, 400},
+		"a wrong filter":     {"POST", "/deadletters/redrive?since=x", func(*http.Request) {}, 400},
+		"a wrong limit":      {"GET", "/deadletters?limit=0", func(*http.Request) {}, 400},
+		"no such":            {"GET", "/deadletters/none", func(*http.Request) {}, 404},
+		"no such to redrive": {"POST", "/deadletters/none/redrive", func(*http.Request) {}, 404},
+		"another method":     {"PUT", "/deadletters", func(*http.Request) {}, 405},
+	} {
+		if code, body := l.ask(c.method, c.path, c.change); code != c.code {
+			t.Errorf("%s: %d %s, want %d", name, code, body, c.code)
+		}
+	}
+	if len(l.page("/deadletters").DeadLetters) != 4 || l.handled != nil {
+		t.Error("something was changed all the same")
+	}
+}
+
+// The end of the daemon ends a redrive between two entries.
+func TestRedriveEndsWithTheDaemon(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := newLetters(t, ctx)
+	rest := l.h
+	l.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest.ServeHTTP(&afterFirst{ResponseWriter: w, then: cancel}, r)
+	})
+	code, body := l.ask("POST", "/deadletters/redrive")
+	if code != 200 || !strings.Contains(body, `"fault":"context canceled"`) || len(l.handled) != 1 {
+		t.Errorf("%d %s, handled %v", code, body, l.handled)
+	}
+}
+
+// afterFirst calls then once something was written.
+type afterFirst struct {
+	http.ResponseWriter
+	then func()
+}
+
+func (a *afterFirst) Write(b []byte) (int, error) {
+	defer a.then()
+	return a.ResponseWriter.(io.Writer).Write(b)
+}

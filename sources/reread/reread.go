@@ -1,0 +1,287 @@
+// Package reread reads records of DynamoDB streams again, by their position: what
+// an on-failure record of Lambda names, or a dead letter that was too large to be
+// kept whole. A stream holds a record for a day; of what it has forgotten, the
+// item as it is now may be all that is left.
+package reread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/streamsapi"
+	"github.com/sluicehq/sluice/sdkitem"
+)
+
+var (
+	// ErrTrimmed says that the stream has forgotten the records, or is no more.
+	ErrTrimmed = errors.New("the stream does not hold it any more")
+	// ErrNoItem says that the table has no such item.
+	ErrNoItem = errors.New("there is no such item now")
+)
+
+// Range is records of one shard, in their order.
+type Range struct {
+	StreamARN   string
+	ShardID     string
+	First, Last sluice.Sequence // both included
+}
+
+// String names the range for people.
+func (r Range) String() string {
+	return fmt.Sprintf("records %s to %s of shard %s of %s", r.First, r.Last, r.ShardID, r.StreamARN)
+}
+
+// Reader reads again. Its methods are safe for concurrent use; each makes a call
+// that failed for a while again, some times.
+type Reader struct {
+	streams *streamsapi.Client
+	tables  *dynamodb.Client
+	region  string
+	pause   time.Duration // before a call is made again; doubled each time
+}
+
+// New returns a Reader with the Region, credentials and endpoint of DynamoDB.
+func New(cfg aws.Config) *Reader {
+	return &Reader{streams: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(cfg), region: cfg.Region, pause: 200 * time.Millisecond}
+}
+
+// Records calls f with the records of a range, in their order, a page at a time.
+// f's error ends it. An error that wraps [ErrTrimmed] says that not all of the
+// range is there: f may have been called with its beginning.
+func (r *Reader) Records(ctx context.Context, rng Range, f func([]sluice.Record) error) error {
+	if !rng.First.Valid() || !rng.Last.Valid() || rng.Last.Compare(rng.First) < 0 {
+		return fmt.Errorf("%v: the sequence numbers are none, or in the wrong order", rng)
+	}
+	it, err := r.iterator(ctx, rng, rng.First)
+	if err != nil {
+		return fmt.Errorf("%v: %w", rng, err)
+	}
+	begun := false
+	for empty := 0; ; {
+		page, err := r.page(ctx, rng, it)
+		if err != nil {
+			return fmt.Errorf("%v: %w", rng, err)
+		}
+		recs, end := page.Records, false
+		for i := range recs {
+			if recs[i].Sequence.Compare(rng.Last) >= 0 {
+				end = true
+				if recs[i].Sequence.Compare(rng.Last) > 0 {
+					recs = recs[:i]
+				} else {
+					recs = recs[:i+1]
+				}
+				break
+			}
+		}
+		for i := range recs {
+			recs[i].Origin = sluice.Replayed
+		}
+		if !begun && len(page.Records) > 0 {
+			if begun = page.Records[0].Sequence.Compare(rng.First) == 0; !begun {
+				return fmt.Errorf("%v: %w: it begins with %s", rng, ErrTrimmed, page.Records[0].Sequence)
+			}
+		}
+		if len(recs) > 0 {
+			empty = 0
+			if err := f(recs); err != nil {
+				return err
+			}
+		}
+		if end {
+			return nil
+		}
+		// Empty pages may precede data, but not for ever.
+		if empty++; page.NextShardIterator == "" || empty > mostEmpty {
+			return fmt.Errorf("%v: %w: its end was not found", rng, ErrTrimmed)
+		}
+		it = page.NextShardIterator
+	}
+}
+
+const mostEmpty = 50 // pages in a row
+
+func (r *Reader) page(ctx context.Context, rng Range, it string) (page sluice.Page, err error) {
+	err = r.again(ctx, func(ctx context.Context) error {
+		body, err := r.streams.GetRecords(ctx, it, 0)
+		if err == nil {
+			page, err = sluice.DecodeGetRecords(body, sluice.Source{StreamARN: rng.StreamARN, ShardID: rng.ShardID})
+		}
+		return err
+	})
+	return page, err
+}
+
+func (r *Reader) iterator(ctx context.Context, rng Range, at sluice.Sequence) (it string, err error) {
+	err = r.again(ctx, func(ctx context.Context) error {
+		out, err := r.streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+			StreamArn: &rng.StreamARN, ShardId: &rng.ShardID, SequenceNumber: aws.String(string(at)),
+			ShardIteratorType: types.ShardIteratorTypeAtSequenceNumber,
+		})
+		if err == nil {
+			it = aws.ToString(out.ShardIterator)
+		}
+		return err
+	})
+	return it, err
+}
+
+// Record reads one record of a stream. Where its shard is not known, as under
+// Lambda, shardID is empty, and it is looked for in all that may hold it.
+func (r *Reader) Record(ctx context.Context, streamARN, shardID string, at sluice.Sequence, eventID string) (*sluice.Record, error) {
+	shards := []string{shardID}
+	if shardID == "" {
+		var err error
+		if shards, err = r.holders(ctx, streamARN, at); err != nil {
+			return nil, err
+		}
+	}
+	var last error
+	for _, shard := range shards {
+		var found *sluice.Record
+		err := r.Records(ctx, Range{streamARN, shard, at, at}, func(recs []sluice.Record) error {
+			if eventID == "" || recs[0].EventID == eventID {
+				found = recs[0].Clone()
+			}
+			return nil
+		})
+		if found != nil {
+			return found, nil
+		}
+		var api smithy.APIError
+		if err != nil && !errors.Is(err, ErrTrimmed) && (!errors.As(err, &api) || api.ErrorCode() != "ValidationException") {
+			last = err // else it is of another shard
+		}
+	}
+	if last != nil {
+		return nil, last
+	}
+	return nil, fmt.Errorf("record %s of %s: %w", at, streamARN, ErrTrimmed)
+}
+
+// holders lists the shards whose range has a sequence number.
+func (r *Reader) holders(ctx context.Context, streamARN string, at sluice.Sequence) (ids []string, err error) {
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &streamARN}
+	for {
+		var out *dynamodbstreams.DescribeStreamOutput
+		if err := r.again(ctx, func(ctx context.Context) (err error) {
+			out, err = r.streams.DescribeStream(ctx, in)
+			return err
+		}); err != nil {
+			return nil, fmt.Errorf("shards of %s: %w", streamARN, err)
+		}
+		for _, sh := range out.StreamDescription.Shards {
+			if rg := sh.SequenceNumberRange; rg != nil {
+				first, last := sluice.Sequence(aws.ToString(rg.StartingSequenceNumber)), sluice.Sequence(aws.ToString(rg.EndingSequenceNumber))
+				if first.Compare(at) > 0 || last != "" && last.Compare(at) < 0 {
+					continue
+				}
+			}
+			ids = append(ids, aws.ToString(sh.ShardId))
+		}
+		if in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			return ids, nil
+		}
+	}
+}
+
+// Item reads an item as it is now, as the record that a backfill would make of
+// it: its event is SNAPSHOT. tableARN may be that of a stream of the table.
+func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*sluice.Record, error) {
+	tableARN, _, _ = strings.Cut(tableARN, "/stream/")
+	_, name, _ := strings.Cut(tableARN, ":table/")
+	failed := func(err error) error { return fmt.Errorf("item of table %s: %w", name, err) }
+	if name == "" || keys.Len() == 0 {
+		return nil, failed(fmt.Errorf("%w: its table or its key is not known", ErrNoItem))
+	}
+	var table *dynamodb.DescribeTableOutput
+	var out *dynamodb.GetItemOutput
+	err := r.again(ctx, func(ctx context.Context) (err error) {
+		table, err = r.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		return err
+	})
+	if err == nil {
+		err = r.again(ctx, func(ctx context.Context) (err error) {
+			out, err = r.tables.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: sdkitem.Map(keys), ConsistentRead: aws.Bool(true)})
+			return err
+		})
+	}
+	switch {
+	case errors.Is(err, ErrTrimmed): // of a table: it is no more
+		return nil, failed(fmt.Errorf("%w: %w", ErrNoItem, err))
+	case err != nil:
+		return nil, failed(err)
+	case len(out.Item) == 0:
+		return nil, failed(ErrNoItem)
+	}
+	it, err := sdkitem.FromMap(out.Item)
+	if err != nil {
+		return nil, failed(err)
+	}
+	src := sluice.ScanSource{TableARN: tableARN, TableID: aws.ToString(table.Table.TableId), Region: r.region}
+	for _, k := range table.Table.KeySchema {
+		src.Keys = append(src.Keys, aws.ToString(k.AttributeName))
+	}
+	page, err := sluice.DecodeScan(fmt.Appendf(nil, `{"Count":1,"Items":[%s]}`, it.Raw()), src)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return &page.Records[0], nil
+}
+
+// again makes a call until it does not fail for a while, a few times.
+func (r *Reader) again(ctx context.Context, call func(context.Context) error) error {
+	pause := r.pause
+	for tries := 1; ; tries++ {
+		one, cancel := context.WithTimeout(ctx, 30*time.Second)
+		err := call(one)
+		cancel()
+		if err == nil || ctx.Err() != nil || tries == 6 || !temporary(err) {
+			return explain(err)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// temporary reports whether a call may succeed when it is made again.
+func temporary(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return true // the network
+	}
+	switch api.ErrorCode() {
+	case "LimitExceededException", "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "InternalServerError", "ServiceUnavailable":
+		return true
+	}
+	return api.ErrorFault() == smithy.FaultServer
+}
+
+func explain(err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		switch api.ErrorCode() {
+		case "TrimmedDataAccessException", "ResourceNotFoundException":
+			return fmt.Errorf("%w: %w", ErrTrimmed, err)
+		case "ExpiredIteratorException":
+			return fmt.Errorf("%w: what is done with the records took longer than 15 minutes: read it again", err)
+		}
+	}
+	return err
+}
