@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
-	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/internal/tabletest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
@@ -21,13 +20,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world records what the handlers of a file do.
 type world struct {
-	tables *tables
+	tables *tabletest.World
 	sent   []tabletest.Sent
 	fail   error // of the next effect
 	index  *streamtest.Index
 }
 
-func newWorld() *world { return &world{tables: newTables(), index: streamtest.NewIndex()} }
+func newWorld() *world {
+	return &world{tables: tabletest.NewWorld(time.Now()), index: streamtest.NewIndex()}
+}
 
 func (w *world) setup() Setup {
 	return Setup{
@@ -87,36 +88,6 @@ func fails(t *testing.T, c *Config, texts ...string) {
 			t.Errorf("%v\nwant %q", err, text)
 		}
 	}
-}
-
-// tables are those of a tabletest.World, with a Once for a world in which one
-// thing happens at a time.
-type tables struct{ *tabletest.World }
-
-func newTables() *tables { return &tables{tabletest.NewWorld(time.Now())} }
-
-func (w *tables) Once(ctx context.Context, u dynamo.Unit) (a dynamo.Applied, err error) {
-	marker, err := w.Get(ctx, u.Marker.Table, u.Marker.Item)
-	if err != nil || marker.Exists() {
-		return dynamo.Applied{Before: marker.Exists()}, err
-	}
-	ops := append([]dynamo.Op{dynamo.Put(u.Marker.Table, u.Marker.Item).If("attribute_not_exists(pk)")}, u.Ops...)
-	for i, add := range u.Adds {
-		it, err := w.Get(ctx, add.Table, add.Key)
-		if err != nil {
-			return a, err
-		}
-		if !it.Exists() {
-			a.Dropped = append(a.Dropped, i)
-			continue
-		}
-		for name, n := range add.By {
-			v, _ := it.Lookup(name)
-			old, _ := v.Int64()
-			ops = append(ops, dynamo.Update(add.Table, add.Key, "SET #n = :n").Name("#n", name).Value(":n", old+n))
-		}
-	}
-	return a, w.Transact(ctx, ops...)
 }
 
 // plain is an item from plain JSON.

@@ -15,7 +15,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -73,16 +72,10 @@ type Deps struct {
 	Logger *slog.Logger // default slog.Default()
 }
 
-// app has the handlers.
-type app struct {
-	d            Deps
-	points, maps *rollup.Rollup
-}
-
 // NewRouter returns Estuve's routes. Each can be repeated, so that they take
 // redriven records.
 func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
-	a, err := newApp(d)
+	points, maps, err := newRollups(d)
 	if err != nil {
 		return nil, fmt.Errorf("estuve: %w", err)
 	}
@@ -93,9 +86,9 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	r := router.New(append([]router.RouterOption{router.TypeFrom(router.Table(map[string]string{
 		d.Tables.Users: "user", d.Tables.Maps: "map", d.Tables.Points: "point",
 	}))}, opts...)...)
-	r.Handle("map#INSERT map#REMOVE", a.maps.Handle, router.Name("count maps"), router.NeedsBoth(), router.Redrive())
-	r.Handle("point#INSERT", a.pointInserted, router.Name("count points"), router.NeedsNew(), router.Redrive())
-	r.Handle("point#REMOVE", a.points.Handle, router.Name("discount points"), router.NeedsOld(), router.Redrive())
+	r.Handle("map#INSERT map#REMOVE", maps.Handle, router.Name("count maps"), router.NeedsBoth(), router.Redrive())
+	r.Handle("point#INSERT", points.Handle, router.Name("count points"), router.NeedsNew(), router.Redrive())
+	r.Handle("point#REMOVE", points.Handle, router.Name("discount points"), router.NeedsOld(), router.Redrive())
 	r.Handle("map#REMOVE", cascades.Maps.Remove, router.Name("delete points"), router.Redrive())
 	r.Handle("user#REMOVE", cascades.Users.Remove, router.Name("delete maps"), router.Redrive())
 	if d.Send != nil {
@@ -108,26 +101,27 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	return r, nil
 }
 
-func newApp(d Deps) (*app, error) {
-	a := &app{d: d}
-	var err error
-	a.points, err = rollup.New(rollup.Config{
+// newRollups returns what counts points and maps. A point whose map is not there
+// is counted on its user and then deleted, which takes it off again.
+func newRollups(d Deps) (points, maps *rollup.Rollup, err error) {
+	points, err = rollup.New(rollup.Config{
 		Name: "estuve.points",
 		Counts: []rollup.Count{
 			{Table: d.Tables.Maps, Attribute: "num_points", Key: rollup.By(mapKey...)},
 			{Table: d.Tables.Users, Attribute: "num_points", Key: rollup.By(userKey...)},
 		},
-		Once: d.Store.Once, Markers: d.Tables.Markers, Now: d.Now,
+		Orphans: &rollup.Orphans{Table: d.Tables.Maps, While: []string{"user_id"}, Get: d.Store.Get, Transact: d.Store.Transact},
+		Once:    d.Store.Once, Markers: d.Tables.Markers, Now: d.Now,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	a.maps, err = rollup.New(rollup.Config{
+	maps, err = rollup.New(rollup.Config{
 		Name:   "estuve.maps",
 		Counts: []rollup.Count{{Table: d.Tables.Users, Attribute: "num_maps", Key: rollup.By(userKey...)}},
 		Once:   d.Store.Once, Markers: d.Tables.Markers, Now: d.Now,
 	})
-	return a, err
+	return points, maps, err
 }
 
 // Cascades are what goes with a user and with a map.
@@ -153,47 +147,4 @@ func NewCascades(d Deps) (c Cascades, err error) {
 	maps.Children = []cascade.Child{{Table: d.Tables.Points, Key: pointKey, Partition: cascade.Attr{Name: "map_id", From: "map_id"}}}
 	c.Maps, err = cascade.New(maps)
 	return c, err
-}
-
-// pointInserted counts a point. One whose map is not there is counted on its
-// user and then deleted: the record of that takes it off again. So what a point
-// adds and what its end takes away is the same, whatever happens to its map.
-//
-// Whether the map is there is what the counting finds, in one transaction; only
-// when that was done before, and its answer is lost, is the map looked for.
-func (a *app) pointInserted(ctx context.Context, rec *sluice.Record) error {
-	parent := rec.New.Only(mapKey...)
-	if parent.Len() != len(mapKey) {
-		return sluice.Permanent(fmt.Errorf("point %s has no user_id: it belongs to no map", rec.Keys.Raw()))
-	}
-	applied, err := a.points.Apply(ctx, rec)
-	if err != nil {
-		return err
-	}
-	if applied.Before {
-		m, err := a.d.Store.Get(ctx, a.d.Tables.Maps, parent)
-		if err != nil {
-			return err
-		}
-		if m.Exists() {
-			return sluice.Skip("counted before")
-		}
-		return a.deleteOrphan(ctx, rec.Keys, parent)
-	}
-	if slices.ContainsFunc(applied.Dropped, func(add dynamo.Add) bool { return add.Table == a.d.Tables.Maps }) {
-		return a.deleteOrphan(ctx, rec.Keys, parent)
-	}
-	return nil
-}
-
-// deleteOrphan deletes a point as long as its map is not there: both may have
-// been written again by now.
-func (a *app) deleteOrphan(ctx context.Context, point, parent sluice.Item) error {
-	err := a.d.Store.Transact(ctx,
-		dynamo.Check(a.d.Tables.Maps, parent, "attribute_not_exists(map_id)"),
-		dynamo.Delete(a.d.Tables.Points, point))
-	if dynamo.IsCondition(err) {
-		return sluice.Skip("map exists again")
-	}
-	return err
 }

@@ -250,7 +250,7 @@ func TestPointWithoutAnOwner(t *testing.T) {
 		w := newWorld()
 		w.put(t, Fixture{"points", parse(`{"map_id":{"S":"m-1"},"point_id":{"S":"p-9"}}`)})
 		recs := w.Records()
-		if err := w.router(t, 0).Dispatch(t.Context(), &recs[0]); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "no user_id") {
+		if err := w.router(t, 0).Dispatch(t.Context(), &recs[0]); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "belongs to no parent") {
 			t.Error(err)
 		}
 	})

@@ -1,7 +1,6 @@
 package estuve
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -31,44 +30,6 @@ func newWorld() *world {
 		w.Create(table, keys[0], strings.Join(keys[1:], ""))
 	}
 	return w
-}
-
-// Once is that of a Store, for a world in which one thing happens at a time.
-func (w *world) Once(ctx context.Context, u dynamo.Unit) (a dynamo.Applied, err error) {
-	marker, err := w.Get(ctx, u.Marker.Table, u.Marker.Item)
-	if err != nil || marker.Exists() {
-		return dynamo.Applied{Before: marker.Exists()}, err
-	}
-	ops := append([]dynamo.Op{dynamo.Put(u.Marker.Table, u.Marker.Item).If("attribute_not_exists(pk)")}, u.Ops...)
-	for i, add := range u.Adds {
-		it, err := w.Get(ctx, add.Table, add.Key)
-		if err != nil {
-			return a, err
-		}
-		if !it.Exists() {
-			a.Dropped = append(a.Dropped, i)
-			continue
-		}
-		for name, n := range add.By {
-			v, _ := it.Lookup(name)
-			old, _ := v.Int64()
-			ops = append(ops, dynamo.Update(add.Table, add.Key, "SET #n = :n").Name("#n", name).Value(":n", old+n))
-		}
-	}
-	return a, w.Transact(ctx, ops...)
-}
-
-func (w *world) DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error {
-	var fails []error
-	for i, key := range keys {
-		if err := w.Write(ctx, dynamo.Delete(table, key)); err != nil {
-			if fails == nil {
-				fails = make([]error, len(keys))
-			}
-			fails[i] = err
-		}
-	}
-	return fails
 }
 
 // router is Estuve's, with a queue and a threshold.

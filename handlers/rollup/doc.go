@@ -42,8 +42,9 @@
 // A parent that is not there is not made (unless [Count.Create] says so): a late
 // −1 does not bring back what was deleted. What was dropped is told by
 // [Hooks.Dropped]. A child that is written before its parent is not counted,
-// then or later; write parents first. When a parent is deleted and made again
-// while records of its old children are under way, those count for the new one.
+// then or later; write parents first, or have [Config.Orphans] delete it. When a
+// parent is deleted and made again while records of its old children are under
+// way, those count for the new one.
 //
 // # Drift
 //

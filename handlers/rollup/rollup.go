@@ -30,6 +30,9 @@ type Config struct {
 	// wraps the [*dynamo.ConditionError].
 	Also func(rec *sluice.Record) ([]dynamo.Add, []dynamo.Op, error)
 
+	// Orphans are deleted (default: a child whose parent is not there stays).
+	Orphans *Orphans
+
 	// Once applies a unit; Once of a sinks/dynamodb.Store does.
 	Once func(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 
@@ -100,6 +103,9 @@ func (c Config) validate() error {
 			errs = append(errs, fmt.Errorf("Counts[%d]: Create is %v, unlike that of another Count of table %s: one item cannot be added to in both ways", i, n.Create, n.Table))
 		}
 	}
+	if c.Orphans != nil {
+		errs = append(errs, c.Orphans.validate(c.Counts))
+	}
 	if c.Once == nil {
 		errs = append(errs, errors.New("Once is missing"))
 	}
@@ -122,10 +128,18 @@ type Applied struct {
 // Handle applies what a record adds. A record that adds nothing, and one that
 // was applied before, are skipped. It is a [sluice.Handler].
 func (r *Rollup) Handle(ctx context.Context, rec *sluice.Record) error {
+	if r.c.Orphans != nil && rec.EventName == sluice.Insert {
+		return r.inserted(ctx, rec)
+	}
 	a, err := r.Apply(ctx, rec)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return a.outcome()
+}
+
+func (a Applied) outcome() error {
+	switch {
 	case a.Nothing:
 		return sluice.Skip("nothing to count")
 	case a.Before:
@@ -134,28 +148,51 @@ func (r *Rollup) Handle(ctx context.Context, rec *sluice.Record) error {
 	return nil
 }
 
-// Apply is Handle for handlers that have more to do.
-func (r *Rollup) Apply(ctx context.Context, rec *sluice.Record) (Applied, error) {
+// Plan returns what Handle would add and write for a record that was not applied
+// before, without a marker. It reads nothing, so that it knows of no orphan.
+func (r *Rollup) Plan(rec *sluice.Record) (dynamo.Unit, error) {
+	if err := countable(rec); err != nil {
+		return dynamo.Unit{}, err
+	}
+	return r.unit(rec)
+}
+
+// countable says why a record is none of a change of an item.
+func countable(rec *sluice.Record) error {
 	switch rec.EventName {
 	case sluice.Insert, sluice.Modify, sluice.Remove:
+		return nil
 	case sluice.Snapshot:
-		return Applied{}, sluice.Permanent(errors.New("rollup: an item of a backfill is no change and cannot be counted: a Recount counts what is there"))
+		return sluice.Permanent(errors.New("rollup: an item of a backfill is no change and cannot be counted: a Recount counts what is there"))
 	default:
-		return Applied{}, sluice.Permanent(fmt.Errorf("rollup: a %s is no change of an item and cannot be counted", rec.EventName))
+		return sluice.Permanent(fmt.Errorf("rollup: a %s is no change of an item and cannot be counted", rec.EventName))
+	}
+}
+
+// Apply is Handle for handlers that have more to do. It deletes no orphans.
+func (r *Rollup) Apply(ctx context.Context, rec *sluice.Record) (Applied, error) {
+	a, _, err := r.apply(ctx, rec)
+	return a, err
+}
+
+// apply returns what was added, too, or was to be.
+func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dynamo.Add, error) {
+	if err := countable(rec); err != nil {
+		return Applied{}, nil, err
 	}
 	u, err := r.unit(rec)
 	if err != nil {
-		return Applied{}, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
 	}
 	if len(u.Adds) == 0 && len(u.Ops) == 0 {
-		return Applied{Nothing: true}, nil
+		return Applied{Nothing: true}, nil, nil
 	}
 	if rec.EventID == "" {
-		return Applied{}, sluice.Permanent(fmt.Errorf("rollup %s: the record has no eventID, by which it would be counted once", r.c.Name))
+		return Applied{}, nil, sluice.Permanent(fmt.Errorf("rollup %s: the record has no eventID, by which it would be counted once", r.c.Name))
 	}
 	now := r.c.Now()
 	if err := r.expired(rec, now); err != nil {
-		return Applied{}, sluice.Permanent(err)
+		return Applied{}, nil, sluice.Permanent(err)
 	}
 	id := r.c.Name + "#" + rec.Table + "#" + rec.EventID
 	since := now
@@ -170,7 +207,7 @@ func (r *Rollup) Apply(ctx context.Context, rec *sluice.Record) (Applied, error)
 		if dynamo.IsCondition(err) {
 			err = sluice.Permanent(err) // what is written does not depend on another try
 		}
-		return Applied{}, err
+		return Applied{}, nil, err
 	}
 	a := Applied{Before: done.Before}
 	for _, i := range done.Dropped {
@@ -179,7 +216,7 @@ func (r *Rollup) Apply(ctx context.Context, rec *sluice.Record) (Applied, error)
 			r.c.Hooks.Dropped(rec, u.Adds[i])
 		}
 	}
-	return a, nil
+	return a, u.Adds, nil
 }
 
 // unit is what a record adds and writes; it has no marker yet.

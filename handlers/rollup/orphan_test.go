@@ -1,0 +1,220 @@
+package rollup
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/tabletest"
+)
+
+// orphans count orders by shops and owners, in tables; an order without a shop
+// goes.
+type orphans struct {
+	*tabletest.World
+	t        *testing.T
+	r        *Rollup
+	transact func() // before each transaction of a deletion
+}
+
+func newOrphans(t *testing.T) *orphans {
+	w := &orphans{World: tabletest.NewWorld(time.Now()), t: t}
+	w.Create("orders", "pk", "")
+	w.Create("shops", "shop", "")
+	w.Create("owners", "owner", "")
+	w.Create("markers", "pk", "")
+	var err error
+	w.r, err = New(Config{
+		Name: "orders",
+		Counts: []Count{
+			{Table: "shops", Attribute: "orders", Key: By("shop"), When: func(it sluice.Item) bool {
+				v, _ := it.Lookup("state")
+				return !v.Is("draft")
+			}},
+			{Table: "owners", Attribute: "orders", Key: By("owner")},
+		},
+		Orphans: &Orphans{Table: "shops", While: []string{"shop", "gift"}, Get: w.Get, Transact: func(ctx context.Context, ops ...dynamo.Op) error {
+			if f := w.transact; f != nil {
+				w.transact = nil
+				f()
+			}
+			return w.Transact(ctx, ops...)
+		}},
+		Once: w.Once, Markers: "markers", Now: w.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *orphans) put(table, it string) {
+	w.t.Helper()
+	if err := w.Put(w.t.Context(), table, parse(it)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *orphans) delete(table, key string) {
+	w.t.Helper()
+	if err := w.Write(w.t.Context(), dynamo.Delete(table, parse(key))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// handle handles what the stream of orders has, each record as often as told.
+func (w *orphans) handle(times int) (last error) {
+	w.t.Helper()
+	for _, rec := range w.Records() {
+		if rec.Table != "orders" {
+			continue
+		}
+		for range times {
+			if last = w.r.Handle(w.t.Context(), &rec); last != nil && !sluice.IsSkip(last) {
+				w.t.Fatal(last)
+			}
+		}
+	}
+	return last
+}
+
+func (w *orphans) state() string {
+	var all []string
+	for _, table := range []string{"orders", "shops", "owners"} {
+		for _, it := range w.Items(table) {
+			all = append(all, string(it.AppendJSON(nil)))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+const (
+	ordered = `{"pk":{"S":"1"},"shop":{"S":"a"},"owner":{"S":"o"}}`
+	draft   = `{"pk":{"S":"1"},"shop":{"S":"a"},"owner":{"S":"o"},"state":{"S":"draft"}}`
+	inShop  = `{"pk":"1","shop":"a","owner":"o"}`
+)
+
+func TestOrphans(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(w *orphans)
+		want string
+	}{
+		{"goes", func(w *orphans) {
+			w.put("orders", ordered)
+			w.handle(1)
+		}, `{"owner":"o","orders":1}`},
+		{"is taken off again", func(w *orphans) {
+			w.put("orders", ordered)
+			w.handle(3)
+			w.handle(3)
+		}, `{"owner":"o","orders":0}`},
+		{"stays with its parent", func(w *orphans) {
+			w.put("shops", `{"shop":{"S":"a"}}`)
+			w.put("orders", ordered)
+			w.handle(3)
+		}, inShop + ` {"shop":"a","orders":1} {"owner":"o","orders":1}`},
+		{"is not counted, and goes", func(w *orphans) {
+			w.put("orders", draft)
+			w.handle(3)
+		}, `{"owner":"o","orders":1}`},
+		{"is not counted, and stays", func(w *orphans) {
+			w.put("shops", `{"shop":{"S":"a"}}`)
+			w.put("orders", draft)
+			w.handle(3)
+		}, `{"pk":"1","shop":"a","owner":"o","state":"draft"} {"shop":"a"} {"owner":"o","orders":1}`},
+		{"counted, then the answer was lost", func(w *orphans) {
+			w.put("orders", ordered)
+			rec := w.Records()[1]
+			if _, err := w.r.Apply(w.t.Context(), &rec); err != nil { // and nothing else happens
+				w.t.Fatal(err)
+			}
+			w.Replay(rec)
+			if err := w.r.Handle(w.t.Context(), &rec); err != nil {
+				w.t.Error(err)
+			}
+		}, `{"owner":"o","orders":1}`},
+		{"its parent comes back", func(w *orphans) {
+			w.put("orders", ordered)
+			w.transact = func() { w.put("shops", `{"shop":{"S":"a"}}`) }
+			if err := w.handle(1); !sluice.IsSkip(err) || !strings.Contains(err.Error(), "parent exists again") {
+				w.t.Error(err)
+			}
+		}, inShop + ` {"shop":"a"} {"owner":"o","orders":1}`},
+		{"it has another parent by now", func(w *orphans) {
+			w.put("orders", ordered)
+			w.transact = func() { w.put("orders", strings.Replace(ordered, `"a"`, `"b"`, 1)) }
+			if err := w.handle(1); !sluice.IsSkip(err) || !strings.Contains(err.Error(), "another parent") {
+				w.t.Error(err)
+			}
+		}, `{"pk":"1","shop":"b","owner":"o"} {"owner":"o","orders":1}`},
+		{"an attribute that it did not have", func(w *orphans) {
+			w.put("orders", ordered)
+			w.transact = func() { w.put("orders", strings.Replace(ordered, `}}`, `},"gift":{"S":"x"}}`, 1)) }
+			w.handle(1)
+		}, `{"pk":"1","shop":"a","owner":"o","gift":"x"} {"owner":"o","orders":1}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newOrphans(t)
+				w.put("owners", `{"owner":{"S":"o"}}`)
+				tt.do(w)
+				if got := w.state(); got != tt.want {
+					t.Errorf("%s\nwant %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestOrphansThatFail(t *testing.T) {
+	w := newOrphans(t)
+	w.put("orders", `{"pk":{"S":"1"},"owner":{"S":"o"}}`)
+	rec := w.Records()[0]
+	if err := w.r.Handle(t.Context(), &rec); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "belongs to no parent") {
+		t.Error(err)
+	}
+	w.put("orders", `{"pk":{"S":"2"},"shop":{"S":"a"},"owner":{"S":"o"}}`)
+	rec = w.Records()[0]
+	down := errors.New("down")
+	writes := 0
+	w.Fault = func(after bool, _ []dynamo.Op) error {
+		if writes++; writes == 3 { // before the deletion
+			return down
+		}
+		return nil
+	}
+	if err := w.r.Handle(t.Context(), &rec); !errors.Is(err, down) || sluice.IsPermanent(err) || len(w.Items("orders")) != 2 {
+		t.Errorf("%v, %d", err, writes)
+	}
+	w.ReadFault = func() error { return down }
+	if err := w.r.Handle(t.Context(), &rec); !errors.Is(err, down) {
+		t.Error(err)
+	}
+	w.ReadFault = nil
+	if err := w.r.Handle(t.Context(), &rec); err != nil || len(w.Items("orders")) != 1 {
+		t.Error(err)
+	}
+}
+
+func TestOrphansAreValidated(t *testing.T) {
+	for want, o := range map[string]Orphans{
+		`Orphans.Table is "x", want that of one of Counts`: {Table: "x"},
+		"where a Count makes the parents":                  {Table: "made"},
+		"Orphans.Get is missing":                           {Table: "shops"},
+		"Orphans.Transact is missing":                      {Table: "shops"},
+	} {
+		_, err := New(Config{
+			Name: "n", Markers: "m", Once: newWorld().Once, Orphans: &o,
+			Counts: []Count{{Table: "shops", Attribute: "a", Key: By("b")}, {Table: "made", Attribute: "a", Key: By("b"), Create: true}},
+		})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

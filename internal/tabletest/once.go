@@ -1,0 +1,33 @@
+package tabletest
+
+import (
+	"context"
+
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+// Once applies a unit, unless its marker is there. It is for a world in which one
+// thing happens at a time: reads and the transaction after them are not one.
+func (db *DB) Once(ctx context.Context, u dynamo.Unit) (a dynamo.Applied, err error) {
+	marker, err := db.Get(ctx, u.Marker.Table, u.Marker.Item)
+	if err != nil || marker.Exists() {
+		return dynamo.Applied{Before: marker.Exists()}, err
+	}
+	ops := append([]dynamo.Op{dynamo.Put(u.Marker.Table, u.Marker.Item).If("attribute_not_exists(pk)")}, u.Ops...)
+	for i, add := range u.Adds {
+		it, err := db.Get(ctx, add.Table, add.Key)
+		if err != nil {
+			return a, err
+		}
+		if !it.Exists() && !add.Create {
+			a.Dropped = append(a.Dropped, i)
+			continue
+		}
+		for name, n := range add.By {
+			v, _ := it.Lookup(name)
+			old, _ := v.Int64()
+			ops = append(ops, dynamo.Update(add.Table, add.Key, "SET #n = :n").Name("#n", name).Value(":n", old+n))
+		}
+	}
+	return a, db.Transact(ctx, ops...)
+}
