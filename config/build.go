@@ -132,7 +132,7 @@ type builder struct {
 	sinks    *sinks
 	resolver router.Resolver
 	app      *App
-	worked   []worked // cascades that have a queue
+	worked   []*cascade.Cascade // cascades that have a queue
 	ladders  map[string]*ladder
 }
 
@@ -240,18 +240,6 @@ func (b *builder) consume(queue string) {
 	if !slices.Contains(b.app.Queues, queue) {
 		b.app.Queues = append(b.app.Queues, queue)
 	}
-}
-
-// theTable is the table that a handler works on: the one it names, or the only
-// one that is read.
-func (b *builder) theTable(named, field string) (string, error) {
-	switch {
-	case named != "":
-		return named, nil
-	case len(b.c.Source.Tables) == 1:
-		return tableName(b.c.Source.Tables[0]), nil
-	}
-	return "", b.c.wrong(field, fmt.Errorf("it is missing, and source reads %d tables: %s", len(b.c.Source.Tables), strings.Join(b.c.Source.Tables, ", ")))
 }
 
 // tableName is the name of a table that may be given by the ARN of its stream.

@@ -45,6 +45,7 @@ type Tables interface {
 	Write(ctx context.Context, op dynamo.Op) error
 	Transact(ctx context.Context, ops ...dynamo.Op) error
 	DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error
+	KeyNames(ctx context.Context, table string) ([]string, error)
 }
 
 type queue struct {

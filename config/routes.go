@@ -127,7 +127,8 @@ type Project struct {
 
 // Cascade deletes children with their parent.
 type Cascade struct {
-	// Table of the parents; needed when several are read. Default: the only one of source.
+	// Table of the parents. Default: the only one of source, or that of the entity
+	// type, where entityType has tables.
 	Table string `yaml:"table"`
 	// Key are the parent's key attributes.
 	Key Strings `yaml:"key"`

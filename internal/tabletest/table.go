@@ -47,6 +47,17 @@ func (db *DB) Create(name, partition, sort string) {
 	db.tables[name] = &table{name: name, keys: keys, items: make(map[string]sluice.Item)}
 }
 
+// KeyNames returns the names of a table's key attributes, the partition key first.
+func (db *DB) KeyNames(_ context.Context, name string) ([]string, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t := db.tables[name]
+	if t == nil {
+		return nil, fmt.Errorf("there is no table %q", name)
+	}
+	return slices.Clone(t.keys), nil
+}
+
 // Records returns what the streams hold since the last call, in order.
 func (db *DB) Records() []sluice.Record {
 	db.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -87,6 +88,13 @@ func (k *keySchemas) askFor(ctx context.Context, table string, schema *keySchema
 	}()
 	schema.names, schema.err = k.ask(ctx, table)
 	return schema.names, schema.err
+}
+
+// KeyNames returns the names of a table's key attributes, the partition key first:
+// those of Options.Keys, or those that DescribeTable has said.
+func (s *Store) KeyNames(ctx context.Context, table string) ([]string, error) {
+	names, err := s.keys.of(ctx, table)
+	return slices.Clone(names), err
 }
 
 // keyNames asks for the key attributes of a table.

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/router"
+)
+
+func (b *builder) count(rt *Route, field string) (*built, error) {
+	o := rt.Count
+	if err := rt.only(field, "INSERT", "MODIFY", "REMOVE"); err != nil {
+		return nil, b.c.wrong(field, err)
+	}
+	var used []string
+	if o.Markers != "" {
+		used = append(used, o.Markers)
+	}
+	for _, n := range o.Numbers {
+		if n.Table != "" {
+			used = append(used, n.Table)
+		}
+	}
+	store := b.sinks.use(field, used...)
+	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Now: b.s.Fakes.Now}
+	for i, n := range o.Numbers {
+		count := rollup.Count{Table: n.Table, Attribute: n.Attribute, Of: n.Of, Create: n.Create}
+		if len(n.Key) > 0 {
+			count.Key = rollup.From(n.Key)
+		}
+		if n.When != "" {
+			return nil, b.c.wrong(fmt.Sprintf("%s.numbers[%d].when", field, i), errNotYet)
+		}
+		c.Counts = append(c.Counts, count)
+	}
+	if o.DeleteOrphans != "" {
+		orphans, err := o.orphans(store)
+		if err != nil {
+			return nil, b.c.wrong(field+".deleteOrphans", err)
+		}
+		c.Orphans = orphans
+	}
+	r, err := rollup.New(c)
+	if err != nil {
+		return nil, b.c.wrong(field, err)
+	}
+	made := &built{handle: r.Handle, late: true}
+	if rt.takes("INSERT") || rt.takes("MODIFY") {
+		made.options = append(made.options, router.NeedsNew())
+	}
+	if rt.takes("REMOVE") || rt.takes("MODIFY") {
+		made.options = append(made.options, router.NeedsOld())
+	}
+	made.Recounts = b.recounts(rt, c.Counts, store)
+	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
+		unit, err := r.Plan(rec)
+		if err != nil {
+			return nil, err
+		}
+		var effects []Effect
+		for _, add := range unit.Adds {
+			for _, name := range slices.Sorted(maps.Keys(add.By)) {
+				effects = append(effects, Effect{
+					Does: fmt.Sprintf("add %d to %s of an item of table %s", add.By[name], name, add.Table),
+					Sink: b.sinks.storeName, Target: add.Table, Key: string(add.Key.AppendJSON(nil)),
+				})
+			}
+		}
+		return effects, nil
+	}
+	return made, nil
+}
+
+// orphans are deleted while their parent, in a table of the numbers, is not there.
+func (c *Count) orphans(store Tables) (*rollup.Orphans, error) {
+	i := slices.IndexFunc(c.Numbers, func(n Counter) bool { return n.Table == c.DeleteOrphans })
+	if i < 0 {
+		return nil, fmt.Errorf("%q is no table of numbers", c.DeleteOrphans)
+	}
+	o := &rollup.Orphans{Table: c.DeleteOrphans, Get: store.Get, Transact: store.Transact}
+	for _, child := range slices.Sorted(maps.Values(c.Numbers[i].Key)) {
+		if strings.Contains(child, ".") {
+			return nil, fmt.Errorf("the key of the parents in table %s is taken from %q, within a map: want an attribute, to delete a child only while it is what it was", c.DeleteOrphans, child)
+		}
+		o.While = append(o.While, child)
+	}
+	return o, nil
+}
+
+// only says which pattern is for another event than those.
+func (rt *Route) only(field string, events ...string) error {
+	for _, event := range []string{"INSERT", "MODIFY", "REMOVE", "SNAPSHOT", "MESSAGE"} {
+		if rt.takes(event) && !slices.Contains(events, event) {
+			_, kind, _ := strings.Cut(field, ".")
+			return fmt.Errorf("%s is not for %s, which on (%s) has: it is for %s", kind, event, strings.Join(rt.On, ", "), strings.Join(events, ", "))
+		}
+	}
+	return nil
+}
