@@ -253,8 +253,17 @@ func tableName(table string) string {
 
 // wrong says where in the file err is about.
 func (c *Config) wrong(field string, err error) error {
-	return fmt.Errorf("%s: %w", c.place(field), err)
+	e := c.fault(field, "%s", c.detail(field, err))
+	e.err = err
+	return e
 }
 
-// place is where in the file a field stands.
-func (c *Config) place(field string) string { return field }
+// place is where in the file a field stands: "file:line:column", or the field's
+// path where the Config was not read.
+func (c *Config) place(field string) string {
+	d := c.source()
+	if p := d.where(field); p.line > 0 {
+		return fmt.Sprintf("%s:%d:%d", d.name, p.line, p.column)
+	}
+	return field
+}

@@ -1,34 +1,85 @@
 package config
 
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+)
+
 // Load reads a file, puts in what it takes of the environment, and checks all
 // that can be checked without a call to anybody. Its error is an [Errors].
 //
 // ${NAME} is replaced by a variable, ${NAME:-default} by the default when that
 // is empty or not set; one that is not set and has no default is an error. $$ is
-// a dollar sign.
-func Load(path string, env func(string) (string, bool)) (*Config, error) { panic("not yet") }
+// a dollar sign. This is done in values, once the file has been understood, so
+// that nothing in a variable changes what the file says; a value of one variable
+// can be a number, a duration, true or false where such is wanted, and counts as
+// left out when it is empty. Errors show what stands in the file, never what a
+// variable holds.
+func Load(path string, env func(string) (string, bool)) (*Config, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, Errors{{File: path, Problem: reason(err), err: err}}
+	}
+	return Parse(path, filepath.Dir(path), text, env)
+}
+
+// readFile reads a file, and a little more of one that is too large.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, errors.New("it is a directory; want a file")
+	}
+	return io.ReadAll(io.LimitReader(f, maxText+1))
+}
+
+// reason is the message of err without the path, which is said elsewhere.
+func reason(err error) string {
+	at := (*fs.PathError)(nil)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such file"
+	case errors.As(err, &at):
+		return at.Err.Error()
+	}
+	return err.Error()
+}
 
 // Parse is Load for text; name stands in errors for the file's, and files that
 // it names are relative to dir.
 func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Config, error) {
-	panic("not yet")
+	n, err := read(name, text)
+	if err != nil {
+		one := (*Error)(nil)
+		if !errors.As(err, &one) {
+			one = &Error{File: name, Line: 1, Column: 1, Problem: err.Error()}
+		}
+		return nil, Errors{one}
+	}
+	d := &decoder{env: env, source: &source{
+		name: name, dir: dir, at: map[string]place{}, from: map[string]string{}, bad: map[string]bool{},
+	}}
+	c := &Config{doc: d.source}
+	if n.kind != aMapping {
+		return nil, Errors{{File: name, Line: n.line, Column: n.column, Problem: fmt.Sprintf("the file is %s; want a mapping with source and routes", n.what())}}
+	}
+	d.substitute("", n)
+	d.at[""] = n.place
+	d.object(n, "", reflect.ValueOf(c).Elem())
+	c.validate()
+	if len(d.errs) > 0 {
+		return nil, d.errs.sorted()
+	}
+	return c, nil
 }
-
-// Error is one mistake in a file.
-type Error struct {
-	File         string
-	Line, Column int    // from 1
-	Field        string // path, such as routes[0].send.to
-	Problem      string // what is wrong, what is allowed, and the nearest valid name
-}
-
-// Error is "file:line:column: field: problem".
-func (e *Error) Error() string { panic("not yet") }
-
-// Errors are all mistakes of a file, in its order.
-type Errors []*Error
-
-func (e Errors) Error() string { panic("not yet") }
 
 // Schema is the JSON Schema of a file, as it is shipped in deploy/schema.
 func Schema() []byte { panic("not yet") }

@@ -4,10 +4,10 @@ package config
 // Escalate and Log is set.
 type Route struct {
 	// Name is unique; metrics, logs and dead letters have it.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" is:"required"`
 	// On are patterns of entity type and event: search#INSERT, search#*,
 	// "*#REMOVE", orders#SNAPSHOT. A * as the event is INSERT, MODIFY and REMOVE.
-	On Strings `yaml:"on"`
+	On Strings `yaml:"on" is:"required"`
 
 	// When is an expression that a record has to fulfil, over new, old, keys,
 	// event and table: new.status == "active" && old.status != new.status.
@@ -17,22 +17,22 @@ type Route struct {
 	// ChangedIgnoring: another attribute than these has changed.
 	ChangedIgnoring Strings `yaml:"changedIgnoring"`
 	// TTL deletions are to be left out ("exclude") or are all that is taken ("only").
-	TTL string `yaml:"ttl"`
+	TTL string `yaml:"ttl" is:"one of=exclude|only"`
 	// Regions of a global table whose writes are taken. Default all.
 	Regions Strings `yaml:"regions"`
 
 	// Attempts before a record is poison, while the route works for others. Default 8.
-	Attempts int `yaml:"attempts"`
+	Attempts int `yaml:"attempts" is:"min=1" default:"8"`
 	// Backoff between attempts.
 	Backoff *Backoff `yaml:"backoff"`
 	// Timeout of one call.
-	Timeout Duration `yaml:"timeout"`
+	Timeout Duration `yaml:"timeout" is:"min=1ms"`
 	// Concurrency is how many records the route handles at once. Default: no limit of its own.
-	Concurrency int `yaml:"concurrency"`
+	Concurrency int `yaml:"concurrency" is:"min=1"`
 	// Rate of calls.
 	Rate *Rate `yaml:"rate"`
 	// MaxAge of a record that keeps failing; see deadLetter.maxAge.
-	MaxAge Duration `yaml:"maxAge"`
+	MaxAge Duration `yaml:"maxAge" is:"min=1s"`
 	// Redrive says whether dead letters may be run again although the item may
 	// have changed since. Default: no for send, whose message would tell of an
 	// old state as if it were new, and for project without a version, which
@@ -56,23 +56,23 @@ type Route struct {
 // Backoff between attempts: doubled each time, with full jitter.
 type Backoff struct {
 	// First wait. Default 100ms.
-	First Duration `yaml:"first"`
+	First Duration `yaml:"first" is:"min=1ms" default:"100ms"`
 	// Max wait. Default 30s.
-	Max Duration `yaml:"max"`
+	Max Duration `yaml:"max" is:"min=1ms" default:"30s"`
 }
 
 // Rate of calls.
 type Rate struct {
 	// PerSecond on average.
-	PerSecond float64 `yaml:"perSecond"`
+	PerSecond float64 `yaml:"perSecond" is:"required,above=0"`
 	// Burst at once. Default 1.
-	Burst int `yaml:"burst"`
+	Burst int `yaml:"burst" is:"min=1" default:"1"`
 }
 
 // Send sends a message for each record.
 type Send struct {
 	// To is a sink, a queue.
-	To string `yaml:"to"`
+	To string `yaml:"to" is:"required"`
 	// Body is "record", "new", "old" or "keys" for that as plain JSON, or a
 	// template. One that is a JSON object or array takes attributes as text
 	// within strings and as JSON outside of them: '{"id":"{PK}","count":{n}}';
@@ -80,13 +80,14 @@ type Send struct {
 	// {$old.path} stand for that of the record. An attribute that is not there
 	// fails the record within a text, and is null outside of one. Default
 	// record: event, table, sequence, keys, and new and old where there are some.
-	Body string `yaml:"body"`
+	Body string `yaml:"body" default:"record"`
 	// Delay before anybody receives it, up to 15m.
-	Delay Duration `yaml:"delay"`
-	// Group and Dedupe are templates for a FIFO queue. Defaults: the item's key;
-	// the record's event id with the route's name. What SQS does not take there,
-	// for its length or its characters, is hashed.
-	Group  string `yaml:"group"`
+	Delay Duration `yaml:"delay" is:"min=0s,max=15m"`
+	// Group is a template of the message group in a FIFO queue. Default: the item's
+	// key. What SQS does not take there, for its length or its characters, is hashed.
+	Group string `yaml:"group"`
+	// Dedupe is a template of the deduplication id in a FIFO queue, hashed as group
+	// is. Default: the record's event id with the route's name.
 	Dedupe string `yaml:"dedupe"`
 }
 
@@ -95,16 +96,16 @@ type Project struct {
 	// To is a sink, a cluster. Default: the only one.
 	To string `yaml:"to"`
 	// Index or alias; a template, such as orders-{region|lower}.
-	Index string `yaml:"index"`
+	Index string `yaml:"index" is:"required"`
 	// ID is a template, such as '{pk}|{sk}'.
-	ID string `yaml:"id"`
+	ID string `yaml:"id" is:"required"`
 	// Routing is a template.
 	Routing string `yaml:"routing"`
 	// HashLongIDs over 512 bytes.
 	HashLongIDs bool `yaml:"hashLongIds"`
 	// Version is "sequence", "none", or "attribute:<path>" of a number that
 	// every change raises.
-	Version string `yaml:"version"`
+	Version string `yaml:"version" is:"required"`
 	// UnfencedBackfill takes SNAPSHOT records although version is none.
 	UnfencedBackfill bool `yaml:"unfencedBackfill"`
 	// Include paths. Default all.
@@ -131,14 +132,14 @@ type Cascade struct {
 	// type, where entityType has tables.
 	Table string `yaml:"table"`
 	// Key are the parent's key attributes.
-	Key Strings `yaml:"key"`
+	Key Strings `yaml:"key" is:"required"`
 	// Children are the kinds of them.
-	Children []Child `yaml:"children"`
+	Children []Child `yaml:"children" is:"required"`
 	// Queue is a sink, a standard queue, that large cascades are handed to; it
 	// is consumed, too. Without one a record deletes all itself.
 	Queue string `yaml:"queue"`
 	// Threshold is how many rows a record deletes itself, with a queue. Default 500.
-	Threshold *int `yaml:"threshold"`
+	Threshold *int `yaml:"threshold" is:"min=0" default:"500"`
 }
 
 // Child is a kind of children.
@@ -146,40 +147,40 @@ type Child struct {
 	// Name tells kinds in one table apart.
 	Name string `yaml:"name"`
 	// Table where they are.
-	Table string `yaml:"table"`
+	Table string `yaml:"table" is:"required"`
 	// Key are their key attributes.
-	Key Strings `yaml:"key"`
+	Key Strings `yaml:"key" is:"required"`
 	// Index by which they are found. Default: the table itself.
 	Index string `yaml:"index"`
 	// Partition is the attribute that holds the parent.
-	Partition Attr `yaml:"partition"`
+	Partition Attr `yaml:"partition" is:"required"`
 	// Sort narrows it to a prefix.
 	Sort *Attr `yaml:"sort"`
 }
 
 // Attr is a child's attribute and the parent's that it is equal to.
 type Attr struct {
-	Name   string `yaml:"name"`   // of the children's attribute
-	From   string `yaml:"from"`   // the parent's attribute, or dotted path
-	Before string `yaml:"before"` // text that stands before it
-	After  string `yaml:"after"`  // and after it
+	Name   string `yaml:"name" is:"required"` // of the children's attribute
+	From   string `yaml:"from" is:"required"` // the parent's attribute, or dotted path
+	Before string `yaml:"before"`             // text that stands before it
+	After  string `yaml:"after"`              // and after it
 }
 
 // Count keeps numbers on parents: an INSERT adds, a REMOVE takes away.
 type Count struct {
 	// ID names the count in its markers; it must never change.
-	ID string `yaml:"id"`
+	ID string `yaml:"id" is:"required"`
 	// Markers is the table that remembers which records were counted.
-	Markers string `yaml:"markers"`
+	Markers string `yaml:"markers" is:"required"`
 	// Life is how old a record can be and still count: a marker outlives it by an
 	// hour. Default 72h, at least 25h; longer than records wait among the dead
 	// letters.
-	Life Duration `yaml:"life"`
+	Life Duration `yaml:"life" is:"min=25h" default:"72h"`
 	// Table of the children, for a recount. Default: the only one of source, or
 	// that of the entity type, where entityType has tables.
 	Table string `yaml:"table"`
 	// Numbers are what is kept.
-	Numbers []Counter `yaml:"numbers"`
+	Numbers []Counter `yaml:"numbers" is:"required"`
 	// DeleteOrphans deletes an item that was inserted when its parent in this
 	// table, one of those of numbers, is not there. Default: it stays, and is not
 	// counted there.
@@ -189,17 +190,17 @@ type Count struct {
 // Counter is a number on a parent.
 type Counter struct {
 	// Table of the parents.
-	Table string `yaml:"table"`
+	Table string `yaml:"table" is:"required"`
 	// Attribute that is the number.
-	Attribute string `yaml:"attribute"`
+	Attribute string `yaml:"attribute" is:"required"`
 	// Key of the parent, taken from the child: parent's attribute to child's.
 	// A list names attributes that are called the same in both.
-	Key KeyFrom `yaml:"key"`
+	Key KeyFrom `yaml:"key" is:"required"`
 	// Index is a global secondary index by which a recount finds the children of
-	// a parent, and Partition the attribute of the children that is its partition
-	// key. Default: the table of the children itself, or a table of another
+	// a parent. Default: the table of the children itself, or a table of another
 	// number between the two.
-	Index     string `yaml:"index"`
+	Index string `yaml:"index"`
+	// Partition is the attribute of the children that is the partition key of index.
 	Partition string `yaml:"partition"`
 	// Of is the child's attribute that is summed. Default: children are counted.
 	Of string `yaml:"of"`
@@ -217,18 +218,18 @@ type Counter struct {
 // "escalation","ladder","notBefore","dedupeKey"}.
 type Escalate struct {
 	// Do is start or next.
-	Do string `yaml:"do"`
+	Do string `yaml:"do" is:"required,one of=start|next"`
 	// Ladder has the names of attributes; a route of next may leave it out, when
 	// there is one of start.
 	Ladder *Ladder `yaml:"ladder"`
 	// Kind begins the kinds of the messages. Default "escalation".
-	Kind string `yaml:"kind"`
+	Kind string `yaml:"kind" default:"escalation"`
 	// Queue is a sink that the messages go to, a standard queue. A route of next
 	// may leave it out, as ladder.
 	Queue string `yaml:"queue"`
 	// ExpireAfter is how long after the last attempt the message of expiry is
 	// for. Default 5m.
-	ExpireAfter Duration `yaml:"expireAfter"`
+	ExpireAfter Duration `yaml:"expireAfter" is:"min=1s" default:"5m"`
 }
 
 // Ladder names the attributes of escalations, steps and attempts, all in one
@@ -237,24 +238,26 @@ type Ladder struct {
 	// Table of all three. Default: the only one of source.
 	Table string `yaml:"table"`
 	// Key is the escalation's key: attribute to template, where {id} is its id.
-	Key map[string]string `yaml:"key"`
+	Key map[string]string `yaml:"key" is:"required"`
 	// Steps is the partition of the steps: attribute to template, where {ladder} is the ladder.
-	Steps map[string]string `yaml:"steps"`
-	// Escalation, Step and Attempt have attributes' names.
-	Escalation EscalationNames `yaml:"escalation"`
-	Step       StepNames       `yaml:"step"`
-	Attempt    AttemptNames    `yaml:"attempt"`
+	Steps map[string]string `yaml:"steps" is:"required"`
+	// Escalation has the names of its attributes.
+	Escalation EscalationNames `yaml:"escalation" is:"required"`
+	// Step has the names of its attributes.
+	Step StepNames `yaml:"step" is:"required"`
+	// Attempt has the names of its attributes.
+	Attempt AttemptNames `yaml:"attempt" is:"required"`
 }
 
 // EscalationNames are attributes of an escalation.
 type EscalationNames struct {
-	ID      string `yaml:"id"`      // its id
-	Ladder  string `yaml:"ladder"`  // the partition of its steps
-	Started string `yaml:"started"` // RFC 3339
-	Status  string `yaml:"status"`
-	Active  string `yaml:"active"` // the status of one that still climbs
-	Failed  string `yaml:"failed"` // the status of one whose ladder has no step; default "failed"
-	Reason  string `yaml:"reason"` // takes the reason of that; default: it is not written down
+	ID      string `yaml:"id" is:"required"`      // its id
+	Ladder  string `yaml:"ladder" is:"required"`  // the partition of its steps
+	Started string `yaml:"started" is:"required"` // RFC 3339
+	Status  string `yaml:"status" is:"required"`
+	Active  string `yaml:"active" is:"required"`    // the status of one that still climbs
+	Failed  string `yaml:"failed" default:"failed"` // the status of one whose ladder has no step; default "failed"
+	Reason  string `yaml:"reason"`                  // takes the reason of that; default: it is not written down
 }
 
 // StepNames are attributes of a step.
@@ -262,24 +265,24 @@ type StepNames struct {
 	TypeAttribute string `yaml:"typeAttribute"`
 	Type          string `yaml:"type"`
 	Enabled       string `yaml:"enabled"`
-	ID            string `yaml:"id"`
-	Order         string `yaml:"order"`
-	WaitSeconds   string `yaml:"waitSeconds"`
+	ID            string `yaml:"id" is:"required"`
+	Order         string `yaml:"order" is:"required"`
+	WaitSeconds   string `yaml:"waitSeconds" is:"required"`
 }
 
 // AttemptNames are attributes of an attempt.
 type AttemptNames struct {
-	Escalation string `yaml:"escalation"`
-	Number     string `yaml:"number"`
-	Order      string `yaml:"order"`
-	StepID     string `yaml:"stepId"`
-	At         string `yaml:"at"` // RFC 3339
+	Escalation string `yaml:"escalation" is:"required"`
+	Number     string `yaml:"number" is:"required"`
+	Order      string `yaml:"order" is:"required"`
+	StepID     string `yaml:"stepId" is:"required"`
+	At         string `yaml:"at" is:"required"` // RFC 3339
 }
 
 // Log writes a line for each record.
 type Log struct {
 	// Level is debug, info, warn or error. Default info.
-	Level string `yaml:"level"`
+	Level string `yaml:"level" is:"one of=debug|info|warn|error" default:"info"`
 	// Message of the line. Default "record".
-	Message string `yaml:"message"`
+	Message string `yaml:"message" default:"record"`
 }

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// substitute puts variables in the scalars of a document. It happens behind the
+// parser, so that nothing in a variable changes what the document is.
+func (d *decoder) substitute(path string, n *node) {
+	switch n.kind {
+	case aText:
+		if !strings.Contains(n.text, "$") {
+			return
+		}
+		value, used, err := expand(n.text, d.env)
+		if err != nil {
+			d.addAt(n, path, "%v", err)
+			d.bad[path] = true
+			return
+		}
+		if used {
+			d.from[path] = n.text
+			n.place.text = -1
+			n.quoted = false // it may be a number, or what else is wanted
+		}
+		n.text = value
+	case aMapping:
+		for _, f := range n.fields {
+			d.substitute(join(path, f.key.text), f.value)
+		}
+	case aList:
+		for i, one := range n.items {
+			d.substitute(element(path, i), one)
+		}
+	}
+}
+
+// expand replaces ${NAME} and ${NAME:-default}; used tells that there was one.
+// Its errors quote no value.
+func expand(s string, env func(string) (string, bool)) (out string, used bool, err error) {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String(), used, nil
+		}
+		switch {
+		case strings.HasPrefix(after, "$"):
+			b.WriteByte('$')
+			s = after[1:]
+		case strings.HasPrefix(after, "{"):
+			inner, rest, closed := strings.Cut(after[1:], "}")
+			name, fallback, has := strings.Cut(inner, ":-")
+			switch {
+			case !closed:
+				return "", used, fmt.Errorf("${ has no }; write $$ for a dollar sign")
+			case !isVariable(name):
+				return "", used, fmt.Errorf("${%s} names no variable; want ${NAME} or ${NAME:-default}, or $${ for the characters", inner)
+			case strings.Contains(fallback, "${"):
+				return "", used, fmt.Errorf("${%s has a variable within its default; want text", inner)
+			}
+			value, ok := "", false
+			if env != nil {
+				value, ok = env(name)
+			}
+			if !ok && !has {
+				return "", used, fmt.Errorf("the variable %s is not set; set it, or give a default: ${%s:-…}", name, name)
+			}
+			if value == "" && has {
+				value = fallback
+			}
+			b.WriteString(value)
+			s, used = rest, true
+		default: // a dollar sign that stands alone
+			b.WriteByte('$')
+			s = after
+		}
+	}
+}
+
+func isVariable(name string) bool {
+	for i, r := range name {
+		if r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}

@@ -1,0 +1,132 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Error is one mistake in a file.
+type Error struct {
+	File         string
+	Line, Column int    // from 1, in characters; 0 where there is none
+	Field        string // path, such as routes[0].send.to
+	Problem      string // what is wrong, what is allowed, and the nearest valid name
+
+	err error // that it came of
+}
+
+// Unwrap returns what it came of, such as an error of reading a file; nil for most.
+func (e *Error) Unwrap() error { return e.err }
+
+// Error is "file:line:column: field: problem", without what is not known.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+		}
+		b.WriteString(": ")
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Problem)
+	return b.String()
+}
+
+// Errors are all mistakes of a file, in its order.
+type Errors []*Error
+
+// Error has a line for each.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns each.
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, one := range e {
+		all[i] = one
+	}
+	return all
+}
+
+// sorted returns e in the order of the file, and nothing twice.
+func (e Errors) sorted() Errors {
+	slices.SortStableFunc(e, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.CompactFunc(e, func(a, b *Error) bool { return *a == *b })
+}
+
+// meant says which of the allowed names somebody meant who wrote name: the
+// nearest one, or all when none is near.
+func meant(name string, allowed []string) string {
+	best, distance := "", 0
+	for _, a := range allowed {
+		d := edits(fold(name), fold(a))
+		if best == "" || d < distance {
+			best, distance = a, d
+		}
+	}
+	switch {
+	case len(allowed) == 0:
+		return "there is none"
+	case distance <= max(1, min(len(name), len(best))/3):
+		return "did you mean " + best + "?"
+	case len(allowed) == 1:
+		return "want " + best
+	}
+	return "want " + either(allowed)
+}
+
+// either is "a, b or c".
+func either(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// fold makes one of max_age, max-age, MaxAge and maxAge.
+func fold(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
+// edits counts the letters that are put in, left out, changed or swapped with
+// their neighbour between a and b. Long texts are not compared.
+func edits(a, b string) int {
+	const long = 64
+	if len(a) > long || len(b) > long {
+		return long
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}

@@ -1,0 +1,287 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/optimizer"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/router"
+)
+
+const (
+	maxNodes  = 500     // of an expression
+	maxMemory = 100_000 // values that one evaluation makes
+)
+
+// functions of the language that an expression may call: those that depend on
+// nothing else, and whose work is bounded by the record.
+var functions = []string{
+	"all", "any", "none", "one", "count", "filter", "map", "find", "first", "last", "len",
+	"lower", "upper", "trim", "split", "hasPrefix", "hasSuffix", "indexOf",
+	"abs", "ceil", "floor", "round", "min", "max",
+}
+
+// when is a compiled expression. It is safe for concurrent use.
+type when struct {
+	text    string
+	program *vm.Program
+	slots   []slot
+	types   router.Resolver
+	pool    sync.Pool // of *evaluation
+}
+
+// evaluation is the memory for one record. It is used again and again.
+type evaluation struct {
+	vm  vm.VM
+	env map[string]any
+}
+
+// compileWhen compiles an expression over a record; types tells its type. An
+// error is an *exprError.
+func compileWhen(text string, types router.Resolver) (*when, error) {
+	return compile(text, types, "new", "old", "keys", "event", "table", "type")
+}
+
+// compileItemWhen compiles an expression over an item alone, which is called new.
+func compileItemWhen(text string) (func(sluice.Item) (bool, error), error) {
+	w, err := compile(text, router.Resolver{}, "new")
+	if err != nil {
+		return nil, err
+	}
+	return func(it sluice.Item) (bool, error) { return w.match(&sluice.Record{New: it}) }, nil
+}
+
+// exprError says what is wrong with an expression, and where in it.
+type exprError struct {
+	line, column int // from 1 and 0
+	problem      string
+}
+
+func (e *exprError) Error() string {
+	return fmt.Sprintf("at line %d, column %d: %s", e.line, e.column+1, e.problem)
+}
+
+func compile(text string, types router.Resolver, names ...string) (_ *when, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library's
+			err = &exprError{1, 0, fmt.Sprintf("it cannot be compiled (%v)", r)}
+		}
+	}()
+	w := &when{text: text, types: types}
+	c := conf.New(map[string]any{})
+	c.MaxNodes, c.Expect, c.ExpectAny = maxNodes, reflect.Bool, true
+	for name := range c.Builtins {
+		c.Disabled[name] = true
+	}
+	for _, name := range functions {
+		delete(c.Disabled, name)
+	}
+	for name := range c.Disabled {
+		delete(c.Builtins, name)
+	}
+	for _, f := range operators {
+		c.Functions[f.Name] = f
+	}
+	c.Check()
+	tree, err := parser.ParseWithConfig(text, c)
+	if err != nil {
+		return nil, located(err, text, names)
+	}
+	r := rewriter{names: names, slots: map[string]slot{}}
+	if w.slots, err = r.rewrite(&tree.Node); err != nil {
+		if at := (*file.Error)(nil); errors.As(err, &at) {
+			err = at.Bind(tree.Source)
+		}
+		return nil, located(err, text, names)
+	}
+	for _, s := range w.slots {
+		c.Env.Fields[s.name] = s.nature()
+	}
+	if _, err := checker.Check(tree, c); err != nil {
+		return nil, located(err, text, names)
+	}
+	if err := optimizer.Optimize(&tree.Node, c); err != nil {
+		return nil, located(err, text, names)
+	}
+	if w.program, err = compiler.Compile(tree, c); err != nil {
+		return nil, located(err, text, names)
+	}
+	w.pool.New = func() any {
+		e := &evaluation{env: make(map[string]any, len(w.slots))}
+		e.vm.MemoryBudget = maxMemory
+		return e
+	}
+	return w, nil
+}
+
+func located(err error, text string, names []string) error {
+	at := (*file.Error)(nil)
+	if !errors.As(err, &at) {
+		return &exprError{1, 0, err.Error()}
+	}
+	e := &exprError{max(at.Line, 1), at.Column, at.Message}
+	if name, ok := strings.CutPrefix(at.Message, "unknown name "); ok {
+		if _, rest, call := strings.Cut(text, name); call && strings.HasPrefix(strings.TrimSpace(rest), "(") {
+			e.problem = fmt.Sprintf("there is no function %s; there are %s", name, strings.Join(functions, ", "))
+		} else {
+			e.problem = fmt.Sprintf("there is no %s; want %s, such as new.%s", name, either(names), name)
+		}
+	}
+	return e
+}
+
+// match reports whether a record fulfils the expression. An error is one of
+// types, such as a text that is compared with a number; it quotes no value, and
+// the same record has it again. A result of nil is false.
+func (w *when) match(rec *sluice.Record) (bool, error) {
+	e := w.pool.Get().(*evaluation)
+	defer w.pool.Put(e)
+	for i := range w.slots {
+		s := &w.slots[i]
+		v, err := s.load(rec, w.types)
+		if err != nil {
+			return false, fmt.Errorf("when %q: %w", w.text, err)
+		}
+		e.env[s.name] = v
+	}
+	result, err := e.vm.Run(w.program, e.env)
+	if err != nil {
+		return false, w.failed(err)
+	}
+	switch result := result.(type) {
+	case bool:
+		return result, nil
+	case nil:
+		return false, nil
+	}
+	return false, fmt.Errorf("when %q: it is %s, want true or false", w.text, kindOf(result))
+}
+
+func (w *when) failed(err error) error {
+	at := (*file.Error)(nil)
+	if !errors.As(err, &at) {
+		return fmt.Errorf("when %q: %w", w.text, err)
+	}
+	problem := at.Message
+	for from, to := range map[string]string{"config.decimal": "number of many digits", "<nil>": "nothing", "interface {}": "value"} {
+		problem = strings.ReplaceAll(problem, from, to)
+	}
+	return fmt.Errorf("when %q, line %d, column %d: %s", w.text, max(at.Line, 1), at.Column+1, problem)
+}
+
+// reads says which images the expression reads.
+func (w *when) reads() (v sluice.View) {
+	for _, s := range w.slots {
+		switch s.image {
+		case newImage:
+			v |= sluice.NewImage
+		case oldImage:
+			v |= sluice.OldImage
+		}
+	}
+	return v
+}
+
+// options make a route take the records that fulfil the expression. One for
+// which it fails is taken, too, and fails for good, so that it is parked and not
+// passed over: the router's filters cannot say so.
+func (w *when) options() []router.Option {
+	opts := []router.Option{
+		router.When(func(rec *sluice.Record) bool {
+			ok, err := w.match(rec)
+			return ok || err != nil
+		}),
+		router.Use(func(next sluice.Handler) sluice.Handler {
+			return func(ctx context.Context, rec *sluice.Record) error {
+				// It has the same result for the same record.
+				if _, err := w.match(rec); err != nil {
+					return sluice.Permanent(err)
+				}
+				return next(ctx, rec)
+			}
+		}),
+	}
+	if v := w.reads(); v&sluice.NewImage != 0 {
+		opts = append(opts, router.NeedsNew())
+	}
+	if v := w.reads(); v&sluice.OldImage != 0 {
+		opts = append(opts, router.NeedsOld())
+	}
+	return opts
+}
+
+// when compiles the expression at a field of the file. Its error is an *Error.
+func (c *Config) when(field, text string) (*when, error) {
+	w, err := compileWhen(text, c.resolver())
+	if err != nil {
+		return nil, c.source().expression(field, err)
+	}
+	return w, nil
+}
+
+// itemWhen is when over an item alone.
+func (c *Config) itemWhen(field, text string) (func(sluice.Item) (bool, error), error) {
+	f, err := compileItemWhen(text)
+	if err != nil {
+		return nil, c.source().expression(field, err)
+	}
+	return f, nil
+}
+
+// expression is the fault of an expression at a field, at its place in the file
+// where that can be told.
+func (d *source) expression(field string, err error) *Error {
+	e := d.fault(field, "%s", d.detail(field, err))
+	at := (*exprError)(nil)
+	if !errors.As(err, &at) {
+		return e
+	}
+	if _, substituted := d.from[field]; substituted {
+		return e
+	}
+	if p := d.where(field); p.text >= 0 && at.line == 1 {
+		e.Problem = at.problem
+		e.Column = p.column + p.text + at.column
+	}
+	return e
+}
+
+func (c *Config) validateWhen(path, text string) {
+	if _, err := c.when(path, text); err != nil {
+		c.doc.report(path, err)
+	}
+}
+
+func (c *Config) validateItemWhen(path, text string) {
+	if _, err := c.itemWhen(path, text); err != nil {
+		c.doc.report(path, err)
+	}
+}
+
+// report notes a mistake that is made already.
+func (d *source) report(path string, err error) {
+	if one := (*Error)(nil); errors.As(err, &one) && !d.bad[path] {
+		d.errs = append(d.errs, one)
+	}
+}
+
+// resolver is what finds the entity type; the default one, where that is wrong.
+func (c *Config) resolver() router.Resolver {
+	r, err := c.EntityType.resolver()
+	if err != nil {
+		return router.Attribute("entityType")
+	}
+	return r
+}

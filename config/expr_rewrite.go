@@ -1,0 +1,386 @@
+package config
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/checker/nature"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/router"
+)
+
+// slot is something of a record that an expression mentions.
+type slot struct {
+	name  string
+	image image
+	path  []string // of the attribute; none is all
+	there bool     // whether there is an image at all
+}
+
+type image uint8
+
+const (
+	newImage image = iota
+	oldImage
+	keysImage
+	eventName
+	sourceTable
+	entityType
+)
+
+var images = map[string]image{"new": newImage, "old": oldImage, "keys": keysImage, "event": eventName, "table": sourceTable, "type": entityType}
+
+// nature is the type that the language's checker knows of it.
+func (s *slot) nature() nature.Nature {
+	switch {
+	case s.image > keysImage:
+		return types.String.Nature()
+	case s.there:
+		return types.Bool.Nature()
+	}
+	return types.Any.Nature()
+}
+
+// events are boxed once.
+var events = map[sluice.EventName]any{
+	sluice.Insert: "INSERT", sluice.Modify: "MODIFY", sluice.Remove: "REMOVE", sluice.Snapshot: "SNAPSHOT", sluice.Delivery: "MESSAGE",
+}
+
+func (s *slot) load(rec *sluice.Record, typ router.Resolver) (any, error) {
+	var it sluice.Item
+	switch s.image {
+	case newImage:
+		it = rec.New
+	case oldImage:
+		it = rec.Old
+	case keysImage:
+		it = rec.Keys
+	case eventName:
+		return events[rec.EventName], nil
+	case sourceTable:
+		return rec.Table, nil
+	case entityType:
+		return typ.Type(rec)
+	}
+	if s.there {
+		return it.Exists(), nil
+	}
+	if len(s.path) == 0 {
+		return mapOf(it), nil
+	}
+	v, ok := it.Lookup(s.path[0])
+	for _, name := range s.path[1:] {
+		if !ok {
+			break
+		}
+		v, ok = v.Lookup(name)
+	}
+	if !ok {
+		return nil, nil
+	}
+	return valueOf(v), nil
+}
+
+// rewriter makes of an expression one that says what happens to what is not
+// there, and finds out what it mentions.
+type rewriter struct {
+	names []string
+	slots map[string]slot
+	err   *file.Error
+}
+
+func (r *rewriter) rewrite(root *ast.Node) ([]slot, error) {
+	if nested(*root) {
+		r.fail(*root, "a function with a condition stands within the condition of another, whose work would grow with the square of a list")
+	}
+	ast.Walk(root, r)
+	*root = r.truth(*root)
+	if r.err != nil {
+		return nil, r.err
+	}
+	used := usedNames{}
+	ast.Walk(root, used)
+	var slots []slot
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if s, ok := r.slots[name]; ok {
+			slots = append(slots, s)
+		}
+	}
+	return slots, nil
+}
+
+// nested reports whether a predicate stands within another.
+func nested(n ast.Node) bool {
+	f := &predicates{}
+	ast.Walk(&n, f)
+	for _, p := range f.found {
+		inner := &predicates{}
+		ast.Walk(&p.Node, inner)
+		if len(inner.found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+type predicates struct{ found []*ast.PredicateNode }
+
+func (p *predicates) Visit(n *ast.Node) {
+	if one, ok := (*n).(*ast.PredicateNode); ok {
+		p.found = append(p.found, one)
+	}
+}
+
+type usedNames map[string]bool
+
+func (u usedNames) Visit(n *ast.Node) {
+	if id, ok := (*n).(*ast.IdentifierNode); ok {
+		u[id.Value] = true
+	}
+}
+
+func (r *rewriter) fail(n ast.Node, problem string) {
+	if r.err == nil {
+		r.err = &file.Error{Location: n.Location(), Message: problem}
+	}
+}
+
+// slot returns the node that stands for a slot.
+func (r *rewriter) slot(s slot) ast.Node {
+	r.slots[s.name] = s
+	return &ast.IdentifierNode{Value: s.name}
+}
+
+// Visit is called for each node once its children have been visited.
+func (r *rewriter) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		if slices.Contains(r.names, n.Value) {
+			ast.Patch(node, r.slot(slot{name: n.Value, image: images[n.Value]}))
+		} else if n.Value == "$env" {
+			r.fail(n, "there is no $env")
+		}
+	case *ast.MemberNode:
+		r.member(node, n)
+	case *ast.CallNode:
+		if id, ok := n.Callee.(*ast.IdentifierNode); !ok || r.slots[id.Value].name != "" {
+			r.fail(n, "an attribute cannot be called")
+		}
+	case *ast.UnaryNode:
+		if n.Operator == "!" || n.Operator == "not" {
+			n.Node = r.truth(n.Node)
+		}
+	case *ast.ConditionalNode:
+		n.Cond = r.truth(n.Cond)
+	case *ast.BuiltinNode:
+		if slices.Contains([]string{"all", "any", "none", "one", "count", "filter", "find"}, n.Name) && len(n.Arguments) > 1 {
+			if p, ok := n.Arguments[1].(*ast.PredicateNode); ok {
+				p.Node = r.truth(p.Node)
+			}
+		}
+	case *ast.VariableDeclaratorNode:
+		if images[n.Name] != 0 || n.Name == "new" {
+			r.fail(n, n.Name+" is there already; want another name")
+		}
+	case *ast.BinaryNode:
+		r.binary(node, n)
+	}
+}
+
+func (r *rewriter) member(node *ast.Node, n *ast.MemberNode) {
+	name, static := "", true
+	switch p := n.Property.(type) {
+	case *ast.StringNode:
+		name = p.Value
+	case *ast.IntegerNode:
+		name, static = strconv.Itoa(p.Value), p.Value >= 0
+	default:
+		static = false
+	}
+	if id, ok := n.Node.(*ast.IdentifierNode); ok && static {
+		if s, ok := r.slots[id.Value]; ok && s.image <= keysImage && !s.there {
+			s.path = append(slices.Clone(s.path), name)
+			s.name += "\x00" + name
+			ast.Patch(node, r.slot(s))
+			return
+		}
+	}
+	if chain, ok := n.Node.(*ast.ChainNode); ok && static {
+		n.Node = chain.Node
+		r.member(node, n)
+		return
+	}
+	ast.Patch(node, call(".", n.Node, n.Property))
+}
+
+func (r *rewriter) binary(node *ast.Node, n *ast.BinaryNode) {
+	switch n.Operator {
+	case "&&", "and", "||", "or":
+		n.Left, n.Right = r.truth(n.Left), r.truth(n.Right)
+	case "==", "!=":
+		left, right := n.Left, n.Right
+		if _, ok := left.(*ast.NilNode); ok {
+			left, right = right, left
+		}
+		id, ok := left.(*ast.IdentifierNode)
+		if _, isNil := right.(*ast.NilNode); !ok || !isNil {
+			return
+		}
+		if s, ok := r.slots[id.Value]; ok && s.image <= keysImage && len(s.path) == 0 {
+			s.there = true
+			s.name += "\x00?"
+			there := r.slot(s)
+			there.SetLocation(id.Location())
+			if n.Operator == "!=" {
+				ast.Patch(node, there)
+			} else {
+				ast.Patch(node, &ast.UnaryNode{Operator: "!", Node: there})
+			}
+		}
+	case "<", "<=", ">", ">=", "contains", "startsWith", "endsWith":
+		ast.Patch(node, call(n.Operator, n.Left, n.Right))
+	case "in":
+		ast.Patch(node, call("in", n.Left, constant(n.Right)))
+	case "matches":
+		text, ok := n.Right.(*ast.StringNode)
+		if !ok {
+			r.fail(n.Right, "the pattern of matches is a text that stands here")
+			return
+		}
+		re, err := regexp.Compile(text.Value)
+		if err != nil {
+			r.fail(n.Right, err.Error())
+			return
+		}
+		pattern := &ast.ConstantNode{Value: re}
+		pattern.SetLocation(n.Right.Location())
+		ast.Patch(node, call("matches", n.Left, pattern))
+	case "..":
+		r.fail(n, "there are no ranges")
+	}
+}
+
+// constant makes one value of a list of literals, so that it is made once.
+func constant(n ast.Node) ast.Node {
+	list, ok := n.(*ast.ArrayNode)
+	if !ok {
+		return n
+	}
+	values := []any{}
+	for _, one := range list.Nodes {
+		switch one := one.(type) {
+		case *ast.StringNode:
+			values = append(values, one.Value)
+		case *ast.IntegerNode:
+			values = append(values, one.Value)
+		case *ast.FloatNode:
+			values = append(values, one.Value)
+		case *ast.BoolNode:
+			values = append(values, one.Value)
+		case *ast.NilNode:
+			values = append(values, nil)
+		default:
+			return n
+		}
+	}
+	made := &ast.ConstantNode{Value: values}
+	made.SetLocation(n.Location())
+	return made
+}
+
+func call(name string, args ...ast.Node) ast.Node {
+	callee := &ast.IdentifierNode{Value: name}
+	callee.SetLocation(args[0].Location())
+	return &ast.CallNode{Callee: callee, Arguments: args}
+}
+
+// truth makes true or false of what may be absent, which is false.
+func (r *rewriter) truth(n ast.Node) ast.Node {
+	switch is := n.(type) {
+	case *ast.BoolNode:
+		return n
+	case *ast.UnaryNode:
+		if is.Operator == "!" || is.Operator == "not" {
+			return n
+		}
+		r.fail(n, "a number is neither true nor false")
+	case *ast.BinaryNode:
+		switch is.Operator {
+		case "==", "!=", "&&", "and", "||", "or":
+			return n
+		case "??":
+		default:
+			r.fail(n, "what "+is.Operator+" makes is neither true nor false")
+		}
+	case *ast.CallNode:
+		if id, ok := is.Callee.(*ast.IdentifierNode); ok && isTest(id.Value) {
+			return n
+		}
+	case *ast.IdentifierNode:
+		if r.slots[is.Value].there {
+			return n
+		}
+	case *ast.BuiltinNode:
+		switch is.Name {
+		case "all", "any", "none", "one", "hasPrefix", "hasSuffix":
+			return n
+		case "first", "last", "find":
+		default:
+			r.fail(n, "what "+is.Name+" makes is neither true nor false")
+		}
+	case *ast.IntegerNode, *ast.FloatNode, *ast.StringNode, *ast.ArrayNode, *ast.MapNode, *ast.ConstantNode:
+		r.fail(n, "it is neither true nor false")
+	}
+	made := call("?", n)
+	made.SetLocation(n.Location())
+	return made
+}
+
+// valueOf is an attribute as expressions see it: text, int, float64, decimal,
+// bool, nil, []any (lists and sets) and map[string]any; binary is its base64.
+func valueOf(v item.Value) any {
+	switch v.Kind() {
+	case item.S:
+		return v.Str()
+	case item.N:
+		return numberOf(v)
+	case item.BOOL:
+		return v.Bool()
+	case item.B:
+		text, _ := v.AppendText(nil)
+		return string(text)
+	case item.M:
+		return mapOf(v.Map())
+	case item.L:
+		all := make([]any, 0, v.Len())
+		for one := range v.List() {
+			all = append(all, valueOf(one))
+		}
+		return all
+	case item.SS, item.NS, item.BS:
+		all := make([]any, 0, v.Len())
+		for one := range v.Set() {
+			all = append(all, valueOf(one))
+		}
+		return all
+	}
+	return nil
+}
+
+func mapOf(it sluice.Item) any {
+	if !it.Exists() {
+		return nil
+	}
+	all := make(map[string]any, it.Len())
+	for name, v := range it.All() {
+		all[name] = valueOf(v)
+	}
+	return all
+}

@@ -1,0 +1,245 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/router"
+)
+
+func parseItem(t testing.TB, text string) sluice.Item {
+	t.Helper()
+	it, err := item.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return it
+}
+
+func changed(t testing.TB) *sluice.Record {
+	return &sluice.Record{
+		EventName: sluice.Modify, Table: "orders",
+		Keys: parseItem(t, `{"pk":{"S":"o1"}}`),
+		Old:  parseItem(t, `{"pk":{"S":"o1"},"status":{"S":"new"},"n":{"N":"4"}}`),
+		New: parseItem(t, `{"pk":{"S":"o1"},"entityType":{"S":"order"},"status":{"S":"active"},"n":{"N":"5"},"price":{"N":"0.10"},
+			"big":{"N":"9007199254740993"},"huge":{"N":"12345678901234567890123"},"huge1":{"N":"12345678901234567890124"},"tiny":{"N":"0.10000000000000000001"},"e":{"N":"1E2"},
+			"live":{"BOOL":true},"none":{"NULL":true},"bin":{"B":"AQI="},"tags":{"SS":["a","b"]},"nums":{"NS":["1","2.5"]},
+			"address":{"M":{"city":{"S":"Ulm"},"geo":{"M":{"lat":{"N":"48.4"}}}}},"lines":{"L":[{"M":{"sku":{"S":"x"},"q":{"N":"2"}}},{"M":{"sku":{"S":"y"}}}]},
+			"a.b":{"S":"dotted"},"a b":{"S":"spaced"}}`),
+	}
+}
+
+func TestWhen(t *testing.T) {
+	rec := changed(t)
+	for text, want := range map[string]bool{
+		`new.status == "active" && old.status != new.status`: true,
+		`new.status == 'new'`:                                false,
+		`new.missing == "x"`:                                 false,
+		`new.missing == nil`:                                 true,
+		`new.none == nil`:                                    true,
+		`new.missing != "x"`:                                 true,
+		`new.missing > 5`:                                    false,
+		`new.missing < 5`:                                    false,
+		`!(new.missing < 5)`:                                 true,
+		`5 >= new.missing`:                                   false,
+		`new.missing in ["a"]`:                               false,
+		`new.missing in [1, 2]`:                              false,
+		`new.status in ["active", "open"]`:                   true,
+		`new.status not in ["active", "open"]`:               false,
+		`new.n in [1, 5.0]`:                                  true,
+		`new.n in new.nums`:                                  false,
+		`2.5 in new.nums`:                                    true,
+		`"a" in new.tags`:                                    true,
+		`"a" in new.missing`:                                 false,
+		`"city" in new.address`:                              true,
+		`new.missing.deep.er == nil`:                         true,
+		`new.status.deep == nil`:                             true,
+		`new.address.city == "Ulm"`:                          true,
+		`new.address.geo.lat > 48`:                           true,
+		`new?.address?.city == "Ulm"`:                        true,
+		`new.lines[0].sku == "x"`:                            true,
+		`new.lines[7].sku == nil`:                            true,
+		`new.lines[-1].sku == "y"`:                           true,
+		`new["a b"] == "spaced"`:                             true,
+		`new["a.b"] == "dotted"`:                             true,
+		`new[event] == nil`:                                  true,
+		`any(new.lines, .q > 1)`:                             true,
+		`all(new.lines, .q > 1)`:                             false,
+		`any(new.lines, #.sku == "y")`:                       true,
+		`len(filter(new.tags, # != "a")) == 1`:               true,
+		`len(new.tags) == 2`:                                 true,
+		`lower(new.status) startsWith "act"`:                 true,
+		`new.missing startsWith "act"`:                       false,
+		`new.missing contains "act"`:                         false,
+		`new.missing matches "act"`:                          false,
+		`new.status matches "^a.t"`:                          true,
+		`new.live`:                                           true,
+		`new.missing`:                                        false,
+		`!new.missing`:                                       true,
+		`new.live && new.missing`:                            false,
+		`new.missing ? true : new.live`:                      true,
+		`(new.missing ?? 3) == 3`:                            true,
+		`new.n - old.n == 1`:                                 true,
+		`new.price == 0.1`:                                   true,
+		`new.price < 0.11`:                                   true,
+		`new.tiny > 0.1`:                                     true,
+		`new.tiny == 0.1`:                                    false,
+		`new.big == 9007199254740993`:                        true,
+		`new.big == 9007199254740992`:                        false,
+		`new.big > 9007199254740992`:                         true,
+		`new.huge < new.huge1`:                               true,
+		`new.huge == new.huge`:                               true,
+		`new.huge == new.huge1`:                              false,
+		`new.huge > 5`:                                       true,
+		`new.e == 100`:                                       true,
+		`new.bin == "AQI="`:                                  true,
+		`event == "MODIFY" && table == "orders"`:             true,
+		`type == "order"`:                                    true,
+		`keys.pk == "o1"`:                                    true,
+		`new != nil && old != nil`:                           true,
+		`nil == new`:                                         false,
+		`let s = new.status; s == "active"`:                  true,
+		`new == old`:                                         false,
+		`new.address == old.address`:                         false,
+	} {
+		w, err := compileWhen(text, router.Attribute("entityType"))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for range 2 { // the memory is used again
+			if got, err := w.match(rec); err != nil || got != want {
+				t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+			}
+		}
+	}
+}
+
+// An image that is not there has nothing, and is nil.
+func TestWhenImageIsAbsent(t *testing.T) {
+	rec := &sluice.Record{EventName: sluice.Insert, New: parseItem(t, `{"a":{"S":"x"}}`)}
+	for text, want := range map[string]bool{
+		`old == nil`: true, `old != nil`: false, `old.a == nil`: true, `old.a != new.a`: true, `"a" in old`: false, `len(new) == 1`: true,
+	} {
+		w, err := compileWhen(text, router.Attribute("entityType"))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := w.match(rec); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
+
+func TestWhenRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`status == "x"`:               "column 1: there is no status; want new, old, keys, event, table or type, such as new.status",
+		`new.a == "x" && now() > 1`:   "column 17: there is no function now; there are all, any",
+		`new.a ==`:                    "unexpected token EOF",
+		`new.a == "x`:                 "literal not terminated",
+		`event == 5`:                  "column 7: ",
+		`"text"`:                      "column 1: it is neither true nor false",
+		`1 + 2`:                       "column 3: what + makes is neither true nor false",
+		`new.a matches "("`:           "column 15: error parsing regexp",
+		`new.a matches new.b`:         "the pattern of matches is a text",
+		`1 in 1..1000000`:             "there are no ranges",
+		`any(new.a, any(.b, # == 1))`: "within the condition of another",
+		`new.a()`:                     "cannot be called",
+		`$env == nil`:                 "there is no $env",
+		`let new = 1; true`:           "new is there already",
+		`repeat("x", 10) == new.a`:    "there is no function repeat",
+		strings.Repeat(`new.a == 1 || `, 300) + `true`: "exceeds maximum",
+	} {
+		_, err := compileWhen(text, router.Attribute("entityType"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+	if _, err := compileItemWhen(`old.a == 1`); err == nil {
+		t.Error("an item has no old image")
+	}
+}
+
+// A record that an expression fails for has neither passed nor not: it is its
+// route's failure, and no value is quoted.
+func TestWhenFails(t *testing.T) {
+	rec := changed(t)
+	for text, want := range map[string]string{
+		`new.status > 5`:                        "line 1, column 12: a text > a number: want two numbers or two texts",
+		`new.status && true`:                    "a text is neither true nor false",
+		`new.status + 1 == 2`:                   "invalid operation: string + int",
+		`len(new.missing) == 0`:                 "len",
+		`new.n startsWith "x"`:                  "a number startsWith a text",
+		`new.huge + 1 == 2`:                     "number of many digits",
+		`any(new.n, # == 1)`:                    "",
+		`new.status == "active" ? new.n : true`: "a number is neither true nor false",
+	} {
+		w, err := compileWhen(text, router.Attribute("entityType"))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		got, err := w.match(rec)
+		if err == nil || got || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "active") > strings.Count(text, "active") {
+			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
+		}
+		called := false
+		r := router.New()
+		if err := r.Add("test", "order#*", func(context.Context, *sluice.Record) error { called = true; return nil }, w.options()...); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Dispatch(t.Context(), rec); !sluice.IsPermanent(err) || called {
+			t.Errorf("%s: the route returned %v, its handler was called: %v", text, err, called)
+		}
+	}
+}
+
+func TestWhenNeedsImages(t *testing.T) {
+	for text, want := range map[string]sluice.View{
+		`event == "INSERT"`: sluice.KeysOnly, `keys.a == 1`: sluice.KeysOnly, `new.a == 1`: sluice.NewImage,
+		`old == nil`: sluice.OldImage, `new.a != old.a`: sluice.BothImages,
+	} {
+		w, err := compileWhen(text, router.Attribute("entityType"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.reads() != want {
+			t.Errorf("%s reads %v, want %v", text, w.reads(), want)
+		}
+	}
+}
+
+func TestCompileErrorsAreTyped(t *testing.T) {
+	_, err := compileWhen("new.a ==\n  now()", router.Attribute("entityType"))
+	at := (*exprError)(nil)
+	if !errors.As(err, &at) || at.line != 2 || at.column != 2 {
+		t.Errorf("%v", err)
+	}
+}
+
+func BenchmarkWhen(b *testing.B) {
+	rec := changed(b)
+	for _, text := range []string{
+		`new.status == "active"`,
+		`new.status == "active" && old.status != new.status`,
+		`new.n > 4 && new.address.city in ["Ulm", "Bonn"]`,
+	} {
+		b.Run(strings.ReplaceAll(text, " ", ""), func(b *testing.B) {
+			w, err := compileWhen(text, router.Attribute("entityType"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if ok, err := w.match(rec); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,225 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/expr-lang/expr/builtin"
+
+	"github.com/sluicehq/sluice/item"
+)
+
+// decimal is a number that neither an int nor a float64 holds: its digits,
+// without exponent and needless zeros. It is compared exactly.
+type decimal string
+
+// numberOf returns an int where that is the number, a float64 where its shortest
+// decimal form is the number, and else a decimal.
+func numberOf(v item.Value) any {
+	if i, ok := v.Int64(); ok {
+		return int(i)
+	}
+	var buf [64]byte
+	text, _ := v.AppendText(buf[:0])
+	if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		return int(i)
+	}
+	if f, ok := v.Float64(); ok && !math.IsInf(f, 0) {
+		var short [64]byte
+		if string(strconv.AppendFloat(short[:0], f, 'f', -1, 64)) == string(text) {
+			return f
+		}
+	}
+	return decimal(text)
+}
+
+// operators stand in for those of the language, which fail for what is absent.
+var operators = []*builtin.Function{
+	ordering("<", func(c int) bool { return c < 0 }),
+	ordering("<=", func(c int) bool { return c <= 0 }),
+	ordering(">", func(c int) bool { return c > 0 }),
+	ordering(">=", func(c int) bool { return c >= 0 }),
+	texts("contains", strings.Contains),
+	texts("startsWith", strings.HasPrefix),
+	texts("endsWith", strings.HasSuffix),
+	function("matches", reflect.TypeFor[func(any, *regexp.Regexp) bool](), func(args ...any) (any, error) {
+		if args[0] == nil {
+			return false, nil
+		}
+		s, ok := args[0].(string)
+		if !ok {
+			return nil, fmt.Errorf("%s matches: want text", kindOf(args[0]))
+		}
+		return args[1].(*regexp.Regexp).MatchString(s), nil
+	}),
+	function("in", reflect.TypeFor[func(any, any) bool](), func(args ...any) (any, error) { return in(args[0], args[1]) }),
+	function(".", reflect.TypeFor[func(any, any) any](), func(args ...any) (any, error) { return get(args[0], args[1]) }),
+	function("?", reflect.TypeFor[func(any) bool](), func(args ...any) (any, error) {
+		switch v := args[0].(type) {
+		case bool:
+			return v, nil
+		case nil:
+			return false, nil
+		}
+		return nil, fmt.Errorf("%s is neither true nor false", kindOf(args[0]))
+	}),
+}
+
+func isTest(name string) bool {
+	return name != "." && name != "" && strings.Contains(" < <= > >= contains startsWith endsWith matches in ? ", " "+name+" ")
+}
+
+func function(name string, t reflect.Type, f func(...any) (any, error)) *builtin.Function {
+	return &builtin.Function{Name: name, Func: f, Types: []reflect.Type{t}}
+}
+
+func ordering(name string, holds func(c int) bool) *builtin.Function {
+	return function(name, reflect.TypeFor[func(any, any) bool](), func(args ...any) (any, error) {
+		a, b := args[0], args[1]
+		if a == nil || b == nil {
+			return false, nil
+		}
+		c, ok := compare(a, b)
+		if !ok {
+			return nil, fmt.Errorf("%s %s %s: want two numbers or two texts", kindOf(a), name, kindOf(b))
+		}
+		return holds(c), nil
+	})
+}
+
+func texts(name string, holds func(s, t string) bool) *builtin.Function {
+	return function(name, reflect.TypeFor[func(any, any) bool](), func(args ...any) (any, error) {
+		if args[0] == nil || args[1] == nil {
+			return false, nil
+		}
+		s, isText := args[0].(string)
+		t, ok := args[1].(string)
+		if !isText || !ok {
+			return nil, fmt.Errorf("%s %s %s: want two texts (whether a list has something says in)", kindOf(args[0]), name, kindOf(args[1]))
+		}
+		return holds(s, t), nil
+	})
+}
+
+// compare orders two numbers, or two texts by their bytes.
+func compare(a, b any) (c int, ok bool) {
+	switch x := a.(type) {
+	case string:
+		y, ok := b.(string)
+		return strings.Compare(x, y), ok
+	case int:
+		if y, ok := b.(int); ok {
+			switch {
+			case x < y:
+				return -1, true
+			case x > y:
+				return 1, true
+			}
+			return 0, true
+		}
+	}
+	x, ok := ratOf(a)
+	if !ok {
+		return 0, false
+	}
+	y, ok := ratOf(b)
+	if !ok {
+		return 0, false
+	}
+	return x.Cmp(y), true
+}
+
+// ratOf is a number as its decimal form says: 0.1 is a tenth.
+func ratOf(v any) (*big.Rat, bool) {
+	switch v := v.(type) {
+	case int:
+		return new(big.Rat).SetInt64(int64(v)), true
+	case float64:
+		return new(big.Rat).SetString(strconv.FormatFloat(v, 'g', -1, 64))
+	case decimal:
+		return new(big.Rat).SetString(string(v))
+	}
+	return nil, false
+}
+
+// equal is what == says, for elements of a list.
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case string:
+		y, ok := b.(string)
+		return ok && x == y
+	case int, float64, decimal:
+		c, ok := compare(a, b)
+		return ok && c == 0
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func in(needle, all any) (bool, error) {
+	switch all := all.(type) {
+	case nil:
+		return false, nil
+	case []any:
+		for _, one := range all {
+			if equal(needle, one) {
+				return true, nil
+			}
+		}
+		return false, nil
+	case map[string]any:
+		name, ok := needle.(string)
+		if !ok {
+			return false, nil
+		}
+		_, has := all[name]
+		return has, nil
+	}
+	return false, fmt.Errorf("in %s: want a list, a set or a map", kindOf(all))
+}
+
+// get is an element of a map or list, and nil where there is none.
+func get(from, at any) (any, error) {
+	switch from := from.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		if name, ok := at.(string); ok {
+			return from[name], nil
+		}
+		return nil, nil
+	case []any:
+		i, ok := at.(int)
+		if i < 0 {
+			i += len(from)
+		}
+		if !ok || i < 0 || i >= len(from) {
+			return nil, nil
+		}
+		return from[i], nil
+	}
+	return nil, nil
+}
+
+// kindOf names a value's type, never the value.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "nothing"
+	case string:
+		return "a text"
+	case int, float64, decimal:
+		return "a number"
+	case bool:
+		return "true or false"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a map"
+	}
+	return "a value"
+}

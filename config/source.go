@@ -1,0 +1,117 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// source is what is known of a file besides its values: where they stand.
+type source struct {
+	name string
+	dir  string
+	at   map[string]place  // by path; what is missing is not there
+	from map[string]string // what stands in the file for a value with variables in it, which may be a secret
+	bad  map[string]bool   // paths that were not understood: what hangs on them is not known
+	errs Errors
+}
+
+// place is where something begins; both count from 1.
+type place struct {
+	line, column int
+	// text is how many columns behind its beginning the text of a scalar
+	// begins: 1 for its quote. -1 where its lines are not those of the value.
+	text int
+}
+
+// where returns the place of a path, or of what is nearest above it.
+func (d *source) where(path string) place {
+	for {
+		if p, ok := d.at[path]; ok || path == "" {
+			return p
+		}
+		path = parent(path)
+	}
+}
+
+// parent is the path of what holds path: a.b of a.b.c, of a.b[0] and of a.b["c"].
+func parent(path string) string {
+	if strings.HasSuffix(path, `"]`) {
+		return path[:max(strings.LastIndex(path, `["`), 0)]
+	}
+	return path[:max(strings.LastIndexAny(path, ".["), 0)]
+}
+
+// join is the path of a field, or of a key of a map.
+func join(path, name string) string {
+	switch {
+	case name == "" || strings.ContainsAny(name, ".[]\" \t\r\n"):
+		return fmt.Sprintf("%s[%q]", path, name)
+	case path == "":
+		return name
+	}
+	return path + "." + name
+}
+
+func element(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// fault makes an error at a path.
+func (d *source) fault(path, format string, args ...any) *Error {
+	p := d.where(path)
+	return &Error{File: d.name, Line: p.line, Column: p.column, Field: path, Problem: fmt.Sprintf(format, args...)}
+}
+
+// add notes a mistake, unless it may come of another that is known.
+func (d *source) add(path, format string, args ...any) {
+	for p := path; ; p = parent(p) {
+		if d.bad[p] {
+			return
+		}
+		if p == "" {
+			break
+		}
+	}
+	d.errs = append(d.errs, d.fault(path, format, args...))
+}
+
+// show quotes a value of the file for an error: as it stands there, since what a
+// variable brings may be a secret.
+func (d *source) show(path, value string) string {
+	if text, ok := d.from[path]; ok {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q", value)
+}
+
+// detail is the message of err, which may quote the value at path.
+func (d *source) detail(path string, err error) string {
+	if text, ok := d.from[path]; ok {
+		return fmt.Sprintf("%q is wrong once its variables are put in; what is wrong is not shown, since they may be secrets", text)
+	}
+	return err.Error()
+}
+
+// fault makes an error about a field of c, whose path is that of Error.Field.
+func (c *Config) fault(field, format string, args ...any) *Error {
+	return c.source().fault(field, format, args...)
+}
+
+// detail is the message of err for an error about a field; it is left out where
+// the value came of the environment, since it may quote a secret.
+func (c *Config) detail(field string, err error) string { return c.source().detail(field, err) }
+
+// file is the path of a file that the configuration names.
+func (c *Config) file(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(c.source().dir, name)
+}
+
+// source returns what is known of the file; a Config that was not read has none.
+func (c *Config) source() *source {
+	if c.doc == nil {
+		return &source{}
+	}
+	return c.doc
+}

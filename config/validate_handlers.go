@@ -1,0 +1,237 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/projection"
+)
+
+func (c *Config) validateSend(path string, r Route) {
+	d, o := c.doc, r.Send
+	s, ok := c.sink(path+".to", o.To, "sqs")
+	if !ok {
+		return
+	}
+	fifo := strings.HasSuffix(s.SQS.Queue, ".fifo")
+	switch {
+	case fifo && o.Delay > 0:
+		d.add(path+".delay", "a FIFO queue cannot delay single messages; take a standard queue, or the queue's own delay")
+	case !fifo && o.Dedupe != "":
+		d.add(path+".dedupe", "it is for FIFO queues, whose names end in .fifo")
+	}
+}
+
+// versions explains what a projection has to choose.
+const versions = "want sequence (the order of the stream; what most want), attribute:<path> (a number of the item that every change raises; also for what writes the index beside this), or none (the last write wins; no backfill beside the stream)"
+
+func (c *Config) validateProject(path string, r Route) {
+	d, o := c.doc, r.Project
+	c.only(path, r, "project", sluice.Insert, sluice.Modify, sluice.Remove, sluice.Snapshot)
+	switch clusters := c.ofKind("opensearch"); {
+	case o.To != "":
+		c.sink(path+".to", o.To, "opensearch")
+	case len(clusters) == 0 && !d.bad["sinks"] && !d.badBelow("sinks"):
+		d.add(path, "no sink is a cluster; declare one: sinks: {search: {opensearch: {urls: ['https://…']}}}")
+	case len(clusters) > 1:
+		d.add(path+".to", "it is missing, and several sinks are clusters; want %s", either(clusters))
+	}
+
+	// The projection itself says what is wrong with each option alone.
+	good := projection.Options{Index: "x", ID: "{x}", Version: projection.BySequence()}
+	try := func(at string, change func(*projection.Options)) bool {
+		one := good
+		change(&one)
+		_, err := projection.New(nil, one)
+		if err != nil && !d.bad[at] {
+			d.add(at, "%s", d.detail(at, trim(err)))
+		}
+		return err == nil
+	}
+	if o.Index != "" {
+		try(path+".index", func(p *projection.Options) { p.Index = o.Index })
+	}
+	if o.ID != "" {
+		try(path+".id", func(p *projection.Options) { p.ID = o.ID })
+	}
+	try(path+".routing", func(p *projection.Options) { p.Routing = o.Routing })
+	for i, p := range o.Include {
+		try(d.one(path+".include", i), func(all *projection.Options) { all.Include = []string{p} })
+	}
+	for i, p := range o.Exclude {
+		try(d.one(path+".exclude", i), func(all *projection.Options) { all.Exclude = []string{p} })
+	}
+	for _, t := range o.Rename {
+		try(join(path+".rename", t.Name), func(all *projection.Options) { all.Rename = []projection.Rename{{From: t.Name, To: t.Value}} })
+	}
+	for _, t := range o.Flatten {
+		try(join(path+".flatten", t.Name), func(all *projection.Options) { all.Flatten = []projection.Flatten{{Path: t.Name, Prefix: t.Value}} })
+	}
+	for name, fields := range map[string]Fields{"fields": o.Fields, "tombstone": o.Tombstone} {
+		for _, f := range fields {
+			if text, ok := f.Value.(string); ok {
+				try(join(join(path, name), f.Name), func(all *projection.Options) { all.First = []projection.Field{projection.Text(f.Name, text)} })
+			}
+		}
+	}
+	c.validateVersion(path, r)
+}
+
+// trim leaves out of an error of package projection what its Field says better.
+func trim(err error) error { return trimmed{err} }
+
+type trimmed struct{ error }
+
+func (t trimmed) Error() string {
+	text := strings.TrimPrefix(t.error.Error(), "projection: ")
+	if first, rest, ok := strings.Cut(text, ": "); ok && !strings.ContainsAny(first, " \"") {
+		return rest
+	}
+	return text
+}
+
+func (c *Config) validateVersion(path string, r Route) {
+	d, o := c.doc, r.Project
+	at := path + ".version"
+	attribute, byAttribute := strings.CutPrefix(o.Version, "attribute:")
+	switch {
+	case o.Version == "" || o.Version == "sequence":
+	case byAttribute && attribute == "":
+		d.add(at, "attribute: names no attribute; %s", versions)
+	case byAttribute:
+	case o.Version == "none":
+		if i := slices.IndexFunc(r.On, func(on string) bool { return strings.HasSuffix(on, "#SNAPSHOT") }); i >= 0 && !o.UnfencedBackfill {
+			d.add(d.one(parent(path)+".on", i), "a backfill may read what is older than what the stream has written, and version none does not tell: take another version, or stop the writers and set unfencedBackfill")
+		}
+	default:
+		d.add(at, "%s is not allowed; %s", d.show(at, o.Version), versions)
+	}
+	if o.UnfencedBackfill && o.Version != "none" && o.Version != "" {
+		d.add(path+".unfencedBackfill", "it is for version none")
+	}
+}
+
+// tables are the names of the tables that are read.
+func (c *Config) tables() []string {
+	var names []string
+	for _, t := range c.Source.Tables {
+		names = append(names, tableName(t))
+	}
+	return names
+}
+
+// ownTable notes a table that is to be one of those that are read, or is to be
+// said because there are several.
+func (c *Config) ownTable(path, table, whose string) {
+	d, tables := c.doc, c.tables()
+	switch {
+	case len(tables) == 0 || d.bad["source"] || d.badBelow("source"):
+	case table == "" && len(tables) > 1:
+		d.add(path, "it is missing, and several tables are read; say which has %s: %s", whose, either(tables))
+	case table != "" && !slices.Contains(tables, table):
+		d.add(path, "the table %s is not read; %s", d.show(path, table), d.meant(path, table, tables))
+	}
+}
+
+// key notes what is no key of a table.
+func (c *Config) key(path string, key Strings) {
+	if len(key) > 2 {
+		c.doc.add(path, "it has %d names; want that of the partition key, and that of the sort key if there is one", len(key))
+	}
+}
+
+func (c *Config) validateCascade(path string, r Route) {
+	d, o := c.doc, r.Cascade
+	c.only(path, r, "cascade", sluice.Remove)
+	for i, on := range r.On {
+		if strings.HasSuffix(on, "#*") {
+			d.add(d.one(parent(path)+".on", i), "cascade is for items that are deleted; want #REMOVE in place of #*")
+		}
+	}
+	c.ownTable(path+".table", o.Table, "the parents")
+	c.key(path+".key", o.Key)
+	if o.Queue != "" {
+		c.standard(path+".queue", o.Queue)
+	} else if o.Threshold != nil {
+		d.add(path+".threshold", "it is for a cascade with a queue, which takes what is beyond it")
+	}
+	if _, there := d.at[path+".children"]; there && len(o.Children) == 0 {
+		d.add(path+".children", "there is none")
+	}
+	for i, child := range o.Children {
+		at := element(path+".children", i)
+		c.key(at+".key", child.Key)
+		if j := slices.IndexFunc(o.Children[:i], func(other Child) bool { return other.Name == child.Name }); j >= 0 {
+			d.add(at+".name", "%s is that of children[%d], too; messages could not tell them apart", d.show(at+".name", child.Name), j)
+		}
+		if child.Index != "" && o.Queue == "" {
+			d.add(at+".index", "children that are found by an index need a queue: an index lags, and what it did not show yet is looked for again later")
+		}
+		if child.Index == "" && len(child.Key) > 0 && child.Partition.Name != "" && child.Partition.Name != child.Key[0] {
+			d.add(at+".partition.name", "%s is not the partition key of the children's table, %s; set index if they are found by one", d.show(at+".partition.name", child.Partition.Name), child.Key[0])
+		}
+		if s := child.Sort; s != nil {
+			switch {
+			case child.Index == "" && s.Name != "" && len(child.Key) > 0 && (len(child.Key) < 2 || s.Name != child.Key[1]):
+				d.add(at+".sort.name", "%s is not the sort key of the children's table; set index if they are found by one", d.show(at+".sort.name", s.Name))
+			case s.From != "" && s.After == "":
+				d.add(at+".sort.after", "it is empty: the prefix of parent 1 would take the children of parent 12; want what separates, such as \"#\"")
+			}
+		}
+	}
+}
+
+func (c *Config) validateCount(path string, r Route) {
+	d, o := c.doc, r.Count
+	c.only(path, r, "count", sluice.Insert, sluice.Modify, sluice.Remove)
+	if strings.Contains(o.ID, "#") {
+		d.add(path+".id", "%s has a '#', which ends it in the ids of markers", d.show(path+".id", o.ID))
+	}
+	if _, there := d.at[path+".numbers"]; there && len(o.Numbers) == 0 {
+		d.add(path+".numbers", "there is none")
+	}
+	var parents []string
+	for i, n := range o.Numbers {
+		at := element(path+".numbers", i)
+		parents = append(parents, n.Table)
+		if len(n.Key) > 2 {
+			d.add(at+".key", "it has %d attributes; want the partition key, and the sort key if there is one", len(n.Key))
+		}
+		if j := slices.IndexFunc(o.Numbers[:i], func(m Counter) bool { return m.Table == n.Table && m.Create != n.Create }); j >= 0 {
+			d.add(at+".create", "it is unlike that of numbers[%d], which is of the same table: one item cannot be added to in both ways", j)
+		}
+		if (n.Index == "") != (n.Partition == "") {
+			d.add(at, "index and partition go together, and one of them is missing")
+		}
+		if n.When != "" {
+			c.validateItemWhen(at+".when", n.When)
+		}
+	}
+	if t := o.DeleteOrphans; t != "" && len(parents) > 0 && !slices.Contains(parents, t) {
+		d.add(path+".deleteOrphans", "%s is not a table of numbers; %s", d.show(path+".deleteOrphans", t), d.meant(path+".deleteOrphans", t, parents))
+	}
+	for i, other := range c.Routes {
+		if other.Count != nil && other.Count != o && other.Count.ID == o.ID && other.Count.Markers == o.Markers && o.ID != "" && element("routes", i) < parent(path) {
+			d.add(path+".id", "%s is that of %s.count, too: one would take what the other counted for its own", d.show(path+".id", o.ID), element("routes", i))
+		}
+	}
+}
+
+func (c *Config) validateEscalate(path string, r Route) {
+	d, o := c.doc, r.Escalate
+	c.only(path, r, "escalate", sluice.Insert, sluice.Modify)
+	c.standard(path+".queue", o.Queue)
+	started := slices.ContainsFunc(c.Routes, func(r Route) bool { return r.Escalate != nil && r.Escalate.Do == "start" })
+	for name, missing := range map[string]bool{"ladder": o.Ladder == nil, "queue": o.Queue == ""} {
+		if missing && !d.bad[path+"?"] && !d.bad[path+"."+name] && o.Do != "" && !d.bad[path+".do"] && (o.Do == "start" || !started) {
+			d.add(path+"."+name, "it is missing; only a route of next may leave it out, and takes that of start")
+		}
+	}
+	if l := o.Ladder; l != nil {
+		c.ownTable(path+".ladder.table", l.Table, "the escalations")
+		if (l.Step.TypeAttribute == "") != (l.Step.Type == "") {
+			d.add(path+".ladder.step", "typeAttribute and type go together, and one of them is missing")
+		}
+	}
+}
