@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo servers test unit build lint fmt sim bench ratios figures coldstart fuzz clean
+.PHONY: help demo servers test unit build lint fmt sim bench ratios figures soak coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -16,6 +16,7 @@ SEEDS ?= 1000
 FROM ?= 1
 SEED ?=
 COUNT ?= 6
+DURATION ?= 10m
 
 # OpenSearch takes seconds to start: `make test` does it when a test file in PKG
 # names it.
@@ -65,6 +66,9 @@ coldstart: ## A Lambda function's start beside a hand-written one and a hello-wo
 
 figures: ## A whole daemon on DynamoDB Local: start, pick-up, backlog, memory; one line each, minutes
 	@go run ./bench/figures
+
+soak: ## A daemon under load for DURATION (10m), then all effects compared with all writes; memory and goroutines must not grow
+	@go run ./bench/soak -duration $(DURATION)
 
 bench: ## All benchmarks, with a benchstat table
 	@mkdir -p .out

@@ -1,0 +1,134 @@
+//go:build unix
+
+// Command soak runs a daemon under load for a while, on servers of its own, and
+// compares what came of it with what was written. It prints a line for each
+// figure, and fails when something is wrong:
+//
+//   - an item's document is missing, is there although the item is not, or has
+//     another version; a change has no message; a number on a parent is not
+//     exactly that of its items;
+//   - the lag did not return to 0 after the last write;
+//   - resident memory grew from the second to the last fifth of the time
+//     (medians), or the goroutines from a rest at the first fifth to the end, by
+//     more than they differ anyway;
+//   - a record was parked, or the daemon did not end in order.
+//
+// The figures:
+//
+//	soak writes <n>                changes of items, each of them a record
+//	soak writes_per_s <n>
+//	soak rate_lowered <n>          times that the writer made way because the lag grew
+//	soak lag_most_records <n>      written, and not yet handled by every route
+//	soak lag_gone_s <s>            from the last write until every record was handled
+//	soak rss_second_mb <MB>        resident memory, median of the second fifth
+//	soak rss_last_mb <MB>          of the last fifth
+//	soak goroutines_early <n>      when all was handled and the writer rested, at the first fifth
+//	soak goroutines_end <n>        the same, at the end
+//	soak cpu_s_per_million <s>     CPU time of the daemon for a million records
+//	soak messages <n>              different ones
+//	soak messages_twice <n>        received more often than once
+//	soak documents <n>
+//	soak counters <n>              parents, each with two numbers
+//	soak wrong <n>                 how many checks failed
+//
+// The writer goes as fast as the daemon follows: it makes way when more than
+// -lag records wait. DynamoDB Local becomes slower with every record that it
+// keeps, so that -records bounds them; they are spread over the time.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/localstack"
+)
+
+func main() {
+	log.SetFlags(0)
+	var o options
+	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long to write")
+	flag.IntVar(&o.items, "items", 2000, "that are written, changed and deleted over and over")
+	flag.IntVar(&o.parents, "parents", 50, "whose numbers are kept")
+	flag.IntVar(&o.records, "records", 300_000, "writes at most")
+	flag.IntVar(&o.lag, "lag", 2000, "records that may wait before the writer makes way")
+	flag.DurationVar(&o.every, "every", 2*time.Second, "how often the daemon is looked at")
+	flag.DurationVar(&o.patience, "patience", 3*time.Minute, "for the lag to return to 0 after the last write")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
+		log.Fatal("soak: ", err)
+	}
+}
+
+type options struct {
+	duration, every, patience    time.Duration
+	items, parents, records, lag int
+}
+
+func (o options) validate() error {
+	var errs []error
+	if least := max(10*o.every, 4*quietTime); o.duration < least || o.every <= 0 {
+		errs = append(errs, fmt.Errorf("-duration is %v: want %v at least with -every %v, so that parts of it can be compared", o.duration, least, o.every))
+	}
+	if o.items < writers*perCall || o.parents < 1 || o.records < 1 || o.lag < 1 {
+		errs = append(errs, fmt.Errorf("-items, -parents, -records and -lag are %d, %d, %d and %d: want %d items and 1 of the others at least", o.items, o.parents, o.records, o.lag, writers*perCall))
+	}
+	return errors.Join(errs...)
+}
+
+func run(ctx context.Context, o options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "sluice-soak-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	binary := filepath.Join(dir, "daemon")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=lambda.norpc", "-ldflags=-s -w", "-o", binary, "github.com/sluicehq/sluice/bench/soak/daemon")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the daemon: %w\n%s", err, out)
+	}
+	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvSQS, localstack.EnvOpenSearch} {
+		os.Unsetenv(name) //nolint:errcheck // servers of its own, whatever the environment names
+	}
+	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, OpenSearch: true})
+	if err != nil {
+		return err
+	}
+	defer stack.Stop()
+
+	w, err := newWorld(ctx, stack, o)
+	if err != nil {
+		return err
+	}
+	d, err := startDaemon(ctx, binary, dir, stack)
+	if err != nil {
+		return err
+	}
+	defer d.kill()
+	wrong, err := w.soak(ctx, d)
+	if err != nil {
+		return d.failure(err)
+	}
+	if err := d.stop(); err != nil {
+		wrong = append(wrong, fmt.Errorf("the daemon did not end in order: %w", err))
+	}
+	fmt.Printf("soak wrong %d\n", len(wrong))
+	if len(wrong) > 0 {
+		return d.failure(errors.Join(wrong...))
+	}
+	return nil
+}
