@@ -127,8 +127,8 @@ type checker struct {
 
 // std are packages of the standard library that fragments may use.
 var std = []string{
-	"bytes", "context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net/http", "os", "path/filepath",
-	"iter", "slices", "strconv", "strings", "sync", "testing", "testing/synctest", "time",
+	"bytes", "context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net/http", "net/http/httptest", "os", "path/filepath",
+	"iter", "slices", "strconv", "strings", "sync", "sync/atomic", "testing", "testing/synctest", "time",
 }
 
 func newChecker(t *testing.T) *checker {
