@@ -59,3 +59,21 @@ func (b *backfills) unready() (reasons []string) {
 	}
 	return reasons
 }
+
+// held lists the items that wait, by table.
+func (b *backfills) held() (all []lane) {
+	for i, s := range b.all {
+		for _, h := range s.Held() {
+			all = append(all, laneOf("backfill", b.tables[i], "", h))
+		}
+	}
+	return all
+}
+
+// progress lists how far they are.
+func (b *backfills) progress() (all []snapshot.Progress) {
+	for _, s := range b.all {
+		all = append(all, s.Progress())
+	}
+	return all
+}

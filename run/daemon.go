@@ -58,11 +58,26 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	if err != nil {
 		return err
 	}
+	pulse := newPulse(logger)
+	letters := &letterCounts{count: box.Counts}
+	metrics.Ask(prom.Status{
+		Ready:       func() bool { return len(src.unready()) == 0 },
+		Held:        func() []flow.Held { return heldFlows(src.held()) },
+		DeadLetters: letters.get,
+	})
 	if o.Listen != "off" {
+		started := time.Now()
 		unready := func(address net.Addr) []string { return howTo(src.unready(), src, address) }
 		answers := endpoints{
+			"GET /livez":             livez(pulse.dead),
 			"GET /metrics":           prom.Handler(registry),
 			"POST /gaps/acknowledge": acknowledge(src, logger),
+			"GET /lanes":             lanes(src.held),
+			"GET /{$}": statusPage(func() status {
+				st := src.status()
+				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, programVersion(), started, letters.get()
+				return st
+			}),
 		}
 		letters := deadLetters(ctx, box, m, Fetch(aws("dynamodb")), logger)
 		answers["/deadletters"], answers["/deadletters/"] = letters, letters
@@ -82,7 +97,14 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", store.Path(), "routes", len(m.Routes()))
 	watched, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { watchReady(watched, src.unready, logger) })
+	watch.Go(func() {
+		watchReady(watched, func() []string {
+			src.held() // for its locks
+			reasons := src.unready()
+			pulse.beat()
+			return reasons
+		}, logger)
+	})
 	err = src.run(ctx)
 	unwatch()
 	watch.Wait()

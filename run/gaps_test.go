@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -76,25 +75,6 @@ func TestDaemonWithAGap(t *testing.T) {
 	table := svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
 	args := []string{"--table", "orders", "--start", "TRIM_HORIZON", "--listen", "127.0.0.1:0",
 		"--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", svc.URL()}
-	ask := func(c *child, method, path string) (int, string) {
-		c.until("msg=listening", 1)
-		_, rest, _ := strings.Cut(c.output(), "msg=listening address=")
-		address, _, _ := strings.Cut(rest, "\n")
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(body)
-	}
 	const lost = "shard %s: records after %s and before %s were trimmed before they were read"
 	end := func(c *child) {
 		t.Helper()
@@ -116,23 +96,23 @@ func TestDaemonWithAGap(t *testing.T) {
 	gap := fmt.Sprintf(lost, shard, first, third)
 	c = startChild(t, "echo", nil, args...)
 	c.until("handled three", 1)
-	if code, body := ask(c, "GET", "/readyz"); code != 503 || !strings.Contains(body, gap) || !strings.Contains(body, "/gaps/acknowledge") {
+	if code, body := c.ask("GET", "/readyz"); code != 503 || !strings.Contains(body, gap) || !strings.Contains(body, "/gaps/acknowledge") {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
 	end(c)
 
 	c = startChild(t, "echo", nil, args...)
 	c.until("shard started", 1)
-	if code, body := ask(c, "GET", "/readyz"); code != 503 || !strings.Contains(body, gap) {
+	if code, body := c.ask("GET", "/readyz"); code != 503 || !strings.Contains(body, gap) {
 		t.Errorf("/readyz after a restart: %d %s", code, body)
 	}
-	if code, body := ask(c, "GET", "/gaps/acknowledge"); code != 405 {
+	if code, body := c.ask("GET", "/gaps/acknowledge"); code != 405 {
 		t.Errorf("looking acknowledges: %d %s", code, body)
 	}
-	if code, body := ask(c, "POST", "/gaps/acknowledge"); code != 200 || !strings.Contains(body, gap) {
+	if code, body := c.ask("POST", "/gaps/acknowledge"); code != 200 || !strings.Contains(body, gap) {
 		t.Errorf("/gaps/acknowledge: %d %s", code, body)
 	}
-	if code, body := ask(c, "GET", "/readyz"); code != 200 {
+	if code, body := c.ask("GET", "/readyz"); code != 200 {
 		t.Errorf("/readyz in the end: %d %s", code, body)
 	}
 	end(c)

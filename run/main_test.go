@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -75,6 +77,20 @@ var children = map[string]App{
 			}
 			return nil
 		})
+		return r, nil
+	}},
+	// holding has one item wait, and cannot handle another.
+	"holding": {Name: "holding", Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
+		r := router.New()
+		r.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+			switch id, _ := rec.Keys.Lookup("id"); id.Str() {
+			case "held":
+				return sluice.RetryAfter(time.Hour, errors.New("not\tyet\nof all"))
+			case "poison":
+				return sluice.Permanent(errors.New("never"))
+			}
+			return nil
+		}, router.Name("work"))
 		return r, nil
 	}},
 	// stuck never comes back from its first record.
@@ -157,6 +173,28 @@ func (c *child) until(text string, n int) {
 			c.t.Fatalf("no %d × %q:\n%s", n, text, c.output())
 		}
 	}
+}
+
+// ask asks its server.
+func (c *child) ask(method, path string) (code int, body string) {
+	c.t.Helper()
+	c.until("msg=listening", 1)
+	_, rest, _ := strings.Cut(c.output(), "msg=listening address=")
+	address, _, _ := strings.Cut(rest, "\n")
+	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://"+address+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return resp.StatusCode, string(all)
 }
 
 func (c *child) signal(s syscall.Signal) {

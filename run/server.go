@@ -20,7 +20,7 @@ type server struct {
 	stopping atomic.Bool
 }
 
-// endpoints are what a server answers besides livez and readyz, by the patterns
+// endpoints are what a server answers besides readyz, by the patterns
 // of [http.ServeMux].
 type endpoints map[string]http.Handler
 
@@ -37,7 +37,6 @@ func serve(address string, also endpoints, unready func(net.Addr) []string, logg
 	for pattern, h := range also {
 		mux.Handle(pattern, h)
 	}
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		reasons := unready(l.Addr())
 		if s.stopping.Load() {

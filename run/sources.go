@@ -1,10 +1,12 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,14 +24,15 @@ import (
 // sources are what a daemon reads from. Streams, tables and queues share the
 // routes and their limits, the dead letters, and the time to stop.
 type sources struct {
+	group     *flow.Group
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
 	consumer  *queue.Consumer // nil without queues
 }
 
 func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, logger *slog.Logger) (s *sources, err error) {
-	s = new(sources)
 	group := flow.NewGroup(m)
+	s = &sources{group: group}
 	hooks := logged(metrics.Flow(m), logger)
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = box, o.DeadLetter == "item", group, hooks, logger
@@ -128,6 +131,21 @@ func (s *sources) unready() (reasons []string) {
 		reasons = append(reasons, s.consumer.Health().Reasons...)
 	}
 	return reasons
+}
+
+// held lists the items that wait for a retry or a stuck handler, the oldest
+// first. A queue holds none: a message that failed is with SQS.
+func (s *sources) held() (all []lane) {
+	if s.poller != nil {
+		for _, h := range s.poller.Held() {
+			all = append(all, laneOf("stream", h.Shard.Table, h.Shard.ID, h.Held))
+		}
+	}
+	if s.backfills != nil {
+		all = append(all, s.backfills.held()...)
+	}
+	slices.SortStableFunc(all, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
+	return all
 }
 
 // Gaps are those of the streams: a queue has none.

@@ -89,6 +89,7 @@ func (m *flowMetrics) series(route string) *routeSeries {
 
 // Flow returns hooks for flows that run the routes of matcher.
 func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
+	m.status.know(matcher.Routes())
 	byIndex := make([]*routeSeries, len(matcher.Routes()))
 	for i, r := range matcher.Routes() {
 		s := m.flow.series(r.Name)

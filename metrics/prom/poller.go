@@ -20,11 +20,14 @@ type pollerMetrics struct {
 	checkpointSeconds     prometheus.Histogram
 	openGaps              *prometheus.GaugeVec
 	shards, watermarkAge  *prometheus.Desc
+	lineage, toLoss       *prometheus.Desc
 	pinned, limit, noRoom *prometheus.Desc // of memory
 
 	mu   sync.Mutex
 	lags map[poller.Shard]time.Duration // of the shards being read
 	uses []*poller.Memory               // of each poller
+	// known are the shards of each stream, by table and ARN.
+	known map[[2]string]poller.Lineage
 }
 
 func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
@@ -52,6 +55,11 @@ func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 		shards: prometheus.NewDesc("sluice_shards", "Shards being read.", []string{"table"}, nil),
 		watermarkAge: prometheus.NewDesc("sluice_watermark_age_seconds",
 			"Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.", []string{"table"}, nil),
+		toLoss: prometheus.NewDesc("sluice_time_to_loss_seconds",
+			"Time until the stream forgets the oldest record that is not settled, 24 hours after its change, the least of all shards; 86400 where nothing waits.", []string{"table"}, nil),
+		lineage: prometheus.NewDesc("sluice_stream_shards",
+			"Shards of the streams, as this process knows them: reading, waiting (for a parent, another owner, or another try), finished, halted (at a gap).", []string{"table", "state"}, nil),
+		known: make(map[[2]string]poller.Lineage),
 		pinned: prometheus.NewDesc("sluice_memory_pinned_bytes",
 			"Memory that pages of records take, from before they are fetched until their records are settled.", nil, nil),
 		limit:  prometheus.NewDesc("sluice_memory_limit_bytes", "Memory that they may take at most.", nil, nil),
@@ -66,6 +74,8 @@ func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
 func (m *pollerMetrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.shards
 	ch <- m.watermarkAge
+	ch <- m.toLoss
+	ch <- m.lineage
 	ch <- m.pinned
 	ch <- m.limit
 	ch <- m.noRoom
@@ -77,7 +87,15 @@ func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
 		oldest time.Duration
 	}
 	tables := make(map[string]table)
+	streams := make(map[string]poller.Lineage)
 	m.mu.Lock()
+	for _, l := range m.known {
+		sum := streams[l.Table]
+		streams[l.Table] = poller.Lineage{
+			Reading: sum.Reading + l.Reading, Waiting: sum.Waiting + l.Waiting,
+			Finished: sum.Finished + l.Finished, Halted: sum.Halted + l.Halted,
+		}
+	}
 	for s, lag := range m.lags {
 		t := tables[s.Table]
 		tables[s.Table] = table{t.shards + 1, max(t.oldest, lag)}
@@ -95,7 +113,30 @@ func (m *pollerMetrics) Collect(ch chan<- prometheus.Metric) {
 	for name, t := range tables {
 		ch <- prometheus.MustNewConstMetric(m.shards, prometheus.GaugeValue, float64(t.shards), name)
 		ch <- prometheus.MustNewConstMetric(m.watermarkAge, prometheus.GaugeValue, t.oldest.Seconds(), name)
+		ch <- prometheus.MustNewConstMetric(m.toLoss, prometheus.GaugeValue, max(0, retention-t.oldest).Seconds(), name)
 	}
+	for name, l := range streams {
+		for state, n := range map[string]int{"reading": l.Reading, "waiting": l.Waiting, "finished": l.Finished, "halted": l.Halted} {
+			ch <- prometheus.MustNewConstMetric(m.lineage, prometheus.GaugeValue, float64(n), name, state)
+		}
+	}
+}
+
+// retention is how long a stream keeps its records.
+const retention = 24 * time.Hour
+
+// listed may be the last word of a stream that is not read any more.
+func (m *pollerMetrics) listed(l poller.Lineage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Its table is known from now on; one of many streams is not kept for ever.
+	stream, table := [2]string{l.Table, l.StreamARN}, [2]string{l.Table}
+	if l == (poller.Lineage{Table: l.Table, StreamARN: l.StreamARN}) {
+		delete(m.known, stream)
+		m.known[table] = poller.Lineage{Table: l.Table}
+		return
+	}
+	m.known[stream] = l
 }
 
 func (m *pollerMetrics) begin(s poller.Shard) {
@@ -154,6 +195,7 @@ func (m *Metrics) Poller() poller.Hooks {
 			p.forget(s)
 			p.shardEnds.WithLabelValues(s.Table, string(end)).Inc()
 		},
+		Lineage: p.listed,
 		Lag:     p.lag,
 		Dropped: func(s poller.Shard, n int) { p.dropped.WithLabelValues(s.Table).Add(float64(n)) },
 		Gap: func(g sluice.Gap) {

@@ -20,6 +20,7 @@ type Metrics struct {
 	snapshot  snapshotMetrics
 	documents documentMetrics
 	handlers  handlerMetrics
+	status    *statusMetrics
 }
 
 // New registers the series with reg; it panics when they are registered there
@@ -37,6 +38,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		snapshot:  newSnapshotMetrics(reg),
 		documents: newDocumentMetrics(reg),
 		handlers:  newHandlerMetrics(reg),
+		status:    newStatusMetrics(reg),
 	}
 }
 

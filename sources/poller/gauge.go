@@ -90,24 +90,31 @@ func (g *gauge) observe() time.Duration {
 // as far as it was read, the time since everything in it had been read.
 func (g *gauge) lag() time.Duration { return max(0, time.Since(g.pos.oldest())) }
 
-// trouble returns why the shard makes the poller unready, or "".
-func (g *gauge) trouble(staleAfter, stallAfter time.Duration) string {
+// nearLoss is the share of its life in the stream that a record may wait before
+// the poller is unready.
+const nearLoss = retention * 8 / 10
+
+// trouble returns why the shard makes the poller unready.
+func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	say := func(format string, args ...any) string {
-		return fmt.Sprintf("table %s shard %s: ", g.shard.Table, g.shard.ID) + fmt.Sprintf(format, args...)
+	say := func(format string, args ...any) {
+		reasons = append(reasons, fmt.Sprintf("table %s shard %s: ", g.shard.Table, g.shard.ID)+fmt.Sprintf(format, args...))
 	}
 	switch {
 	case g.err != nil && g.kind == refused:
-		return say("%v on %s", g.err, g.shard.StreamARN)
+		say("%v on %s", g.err, g.shard.StreamARN)
 	case g.polling && time.Since(g.lastGood) > staleAfter:
-		return say("no successful poll for %v (last error: %v)", time.Since(g.lastGood).Round(time.Second), g.err)
+		say("no successful poll for %v (last error: %v): see that the service can be reached", time.Since(g.lastGood).Round(time.Second), g.err)
 	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
-		return say("has waited %v for memory that records of other shards keep (Options.MaxMemory)", time.Since(g.noRoomAt).Round(time.Second))
+		say("has waited %v for memory that records of other shards keep (Options.MaxMemory): see which items are held", time.Since(g.noRoomAt).Round(time.Second))
 	case g.submitted > g.settled && time.Since(g.progressAt) > stallAfter:
-		return say("the watermark has not moved for %v with %d records waiting", time.Since(g.progressAt).Round(time.Second), g.submitted-g.settled)
+		say("the watermark has not moved for %v with %d records waiting: see which items are held, and why", time.Since(g.progressAt).Round(time.Second), g.submitted-g.settled)
 	}
-	return ""
+	if lag := g.lag(); lag >= nearLoss {
+		say("the oldest record that is not settled is %v old, and the stream forgets it after %v: handle or park it before, or it is lost", lag.Round(time.Minute), retention)
+	}
+	return reasons
 }
 
 func (g *gauge) status() Status {

@@ -41,8 +41,9 @@ type HeldItem struct {
 }
 
 // Health returns the poller's readiness: all streams are listed, every shard
-// is polled and its watermark moves, positions can be stored, no route is in
-// an outage, and no gap waits to be acknowledged.
+// is polled and its watermark moves, no record has waited for most of its life in
+// the stream, positions can be stored, no route is in an outage, and no gap waits
+// to be acknowledged.
 func (p *Poller) Health() Health {
 	reasons := p.health.reasons()
 	for _, g := range p.gaps.list() {
@@ -53,12 +54,10 @@ func (p *Poller) Health() Health {
 	}
 	for _, g := range p.gauges.all() {
 		g.observe()
-		if t := g.trouble(p.o.StaleAfter, p.o.StallAfter); t != "" {
-			reasons = append(reasons, t)
-		}
+		reasons = append(reasons, g.trouble(p.o.StaleAfter, p.o.StallAfter)...)
 	}
 	for _, o := range p.o.Flow.Group.Outages() {
-		reasons = append(reasons, fmt.Sprintf("route %q fails for every record since %s: %v", o.Route, o.Since.Format(time.RFC3339), o.Err))
+		reasons = append(reasons, fmt.Sprintf("route %q fails for every record since %s, and nothing of it is lost meanwhile: see to what it calls: %v", o.Route, o.Since.Format(time.RFC3339), o.Err))
 	}
 	return Health{Ready: len(reasons) == 0, Reasons: reasons}
 }
@@ -159,7 +158,7 @@ func (h *health) reasons() []string {
 	}
 	for _, call := range slices.Sorted(maps.Keys(h.stores)) {
 		t := h.stores[call]
-		reasons = append(reasons, fmt.Sprintf("state store: %s fails since %s: %v", call, t.since.Format(time.RFC3339), t.err))
+		reasons = append(reasons, fmt.Sprintf("state store: %s fails since %s, so that records come again after a restart: see that it has room and can be written: %v", call, t.since.Format(time.RFC3339), t.err))
 	}
 	for _, s := range h.halts {
 		reasons = append(reasons, fmt.Sprintf("table %s shard %s: halted at a gap", s.Table, s.ID))

@@ -26,6 +26,9 @@ type Hooks struct {
 	ShardEnded func(Shard, End)
 	// Discovered is called after each listing of a stream's shards.
 	Discovered func(Discovery)
+	// Lineage is called when it is another than before, and with no shards when
+	// its stream is read no more.
+	Lineage func(Lineage)
 	// Checkpointed is called after each write of positions. err is the first
 	// of those that failed.
 	Checkpointed func(shards int, took time.Duration, err error)
@@ -81,4 +84,14 @@ type Discovery struct {
 	New       int // seen for the first time
 	Took      time.Duration
 	Err       error
+}
+
+// Lineage is how far the shards of a stream are, as far as this poller knows.
+type Lineage struct {
+	Table     string
+	StreamARN string
+	Reading   int
+	Waiting   int // for a parent to be settled, for another owner, or for another try
+	Finished  int // settled to their end
+	Halted    int // at a gap
 }

@@ -184,6 +184,23 @@ func (f *forest) unsure() bool {
 	return false
 }
 
+// count adds the shards to l.
+func (f *forest) count(l Lineage) Lineage {
+	for n := range maps.Values(f.nodes) {
+		switch n.phase {
+		case waiting:
+			l.Waiting++
+		case running:
+			l.Reading++
+		case done:
+			l.Finished++
+		case halted:
+			l.Halted++
+		}
+	}
+	return l
+}
+
 // settled reports whether every shard is settled to its end.
 func (f *forest) settled() bool {
 	for n := range maps.Values(f.nodes) {

@@ -73,6 +73,12 @@ func (p *Poller) discovered(d Discovery) {
 	}
 }
 
+func (p *Poller) lineage(l Lineage) {
+	if h := p.o.Hooks.Lineage; h != nil {
+		h(l)
+	}
+}
+
 func (p *Poller) checkpointed(shards int, took time.Duration, err error) {
 	p.health.store("checkpoint", err)
 	if h := p.o.Hooks.Memory; h != nil {

@@ -72,6 +72,8 @@ type found struct {
 // their workers have; or when the stream was replaced by another and nothing
 // is left to read.
 func (s *stream) run(ctx context.Context, t terms) error {
+	defer s.p.lineage(Lineage{Table: s.table, StreamARN: s.id.ARN})
+	var told Lineage
 	ends, finds := make(chan outcome), make(chan found)
 	s.listAt, s.soon = time.Now().Add(s.p.o.DiscoverEvery), soon
 	s.review()
@@ -87,6 +89,10 @@ func (s *stream) run(ctx context.Context, t terms) error {
 		}
 		if ctx.Err() == nil {
 			timer.Reset(time.Until(s.begin(ctx, t, ends)))
+		}
+		if now := s.forest.count(Lineage{Table: s.table, StreamARN: s.id.ARN}); now != told {
+			told = now
+			s.p.lineage(now)
 		}
 		select {
 		case <-stopped:

@@ -1,11 +1,14 @@
 package snapshot
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sluicehq/sluice/flow"
 )
 
 // Health says whether a backfill gets on.
@@ -20,6 +23,25 @@ type Health struct {
 func (s *Source) Health() Health {
 	reasons := s.health.reasons(s.o.Table)
 	return Health{Ready: len(reasons) == 0, Reasons: reasons}
+}
+
+// Held lists the items that wait for a retry or a stuck handler, the oldest
+// first.
+func (s *Source) Held() []flow.Held {
+	s.mu.Lock()
+	segments := s.segments
+	s.mu.Unlock()
+	var all []flow.Held
+	for _, g := range segments {
+		g.mu.Lock()
+		f := g.flow
+		g.mu.Unlock()
+		if f != nil {
+			all = append(all, f.Held()...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b flow.Held) int { return cmp.Compare(b.Age, a.Age) })
+	return all
 }
 
 // tellEvery is the time between two lines of the log about the same trouble.

@@ -1,0 +1,231 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller"
+)
+
+// status is what the page at / shows.
+type status struct {
+	Application string             `json:"application"`
+	Version     string             `json:"version"`
+	Started     time.Time          `json:"started"`
+	Ready       bool               `json:"ready"`
+	Reasons     []string           `json:"reasons"` // why it is not
+	Tables      []tableStatus      `json:"tables"`
+	Queues      []queueStatus      `json:"queues"`
+	Backfills   []backfilling      `json:"backfills"`
+	HeldLanes   int                `json:"heldLanes"`
+	Outages     []outage           `json:"outages"` // routes that fail for every record
+	Gaps        int                `json:"gaps"`
+	DeadLetters []deadletter.Count `json:"deadLetters"`
+}
+
+type tableStatus struct {
+	Table      string        `json:"table"`
+	LagSeconds float64       `json:"lagSeconds"` // the largest of its shards
+	Unsettled  uint64        `json:"unsettled"`
+	Shards     []shardStatus `json:"shards"`
+}
+
+type shardStatus struct {
+	ID         string    `json:"id"`
+	Position   string    `json:"position"` // sequence number of the last settled record
+	LagSeconds float64   `json:"lagSeconds"`
+	Unsettled  uint64    `json:"unsettled"`
+	LastPoll   time.Time `json:"lastPoll"`
+	Error      string    `json:"error,omitempty"` // of the last poll
+}
+
+type queueStatus struct {
+	Queue         string  `json:"queue"`
+	InHand        int     `json:"inHand"`
+	OldestSeconds float64 `json:"oldestSeconds"`
+}
+
+type backfilling struct {
+	Table    string `json:"table"`
+	Items    int64  `json:"items"`
+	Settled  int64  `json:"settled"`
+	Expected int64  `json:"expected"`
+	Finished bool   `json:"finished"`
+}
+
+type outage struct {
+	Route string    `json:"route"`
+	Since time.Time `json:"since"`
+	Error string    `json:"error"`
+}
+
+// status asks the sources.
+func (s *sources) status() (st status) {
+	st = status{
+		Reasons: s.unready(), Tables: []tableStatus{}, Queues: []queueStatus{}, Backfills: []backfilling{}, Outages: []outage{},
+		HeldLanes: len(s.held()), Gaps: len(s.Gaps()),
+	}
+	st.Ready = len(st.Reasons) == 0
+	if s.poller != nil {
+		st.Tables = tablesOf(s.poller.Shards())
+	}
+	if s.backfills != nil {
+		for _, p := range s.backfills.progress() {
+			st.Backfills = append(st.Backfills, backfilling{p.Table, p.Items, p.Settled, p.TableItems, p.Finished})
+		}
+	}
+	if s.consumer != nil {
+		for name, h := range s.consumer.Hands() {
+			st.Queues = append(st.Queues, queueStatus{name, h.Messages, h.Oldest.Seconds()})
+		}
+		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
+	}
+	for _, o := range s.group.Outages() {
+		st.Outages = append(st.Outages, outage{o.Route, o.Since, fmt.Sprint(o.Err)})
+	}
+	return st
+}
+
+// tablesOf groups shards, which are ordered by table.
+func tablesOf(shards []poller.Status) []tableStatus {
+	tables := []tableStatus{}
+	for _, sh := range shards {
+		if n := len(tables); n == 0 || tables[n-1].Table != sh.Shard.Table {
+			tables = append(tables, tableStatus{Table: sh.Shard.Table})
+		}
+		t := &tables[len(tables)-1]
+		one := shardStatus{ID: sh.Shard.ID, Position: sh.Position, LagSeconds: sh.Lag.Seconds(), Unsettled: sh.Unsettled, LastPoll: sh.LastPoll}
+		if sh.Err != nil {
+			one.Error = sh.Err.Error()
+		}
+		t.LagSeconds, t.Unsettled = max(t.LagSeconds, one.LagSeconds), t.Unsettled+one.Unsettled
+		t.Shards = append(t.Shards, one)
+	}
+	return tables
+}
+
+// shownShards is how many shards of a table the text shows, those that lag most.
+const shownShards = 20
+
+// statusPage answers with what now returns.
+func statusPage(now func() status) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		st := now()
+		if wantsJSON(r) {
+			writeJSON(w, st)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		var b strings.Builder
+		st.text(&b)
+		_, _ = w.Write([]byte(b.String()))
+	})
+}
+
+func (st *status) text(b *strings.Builder) {
+	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
+	line("%s (sluice %s), running for %v", st.Application, st.Version, time.Since(st.Started).Round(time.Second))
+	if st.Ready {
+		line("ready")
+	} else {
+		line("NOT READY")
+		for _, r := range st.Reasons {
+			line("  %s", r)
+		}
+	}
+	line("\nheld items: %d (/lanes)", st.HeldLanes)
+	letters := 0
+	for _, c := range st.DeadLetters {
+		letters += c.N
+	}
+	line("dead letters: %d", letters)
+	for _, c := range st.DeadLetters {
+		line("  %d of table %s, route %s (%s)", c.N, c.Table, orDash(c.Route), c.Kind)
+	}
+	line("gaps that nobody has acknowledged: %d", st.Gaps)
+	for _, o := range st.Outages {
+		line("route %s fails for every record since %s: %s", o.Route, o.Since.Format(time.RFC3339), firstLine(o.Error))
+	}
+	for _, t := range st.Tables {
+		line("\ntable %s: %d shards, lag %s, %d records unsettled", t.Table, len(t.Shards), seconds(t.LagSeconds), t.Unsettled)
+		shards := slices.Clone(t.Shards)
+		slices.SortStableFunc(shards, func(a, b shardStatus) int { return cmp.Compare(b.LagSeconds, a.LagSeconds) })
+		w := rows(b)
+		for _, sh := range shards[:min(len(shards), shownShards)] {
+			fmt.Fprintf(w, "  %s\tlag %s\t%d unsettled\tpolled %v ago\t%s\n", sh.ID, seconds(sh.LagSeconds), sh.Unsettled, time.Since(sh.LastPoll).Round(time.Second), firstLine(sh.Error))
+		}
+		w.Flush()
+		if more := len(shards) - shownShards; more > 0 {
+			line("  and %d that lag less (?format=json shows all)", more)
+		}
+	}
+	for _, q := range st.Queues {
+		line("\nqueue %s: %d messages in hand, the oldest for %s", q.Queue, q.InHand, seconds(q.OldestSeconds))
+	}
+	for _, f := range st.Backfills {
+		how := fmt.Sprintf("%d of about %d items settled", f.Settled, f.Expected)
+		if f.Finished {
+			how = fmt.Sprintf("finished, %d items", f.Settled)
+		}
+		line("\nbackfill of table %s: %s", f.Table, how)
+	}
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Second)
+}
+
+// programVersion is the version of the program's module.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// heldFlows are the held items as metrics take them.
+func heldFlows(all []lane) []flow.Held {
+	held := make([]flow.Held, len(all))
+	for i, l := range all {
+		held[i] = flow.Held{Route: l.Route, Age: l.age}
+	}
+	return held
+}
+
+// letterCounts counts dead letters, twice a minute at most and for no more than
+// a fiftieth of the time: each count reads all of them.
+type letterCounts struct {
+	count func(context.Context) ([]deadletter.Count, error)
+
+	mu   sync.Mutex
+	last []deadletter.Count
+	next time.Time
+}
+
+const countEvery = 30 * time.Second
+
+func (l *letterCounts) get() []deadletter.Count {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	begin := time.Now()
+	if begin.Before(l.next) {
+		return l.last
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	// Those that cannot be read are told of by whoever lists them.
+	if counts, err := l.count(ctx); counts != nil || err == nil {
+		l.last = counts
+	}
+	l.next = time.Now().Add(max(countEvery, 50*time.Since(begin)))
+	return l.last
+}

@@ -1,0 +1,105 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
+)
+
+// What waits for most of its life in the stream makes the poller unready, and
+// nothing else of its shard does not hide that.
+func TestNearLoss(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		var fail atomic.Bool
+		fail.Store(true)
+		o := testOptions(state.NewMemory(), "orders")
+		o.StallAfter, o.StaleAfter = 1000*time.Hour, time.Hour
+		o.BusyInterval, o.IdleInterval, o.HeartbeatEvery, o.CheckpointEvery = time.Minute, time.Minute, time.Minute, time.Minute // hours pass
+		r := start(t, s, func(context.Context, *sluice.Record) error {
+			if fail.Load() {
+				return sluice.RetryAfter(time.Minute, errors.New("not yet"))
+			}
+			return nil
+		}, o)
+		pass(time.Minute)
+		s.put(a, "k")
+		pass(19 * time.Hour)
+		r.unready("")
+		pass(20 * time.Minute)
+		r.unready("table orders shard a: the oldest record that is not settled is 19h20m0s old, and the stream forgets it after 24h0m0s")
+		fail.Store(false)
+		pass(5 * time.Minute)
+		r.unready("")
+		pass(48 * time.Hour) // idle
+		r.unready("")
+		r.mustEnd()
+	})
+}
+
+// A watermark that stands still is told with what to look at, and only while
+// something waits.
+func TestStall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		block := make(chan struct{})
+		r := start(t, s, func(_ context.Context, rec *sluice.Record) error {
+			if strings.HasSuffix(string(rec.Sequence), "1") {
+				<-block
+			}
+			return nil
+		}, testOptions(state.NewMemory(), "orders"))
+		pass(time.Hour)
+		r.unready("")
+		s.put(a, "k")
+		for range 5 { // others go on past it
+			pass(time.Minute)
+			s.put(a, "other")
+		}
+		pass(time.Minute)
+		r.unready("the watermark has not moved for 5m59s with 6 records waiting: see which items are held")
+		close(block)
+		pass(time.Second)
+		r.unready("")
+		r.mustEnd()
+	})
+}
+
+func TestLineageHook(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		a := &stubShard{id: "a", closed: true}
+		b := &stubShard{id: "b", parent: "a"}
+		s.table("orders", a, b)
+		s.put(a, "k")
+		var last atomic.Value
+		o := testOptions(state.NewMemory(), "orders")
+		o.Hooks.Lineage = func(l Lineage) { last.Store(l) }
+		block := make(chan struct{})
+		r := start(t, s, func(context.Context, *sluice.Record) error { <-block; return nil }, o)
+		expect := func(want Lineage) {
+			t.Helper()
+			want.Table, want.StreamARN = "orders", stubARN("orders")
+			if got := last.Load().(Lineage); got != want {
+				t.Errorf("lineage %+v, want %+v", got, want)
+			}
+		}
+		pass(2 * time.Minute)
+		expect(Lineage{Reading: 1, Waiting: 1})
+		close(block)
+		pass(2 * time.Minute)
+		expect(Lineage{Reading: 1, Finished: 1})
+		r.mustEnd()
+		expect(Lineage{})
+	})
+}
