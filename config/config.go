@@ -1,5 +1,7 @@
 package config
 
+//go:generate go run ../internal/cmd/configref
+
 // Config is one file. Each field's comment is its entry in the reference and in
 // the schema.
 type Config struct {

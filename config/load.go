@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+
+	"github.com/sluicehq/sluice/deploy/schema"
 )
 
 // Load reads a file, puts in what it takes of the environment, and checks all
@@ -82,4 +85,4 @@ func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Con
 }
 
 // Schema is the JSON Schema of a file, as it is shipped in deploy/schema.
-func Schema() []byte { panic("not yet") }
+func Schema() []byte { return bytes.Clone(schema.JSON) }

@@ -308,7 +308,7 @@ func TestLoad(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
-	for _, s := range []string{"", "a: [", "- - - -", "? a\n: b\n", "a: |\n  x\n y", "{a: b, c: ${D}}", "a: &a [*a]", "\t", "a: \"\\x", "source: {tables: [a\nb]}", "%YAML 1.2\n---\na: 1\n...\n", "when: ((((", "<<: *a"} {
+	for _, s := range []string{"", "a: [", "- - - -", "? a\n: b\n", "a: |\n  x\n y", "{a: b, c: ${D}}", "a: &a [*a]", "\t", "a: \"\\x", "source: {tables: [a\nb]}", "%YAML 1.2\n---\na: 1\n...\n", "when: ((((", "\r\r<", "<<: *a"} {
 		f.Add([]byte(s))
 	}
 	f.Add([]byte(minimal("- {name: x, on: 'a#*', when: 'new.a == 1 && any(new.b, # > 1)', log: {}}\n")))
@@ -321,7 +321,7 @@ func FuzzParse(f *testing.F) {
 		if !errors.As(err, &all) || len(all) == 0 {
 			t.Fatalf("%T %v", err, err)
 		}
-		lines := strings.Count(string(text), "\n") + 1
+		lines := strings.Count(string(text), "\n") + strings.Count(string(text), "\r") + 1
 		for _, e := range all {
 			if e.Line < 1 || e.Column < 1 || e.Line > lines+1 || e.Problem == "" {
 				t.Errorf("%+v of %d lines", e, lines)

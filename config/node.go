@@ -60,7 +60,8 @@ func read(name string, data []byte) (_ *node, err error) {
 	if problem := encoding(data); problem != "" {
 		return fail(1, 1, "%s", problem)
 	}
-	source := strings.TrimPrefix(string(data), "\uFEFF")
+	// All line breaks of YAML are one in what follows, and in its values anyway.
+	source := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\uFEFF"))
 	if at := badChar(source); at >= 0 {
 		line, column := position(source, at)
 		return fail(line, column, "a character that YAML does not take: byte 0x%02x; save the file as UTF-8", source[at])

@@ -160,10 +160,14 @@ type Child struct {
 
 // Attr is a child's attribute and the parent's that it is equal to.
 type Attr struct {
-	Name   string `yaml:"name" is:"required"` // of the children's attribute
-	From   string `yaml:"from" is:"required"` // the parent's attribute, or dotted path
-	Before string `yaml:"before"`             // text that stands before it
-	After  string `yaml:"after"`              // and after it
+	// Name of the children's attribute.
+	Name string `yaml:"name" is:"required"`
+	// From is the parent's attribute, or dotted path.
+	From string `yaml:"from"`
+	// Before is text that stands before it.
+	Before string `yaml:"before"`
+	// After is text that stands after it.
+	After string `yaml:"after"`
 }
 
 // Count keeps numbers on parents: an INSERT adds, a REMOVE takes away.
@@ -251,32 +255,50 @@ type Ladder struct {
 
 // EscalationNames are attributes of an escalation.
 type EscalationNames struct {
-	ID      string `yaml:"id" is:"required"`      // its id
-	Ladder  string `yaml:"ladder" is:"required"`  // the partition of its steps
-	Started string `yaml:"started" is:"required"` // RFC 3339
-	Status  string `yaml:"status" is:"required"`
-	Active  string `yaml:"active" is:"required"`    // the status of one that still climbs
-	Failed  string `yaml:"failed" default:"failed"` // the status of one whose ladder has no step; default "failed"
-	Reason  string `yaml:"reason"`                  // takes the reason of that; default: it is not written down
+	// ID is the attribute of its id.
+	ID string `yaml:"id" is:"required"`
+	// Ladder is the attribute of its ladder: the partition of its steps.
+	Ladder string `yaml:"ladder" is:"required"`
+	// Started is the attribute of when it began, in RFC 3339.
+	Started string `yaml:"started" is:"required"`
+	// Status is the attribute of its status.
+	Status string `yaml:"status" is:"required"`
+	// Active is the status of one that still climbs.
+	Active string `yaml:"active" is:"required"`
+	// Failed is the status of one whose ladder has no step. Default failed.
+	Failed string `yaml:"failed" default:"failed"`
+	// Reason is the attribute that takes the reason of that. Default: it is not written down.
+	Reason string `yaml:"reason"`
 }
 
 // StepNames are attributes of a step.
 type StepNames struct {
+	// TypeAttribute tells, together with type, which items are steps. Default: all are.
 	TypeAttribute string `yaml:"typeAttribute"`
-	Type          string `yaml:"type"`
-	Enabled       string `yaml:"enabled"`
-	ID            string `yaml:"id" is:"required"`
-	Order         string `yaml:"order" is:"required"`
-	WaitSeconds   string `yaml:"waitSeconds" is:"required"`
+	// Type is what the attribute of typeAttribute is in a step.
+	Type string `yaml:"type"`
+	// Enabled is the attribute (BOOL) without which a step is left out. Default: none is.
+	Enabled string `yaml:"enabled"`
+	// ID is the attribute of its id, unique in the ladder.
+	ID string `yaml:"id" is:"required"`
+	// Order is the attribute of its place, a whole number.
+	Order string `yaml:"order" is:"required"`
+	// WaitSeconds is the attribute of the time before it is tried.
+	WaitSeconds string `yaml:"waitSeconds" is:"required"`
 }
 
 // AttemptNames are attributes of an attempt.
 type AttemptNames struct {
+	// Escalation is the attribute of the escalation's id.
 	Escalation string `yaml:"escalation" is:"required"`
-	Number     string `yaml:"number" is:"required"`
-	Order      string `yaml:"order" is:"required"`
-	StepID     string `yaml:"stepId" is:"required"`
-	At         string `yaml:"at" is:"required"` // RFC 3339
+	// Number is the attribute of its number, from 0.
+	Number string `yaml:"number" is:"required"`
+	// Order is the attribute of the order of the step that was tried.
+	Order string `yaml:"order" is:"required"`
+	// StepID is the attribute of the id of the step that was tried.
+	StepID string `yaml:"stepId" is:"required"`
+	// At is the attribute of when it was made, in RFC 3339.
+	At string `yaml:"at" is:"required"`
 }
 
 // Log writes a line for each record.

@@ -171,8 +171,16 @@ func (c *Config) validateCascade(path string, r Route) {
 		if child.Index == "" && len(child.Key) > 0 && child.Partition.Name != "" && child.Partition.Name != child.Key[0] {
 			d.add(at+".partition.name", "%s is not the partition key of the children's table, %s; set index if they are found by one", d.show(at+".partition.name", child.Partition.Name), child.Key[0])
 		}
+		switch p, s := child.Partition, child.Sort; {
+		case p.From == "" && (s == nil || s.From == ""):
+			d.add(at+".partition.from", "it is missing; the children of one parent would be those of all")
+		case p.From == "" && p.Before+p.After == "":
+			d.add(at+".partition", "it has no value; want from or before")
+		}
 		if s := child.Sort; s != nil {
 			switch {
+			case s.Before+s.From+s.After == "":
+				d.add(at+".sort", "it has no value; want from or before")
 			case child.Index == "" && s.Name != "" && len(child.Key) > 0 && (len(child.Key) < 2 || s.Name != child.Key[1]):
 				d.add(at+".sort.name", "%s is not the sort key of the children's table; set index if they are found by one", d.show(at+".sort.name", s.Name))
 			case s.From != "" && s.After == "":
@@ -223,8 +231,12 @@ func (c *Config) validateEscalate(path string, r Route) {
 	c.only(path, r, "escalate", sluice.Insert, sluice.Modify)
 	c.standard(path+".queue", o.Queue)
 	started := slices.ContainsFunc(c.Routes, func(r Route) bool { return r.Escalate != nil && r.Escalate.Do == "start" })
-	for name, missing := range map[string]bool{"ladder": o.Ladder == nil, "queue": o.Queue == ""} {
-		if missing && !d.bad[path+"?"] && !d.bad[path+"."+name] && o.Do != "" && !d.bad[path+".do"] && (o.Do == "start" || !started) {
+	for _, f := range []struct {
+		name    string
+		missing bool
+	}{{"ladder", o.Ladder == nil}, {"queue", o.Queue == ""}} {
+		name := f.name
+		if f.missing && !d.bad[path+"?"] && !d.bad[path+"."+name] && o.Do != "" && !d.bad[path+".do"] && (o.Do == "start" || !started) {
 			d.add(path+"."+name, "it is missing; only a route of next may leave it out, and takes that of start")
 		}
 	}

@@ -74,7 +74,7 @@ var rules = []rule{
 	{pkgs: "run/...", ours: []string{".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
-	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter"}},
+	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema"}},
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",
@@ -97,6 +97,7 @@ var rules = []rule{
 	{pkgs: "internal/runtimeapi"},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/benchdata", stdOnly: true},
+	{pkgs: "internal/configref", ours: []string{"config"}},
 	{pkgs: "internal/tabletest", ours: []string{".", "dynamo", "streamtest"}},
 	{pkgs: "internal/deptest/..."},
 	{pkgs: "internal/doctest"},  // tests only

@@ -1,0 +1,40 @@
+package configref
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/config"
+)
+
+const renew = "run `go generate ./config`"
+
+func TestSchemaIsUpToDate(t *testing.T) {
+	made, err := Schema(filepath.Join("..", "..", "config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(made, config.Schema()) {
+		t.Errorf("deploy/schema/sluice.schema.json is not what the types say: %s", renew)
+	}
+}
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := Reference(filepath.Join("..", "..", "config"), page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(made, page) {
+		t.Errorf("docs/configuration.md is not what the types say: %s", renew)
+	}
+	if _, err := Reference(filepath.Join("..", "..", "config"), []byte("no mark")); err == nil || !strings.Contains(err.Error(), "has no line") {
+		t.Errorf("%v", err)
+	}
+}

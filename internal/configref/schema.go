@@ -1,0 +1,172 @@
+package configref
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strconv"
+
+	"github.com/sluicehq/sluice/config"
+)
+
+// where the schema is published.
+const id = "https://raw.githubusercontent.com/sluicehq/sluice/main/deploy/schema/sluice.schema.json"
+
+type schema = map[string]any
+
+// Schema makes the JSON Schema. dir is that of package config.
+func Schema(dir string) ([]byte, error) {
+	all, err := objects(dir)
+	if err != nil {
+		return nil, err
+	}
+	defs := schema{
+		"variable": schema{
+			"description": "A variable of the environment: ${NAME} or ${NAME:-default}.",
+			"type":        "string", "pattern": `\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`,
+		},
+		"duration": schema{
+			"description": "A duration: 30s, 5m, 1h30m.",
+			"type":        "string", "pattern": `^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$`,
+		},
+		"strings": schema{
+			"description": "One text, or a list of them.",
+			"anyOf": []schema{
+				{"type": "string", "minLength": 1},
+				{"type": "array", "items": schema{"type": "string", "minLength": 1}, "minItems": 1, "uniqueItems": true},
+			},
+		},
+	}
+	for _, o := range all {
+		defs[o.name] = o.schema()
+	}
+	defs["EntityType"] = entityType(defs["EntityType"].(schema))
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err = e.Encode(schema{
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"$id":     id,
+		"title":   "Sluice",
+		"$ref":    "#/$defs/Config",
+		"$defs":   defs,
+	})
+	return b.Bytes(), err
+}
+
+func (o object) schema() schema {
+	properties := schema{}
+	var required []string
+	for _, p := range o.fields {
+		one := p.schema()
+		one["description"] = p.doc
+		properties[p.name] = one
+		if p.required() {
+			required = append(required, p.name)
+		}
+	}
+	s := schema{"type": "object", "additionalProperties": false, "properties": properties, "description": o.doc}
+	if required != nil {
+		s["required"] = required
+	}
+	switch o.name {
+	case "Sink":
+		s["minProperties"], s["maxProperties"] = 1, 1
+	case "Source":
+		s["anyOf"] = []schema{{"required": []string{"tables"}}, {"required": []string{"queues"}}}
+	case "Route":
+		var one []schema
+		for _, handler := range []string{"send", "project", "cascade", "count", "escalate", "log"} {
+			one = append(one, schema{"required": []string{handler}})
+		}
+		s["oneOf"] = one
+	}
+	return s
+}
+
+// entityType is a text, a mapping of one field, or a list of these.
+func entityType(object schema) schema {
+	object["minProperties"], object["maxProperties"] = 1, 1
+	one := []schema{{"type": "string", "minLength": 1}, object}
+	return schema{
+		"description": object["description"],
+		"anyOf":       append(one, schema{"type": "array", "minItems": 1, "items": schema{"anyOf": one}}),
+	}
+}
+
+func (p property) schema() schema {
+	s := p.value(p.typ)
+	if p.def == "" {
+		return s
+	}
+	t := p.typ
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	s["default"] = p.def
+	if n, err := strconv.ParseInt(p.def, 10, 64); err == nil && t.Kind() != reflect.String {
+		s["default"] = n
+	}
+	if t.Kind() == reflect.Bool {
+		s["default"] = p.def == "true"
+	}
+	return s
+}
+
+func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
+
+// orVariable allows a variable in the place of what is no text.
+func orVariable(s schema) schema { return schema{"anyOf": []schema{s, ref("variable")}} }
+
+func (p property) value(t reflect.Type) schema {
+	switch t {
+	case reflect.TypeFor[config.Duration]():
+		return orVariable(ref("duration"))
+	case reflect.TypeFor[config.Strings]():
+		return ref("strings")
+	case reflect.TypeFor[config.KeyFrom]():
+		return schema{"anyOf": []schema{ref("strings"), {"type": "object", "additionalProperties": schema{"type": "string"}}}}
+	case reflect.TypeFor[config.Texts]():
+		return schema{"type": "object", "additionalProperties": schema{"type": "string"}}
+	case reflect.TypeFor[config.Fields]():
+		return schema{"type": "object", "additionalProperties": schema{"type": []string{"string", "number", "boolean", "null"}}}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return p.value(t.Elem())
+	case reflect.Struct:
+		return ref(t.Name())
+	case reflect.Map:
+		return schema{"type": "object", "additionalProperties": property{is: map[string]string{"above": "0"}}.value(t.Elem())}
+	case reflect.Slice:
+		s := schema{"type": "array", "items": property{}.value(t.Elem())}
+		if p.required() {
+			s["minItems"] = 1
+		}
+		return s
+	case reflect.Bool:
+		return orVariable(schema{"type": "boolean"})
+	case reflect.Int, reflect.Int64:
+		return orVariable(p.bounds(schema{"type": "integer"}))
+	case reflect.Float64:
+		return orVariable(p.bounds(schema{"type": "number"}))
+	}
+	if values, ok := p.is["one of"]; ok {
+		return orVariable(schema{"enum": split(values)})
+	}
+	s := schema{"type": "string"}
+	if p.required() {
+		s["minLength"] = 1
+	}
+	return s
+}
+
+func (p property) bounds(s schema) schema {
+	for rule, keyword := range map[string]string{"min": "minimum", "max": "maximum", "above": "exclusiveMinimum"} {
+		if n, err := strconv.ParseInt(p.is[rule], 10, 64); err == nil {
+			s[keyword] = n
+		}
+	}
+	return s
+}
