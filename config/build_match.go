@@ -22,7 +22,10 @@ func (t EntityType) resolver() (router.Resolver, error) {
 			}
 			chain = append(chain, r)
 		}
-		return router.Chain(chain...), errors.Join(errs...)
+		if err := errors.Join(errs...); err != nil {
+			return router.Resolver{}, err
+		}
+		return router.Chain(chain...), nil
 	case t.Attribute != "":
 		return router.Attribute(t.Attribute), nil
 	case t.Key != nil:

@@ -311,6 +311,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{"", "a: [", "- - - -", "? a\n: b\n", "a: |\n  x\n y", "{a: b, c: ${D}}", "a: &a [*a]", "\t", "a: \"\\x", "source: {tables: [a\nb]}", "%YAML 1.2\n---\na: 1\n...\n", "when: ((((", "\r\r<", "<<: *a"} {
 		f.Add([]byte(s))
 	}
+	f.Add([]byte("entityType: [{key: {}}, kind]\n" + minimal("- {name: x, on: 'a#*', when: new.a, log: {}}\n")))
 	f.Add([]byte(minimal("- {name: x, on: 'a#*', when: 'new.a == 1 && any(new.b, # > 1)', log: {}}\n")))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, err := Parse("f", t.TempDir(), text, environ(map[string]string{"A": "x"}))
