@@ -39,6 +39,13 @@ func (t EntityType) resolver() (router.Resolver, error) {
 // options are the route's name, filters and limits.
 func (b *builder) options(rt *Route, field string, made *built) ([]router.Option, error) {
 	o := append([]router.Option{router.Name(rt.name())}, made.options...)
+	if rt.When != "" {
+		w, err := b.c.when(field+".when", rt.When)
+		if err != nil {
+			return nil, err
+		}
+		o = append(o, w.options()...)
+	}
 	if len(rt.Changed) > 0 {
 		o = append(o, router.Changed(rt.Changed...))
 	}

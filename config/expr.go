@@ -251,7 +251,7 @@ func (d *source) expression(field string, err error) *Error {
 	if _, substituted := d.from[field]; substituted {
 		return e
 	}
-	if p := d.where(field); p.text >= 0 && at.line == 1 {
+	if p := d.where(field); p.line > 0 && p.text >= 0 && at.line == 1 {
 		e.Problem = at.problem
 		e.Column = p.column + p.text + at.column
 	}

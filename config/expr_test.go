@@ -199,6 +199,24 @@ func TestWhenFails(t *testing.T) {
 	}
 }
 
+// What a file says in when decides about its route.
+func TestBuildWhen(t *testing.T) {
+	w := newWorld()
+	app := w.build(t, one(Route{When: `new.status == "active" && type == "order"`, Send: &Send{To: "jobs", Body: "{$event}"}}))
+	rec := changed(t)
+	other := *rec
+	other.New = rec.Old
+	for _, r := range []*sluice.Record{rec, &other} {
+		if err := app.Router.Dispatch(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.sent) != 1 || w.sent[0].Message.Body != "MODIFY" {
+		t.Errorf("%+v", w.sent)
+	}
+	fails(t, one(Route{When: "new.a ==", Log: &Log{}}), "routes[0].when", "line 1, column")
+}
+
 func TestWhenNeedsImages(t *testing.T) {
 	for text, want := range map[string]sluice.View{
 		`event == "INSERT"`: sluice.KeysOnly, `keys.a == 1`: sluice.KeysOnly, `new.a == 1`: sluice.NewImage,
