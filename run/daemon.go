@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		return err
 	}
 	logger := newLogger(o, stderr)
+	limitMemory(os.DirFS("/"), env, logger)
+	defer heedHangups(logger)()
 	aws, err := loadAWS(ctx, env, map[string]string{"dynamodb": o.Endpoint}, logger)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func lanes(held func() []lane) http.Handler {
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%v\t%d\t%s\n", l.Table, orDash(l.Shard), l.Key, orDash(l.Route), l.Attempts, l.age.Round(time.Second), l.Bytes, why)
 		}
-		t.Flush()
+		_ = t.Flush()
 	})
 }
 

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -41,4 +42,23 @@ func secondOf(signals <-chan os.Signal, stop func()) int {
 		return 128 + int(s)
 	}
 	return exitFailed
+}
+
+// heedHangups keeps a SIGHUP from ending the process, until stop is called: those
+// who send one want a file to be read again, which takes a restart.
+func heedHangups(logger *slog.Logger) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range signals {
+			logger.Info("SIGHUP changes nothing: a changed configuration is read at the next start")
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+		<-done
+	}
 }

@@ -163,7 +163,7 @@ func (st *status) text(b *strings.Builder) {
 		for _, sh := range shards[:min(len(shards), shownShards)] {
 			fmt.Fprintf(w, "  %s\tlag %s\t%d unsettled\tpolled %v ago\t%s\n", sh.ID, seconds(sh.LagSeconds), sh.Unsettled, time.Since(sh.LastPoll).Round(time.Second), firstLine(sh.Error))
 		}
-		w.Flush()
+		_ = w.Flush()
 		if more := len(shards) - shownShards; more > 0 {
 			line("  and %d that lag less (?format=json shows all)", more)
 		}

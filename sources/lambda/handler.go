@@ -147,7 +147,7 @@ func (h *Handler) logFailure(requestID string, rec *sluice.Record, route *sluice
 	if route != nil {
 		name = route.Name
 	}
-	h.o.Logger.Error("record failed", "request", requestID, "table", rec.Table, "sequence", rec.Sequence,
+	h.o.Logger.Error("record failed", "request", requestID, "table", rec.Table, "shard", rec.ShardID, "sequence", string(rec.Sequence),
 		"event", rec.EventID, "route", name, "error", err)
 }
 

@@ -256,11 +256,11 @@ func (p *Poller) foundGap(ctx context.Context, g *sluice.Gap) error {
 	durable := p.gaps.parker != nil
 	if g.Next != "" {
 		p.o.Logger.Error("the table has a new stream: what was written to it between the two is in neither: not ready until the gap is acknowledged",
-			"table", g.Table, "stream", g.StreamARN, "next", g.Next, "dead_letter", durable)
+			"table", g.Table, "stream", g.StreamARN, "next", g.Next, "deadLetter", durable)
 	} else {
 		p.o.Logger.Error("records were trimmed before they were read: they are lost to this application: not ready until the gap is acknowledged",
-			"shard", Shard{g.Table, g.StreamARN, g.ShardID}, "stream", g.StreamARN, "after", string(g.After),
-			"whole_rest_of_shard", g.Gone, "dead_letter", durable)
+			"table", g.Table, "shard", g.ShardID, "stream", g.StreamARN, "after", string(g.After),
+			"wholeRestOfShard", g.Gone, "deadLetter", durable)
 	}
 	if h := p.o.Hooks.Gap; h != nil {
 		h(*g)

@@ -10,12 +10,8 @@ import (
 
 // What happens goes to the hooks, the log and the health from here.
 
-func (s Shard) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("table", s.Table), slog.String("id", s.ID))
-}
-
 func (p *Poller) started(s Shard, after sluice.Sequence) {
-	p.o.Logger.Info("shard started", "shard", s, "after", string(after))
+	p.o.Logger.Info("shard started", "table", s.Table, "shard", s.ID, "after", string(after))
 	if h := p.o.Hooks.ShardStarted; h != nil {
 		h(s, after)
 	}
@@ -26,7 +22,7 @@ func (p *Poller) ended(s Shard, end End, err error) {
 	if end != EndFinished && end != EndStopped {
 		level = slog.LevelError
 	}
-	args := []any{"shard", s, "end", string(end)}
+	args := []any{"table", s.Table, "shard", s.ID, "end", string(end)}
 	if err != nil {
 		args = append(args, "error", err)
 	}
@@ -41,7 +37,7 @@ func (p *Poller) ended(s Shard, end End, err error) {
 func (p *Poller) notClaimed(s Shard, err error, retryIn time.Duration) {
 	if held(err) {
 		p.health.store("claim", nil)
-		p.o.Logger.Debug("shard is held by another", "shard", s, "error", err)
+		p.o.Logger.Debug("shard is held by another", "table", s.Table, "shard", s.ID, "error", err)
 		return
 	}
 	p.health.store("claim", err)
@@ -103,8 +99,8 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 	case refused, notFound:
 		level = slog.LevelError
 	}
-	p.o.Logger.Log(context.Background(), level, "call failed", "action", action, "shard", s, "stream", s.StreamARN,
-		"kind", k.String(), "retry_in", retryIn, "error", err)
+	p.o.Logger.Log(context.Background(), level, "call failed", "action", action, "table", s.Table, "shard", s.ID, "stream", s.StreamARN,
+		"kind", k.String(), "retryIn", retryIn, "error", err)
 	if h := p.o.Hooks.Failed; h != nil {
 		h(s, action, err, retryIn)
 	}

@@ -118,7 +118,7 @@ func (s *Source) troubled(segment int, err error, retryIn time.Duration) {
 	tell := classify(err) != throttled && due(&h.toldScan, time.Now())
 	h.mu.Unlock()
 	if tell {
-		s.log.Warn("a page could not be read and is tried again", "segment", segment, "in", retryIn, "error", err)
+		s.log.Warn("a page could not be read and is tried again", "segment", segment, "retryIn", retryIn, "error", err)
 	}
 }
 

@@ -100,7 +100,7 @@ func pages(ctx context.Context, cfg aws.Config, table string, o ScanOptions) ite
 // read sends all pages of a segment.
 func (s *scanner) read(ctx context.Context, segment int, found chan<- []sluice.Record) error {
 	r := &reader{scanner: s, segment: segment, patience: s.o.Patience, failed: func(err error, retryIn time.Duration) {
-		s.o.Logger.Warn("a page could not be read and is tried again", "table", s.table.name, "segment", segment, "in", retryIn, "error", err)
+		s.o.Logger.Warn("a page could not be read and is tried again", "table", s.table.name, "segment", segment, "retryIn", retryIn, "error", err)
 	}}
 	for {
 		page, err := r.next(ctx)
