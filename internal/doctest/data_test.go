@@ -56,6 +56,8 @@ func TestYAML(t *testing.T) {
 		dir := t.TempDir()
 		for _, b := range p.blocks {
 			writeFile(t, dir, b)
+		}
+		for _, b := range p.blocks {
 			if b.kind != "yaml" {
 				continue
 			}
