@@ -35,7 +35,7 @@ type OpenSearch struct {
 	// Sign requests with AWS credentials for the service: es or aoss.
 	Sign string `yaml:"sign" is:"one of=es|aoss"`
 	// Indices are created at the start when they are not there, and never changed.
-	// A Lambda function does not create them: deploy them with `sluice search`.
+	// A Lambda function does not create them: `sluice validate --connect` does.
 	Indices []Index `yaml:"indices"`
 	// RequireAlias fails writes to names that are no alias, until they are one.
 	RequireAlias bool `yaml:"requireAlias"`

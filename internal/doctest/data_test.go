@@ -107,6 +107,25 @@ func variable(name string) (string, bool) {
 	return strings.ToLower(name), true
 }
 
+// Each line is an expression that a route takes.
+func TestExpr(t *testing.T) {
+	for _, b := range blocks(t, "expr") {
+		for line := range strings.Lines(b.text) {
+			if err := parseExpr(strings.TrimSpace(line)); err != nil {
+				t.Errorf("%s:%d: %v", b.page, b.line, err)
+			}
+		}
+	}
+}
+
+func parseExpr(line string) error {
+	if line == "" {
+		return nil
+	}
+	quoted := "'" + strings.ReplaceAll(line, "'", "''") + "'"
+	return parseYAML("", "source: {tables: [orders]}\nroutes: [{name: r, on: 't#*', when: "+quoted+", log: {}}]\n")
+}
+
 // Nothing at hand parses PromQL; what is left open is found all the same, and
 // TestNames finds series that do not exist.
 func TestPromQL(t *testing.T) {
@@ -149,6 +168,8 @@ func TestDataWithMistakes(t *testing.T) {
 		{"json", parseJSON(`{"a": 1} {"b": }`)},
 		{"hcl", parseHCL(`resource "a" {`)},
 		{"yaml", parseYAML("", "a: [1")},
+		{"configuration", parseYAML("", "source: {tables: [orders]}\nroutes: [{name: r, on: 't#INSRT', log: {}}]\n")},
+		{"expr", parseExpr(`new.a ==`)},
 		{"promql", balanced(`rate(x[5m]`)},
 		{"promql quote", balanced(`x{a="b}`)},
 		{"promql order", balanced(`x)(`)},
@@ -158,10 +179,12 @@ func TestDataWithMistakes(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"json":   parseJSON("{\"a\": 1}\n[2]\n"),
-		"hcl":    parseHCL("a \"b\" {\n  c = 1\n}\n"),
-		"yaml":   parseYAML("", "a: [1]\n"),
-		"promql": balanced(`sum by (route) (rate(x{a="("}[5m]))`),
+		"json":          parseJSON("{\"a\": 1}\n[2]\n"),
+		"hcl":           parseHCL("a \"b\" {\n  c = 1\n}\n"),
+		"yaml":          parseYAML("", "a: [1]\n"),
+		"expr":          parseExpr(`new.a == 'b' && old.c in ["d"]`),
+		"configuration": parseYAML("", "source: {tables: [orders]}\nroutes: [{name: r, on: 't#INSERT', log: {}}]\n"),
+		"promql":        balanced(`sum by (route) (rate(x{a="("}[5m]))`),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -14,6 +14,7 @@
 //	         sinks) is taken by config.Parse, other YAML parses.
 //	json     parses; one value or several.
 //	hcl      parses.
+//	expr     lines that are each an expression of a route's when.
 //	promql   has closed brackets and quotes.
 //	sh       commands that exist: of sluice with their flags, targets of make,
 //	         packages of go run and go build.

@@ -27,7 +27,7 @@ type block struct {
 }
 
 // kinds are those that a test looks at, and those that none does.
-var kinds = []string{"go", "yaml", "json", "hcl", "promql", "sh", "console", "text", "mermaid", "html"}
+var kinds = []string{"go", "yaml", "json", "hcl", "promql", "expr", "sh", "console", "text", "mermaid", "html"}
 
 func root(t *testing.T) string {
 	t.Helper()
