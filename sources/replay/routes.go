@@ -1,0 +1,120 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// limited is a Matcher whose routes give a record up after some attempts: there
+// is nobody behind a file who waits for an outage to end.
+type limited struct {
+	sluice.Matcher
+	routes   []*sluice.Route
+	attempts int
+
+	mu     sync.Mutex
+	failed map[string]int  // by record and route
+	behind map[string]bool // items by route, of which a dead letter has failed again
+}
+
+var errBehind = errors.New("an earlier change of the item has failed again")
+
+func limit(m sluice.Matcher, attempts int) *limited {
+	l := &limited{Matcher: m, attempts: attempts, failed: make(map[string]int), behind: make(map[string]bool)}
+	for _, rt := range m.Routes() {
+		one := *rt
+		one.Handler = l.handler(&one, rt.Handler)
+		one.MaxAge = ages // the records are old, and nothing forgets them
+		l.routes = append(l.routes, &one)
+	}
+	return l
+}
+
+const ages = 100 * 365 * 24 * time.Hour
+
+func (l *limited) handler(rt *sluice.Route, h sluice.Handler) sluice.Handler {
+	return func(ctx context.Context, rec *sluice.Record) error {
+		item := ""
+		if rec.Origin == sluice.Redriven && rec.Keys.Exists() { // which a flow holds behind nothing
+			item = fmt.Sprintf("%d %s %x", rt.Index, rec.Table, rec.Keys.Hash())
+			l.mu.Lock()
+			waits := l.behind[item]
+			l.mu.Unlock()
+			if waits {
+				return sluice.Permanent(errBehind)
+			}
+		}
+		give := func(err error) error {
+			if item != "" {
+				l.mu.Lock()
+				l.behind[item] = true
+				l.mu.Unlock()
+			}
+			return sluice.Permanent(err)
+		}
+		err := h(ctx, rec)
+		switch {
+		case err == nil || sluice.IsSkip(err) || ctx.Err() != nil:
+			return err
+		case sluice.IsPermanent(err):
+			return give(err)
+		}
+		name := fmt.Sprintf("%d %s %s %s", rt.Index, rec.StreamARN, rec.Sequence, rec.EventID)
+		l.mu.Lock()
+		l.failed[name]++
+		n := l.failed[name]
+		if n >= l.attempts {
+			delete(l.failed, name)
+		}
+		l.mu.Unlock()
+		var rest *sluice.Remaining
+		switch {
+		case n >= l.attempts:
+			return give(fmt.Errorf("given up after %d attempts: %w", n, err))
+		case errors.As(err, &rest):
+			return &sluice.Remaining{Rest: l.handler(rt, rest.Rest), After: rest.After, Err: rest.Err}
+		}
+		return err
+	}
+}
+
+func (l *limited) Routes() []*sluice.Route { return l.routes }
+
+func (l *limited) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
+	n := len(dst)
+	dst, err := l.Matcher.Match(dst, rec)
+	for i := n; i < len(dst); i++ {
+		dst[i] = l.routes[dst[i].Index]
+	}
+	return dst, err
+}
+
+// only is a Matcher for one route. Where strict is set, it must take each record:
+// a dead letter's must not be passed over.
+type only struct {
+	*limited
+	route  string
+	strict bool
+}
+
+func (o only) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
+	n := len(dst)
+	dst, err := o.limited.Match(dst, rec)
+	i := slices.IndexFunc(dst[n:], func(rt *sluice.Route) bool { return rt.Name == o.route })
+	switch {
+	case i >= 0: // what other routes refuse does not matter
+		dst[n] = dst[n+i]
+		return dst[:n+1], nil
+	case err != nil:
+		return dst[:n], err
+	case o.strict:
+		return dst[:n], sluice.Permanent(fmt.Errorf("route %q does not take this record: it was removed or filters it now", o.route))
+	}
+	return dst[:n], nil
+}
