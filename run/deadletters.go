@@ -56,9 +56,10 @@ type letterServer struct {
 	logger *slog.Logger
 }
 
-// deadLetters shows and redrives dead letters, for programs on this machine. ctx
-// is the daemon's.
-func deadLetters(ctx context.Context, box *deadletter.Box, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
+// DeadLetters shows, redrives and deletes the dead letters of a box, for programs
+// on this machine: what a daemon answers under /deadletters. Redrives end with
+// ctx. docs/dead-letters.md lists the requests.
+func DeadLetters(ctx context.Context, box *deadletter.Box, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
 	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}
 	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
 	how := []string{"dryRun", "force"}

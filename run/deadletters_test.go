@@ -57,7 +57,7 @@ func newLetters(t *testing.T, ctx context.Context) *lettersOf {
 		}
 		return nil
 	}, router.Name("r"), router.Redrive())
-	l.h = deadLetters(ctx, l.box, m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
+	l.h = DeadLetters(ctx, l.box, m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
 	return l
 }
 

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+func dlqCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dlq",
+		Short: "See, run again and delete dead letters",
+		Long: `See dead letters, the records that failed for good, run them again, and delete
+them.
+
+They are where the daemon or the function parked them. While a daemon holds its
+state file it is asked over HTTP on this machine; one that stands still is opened
+by its state file (--state), a program's own file by --file, and a queue that a
+Lambda function parks in by --queue: what the queue holds is hidden from others
+until the command ends. docs/dead-letters.md is for who is on call.`,
+		Example: `  sluice dlq list
+  sluice dlq show ID --payload
+  sluice dlq redrive --route 'new search' --dry-run
+  sluice dlq purge --queue failed --table orders --since 2h`,
+		Args: knownSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(dlqListCommand(c), dlqShowCommand(c), dlqRedriveCommand(c), dlqPurgeCommand(c))
+	return cmd
+}
+
+func knownSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("unknown command %q: %s --help lists them", cmd.CommandPath()+" "+args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+// filterFlags choose dead letters.
+type filterFlags struct {
+	kind, route, table, since, until, text string
+	key                                    []string
+}
+
+func (f *filterFlags) add(fs *pflag.FlagSet, kinds bool) {
+	fs.StringVar(&f.route, "route", "", "those of the route of this `name`")
+	fs.StringVar(&f.table, "table", "", "those of the table (or queue) of this `name`")
+	fs.StringArrayVar(&f.key, "key", nil, "those of the item with this key `attribute=value`; repeat it for the sort key")
+	fs.StringVar(&f.since, "since", "", "parked since then: a `time` such as 2026-01-31T15:04:05Z, or how long ago, such as 30m")
+	fs.StringVar(&f.until, "until", "", "parked before: a `time`, as for --since")
+	fs.StringVar(&f.text, "error", "", "with this `text` in their first or last error")
+	if kinds {
+		fs.StringVar(&f.kind, "kind", "", "record or gap: records, or the ranges that were lost before they were read (default both)")
+	}
+}
+
+func (f *filterFlags) filter() (deadletter.Filter, error) {
+	q := url.Values{"key": f.key}
+	for name, value := range map[string]string{"kind": f.kind, "route": f.route, "table": f.table, "since": f.since, "until": f.until, "error": f.text} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	filter, err := deadletter.ParseFilter(q, time.Now())
+	if err != nil {
+		return filter, usage("--%w", err)
+	}
+	return filter, nil
+}
+
+func dlqListCommand(c *cli) *cobra.Command {
+	place := letterPlace{c: c}
+	var f filterFlags
+	var asJSON, count bool
+	var after string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List dead letters",
+		Long: `List dead letters in the order of their changes, without what is in the records:
+keys, route, when and why. --count counts them by table and route.`,
+		Example: `  sluice dlq list
+  sluice dlq list --count
+  sluice dlq list --table orders --key pk=o-1 --key sk=7
+  sluice dlq list --since 2h --error 'mapper_parsing' --json | jq -r '.deadLetters[].id'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			filter, err := f.filter()
+			if err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usage("--limit: %d is not 1 or more", limit)
+			}
+			if count && !filter.IsZero() {
+				return usage("--count counts all, by table and route: leave the filters out")
+			}
+			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
+				if count {
+					return c.printCounts(cmd.Context(), l, asJSON)
+				}
+				page, err := l.api.list(cmd.Context(), filter, after, limit)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					err = printJSON(c.stdout, page)
+				} else {
+					err = c.printLetters(page.DeadLetters, page.Next, l.where)
+				}
+				if page.Unreadable != "" {
+					return errors.Join(err, errors.New(page.Unreadable))
+				}
+				return err
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	f.add(fs, true)
+	fs.IntVar(&limit, "limit", 100, "list so `many` at most")
+	fs.StringVar(&after, "after", "", "go on behind the dead letter of this `id`")
+	fs.BoolVar(&count, "count", false, "count by table and route, in place of a list")
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	place.addFlags(fs)
+	return cmd
+}
+
+// with opens the place for a command.
+func (p *letterPlace) with(ctx context.Context, redriving bool, do func(*lettersOpen) error) error {
+	l, err := p.open(ctx, redriving)
+	if err != nil {
+		return err
+	}
+	err = do(l)
+	return errors.Join(err, l.close())
+}
+
+func (c *cli) printCounts(ctx context.Context, l *lettersOpen, asJSON bool) error {
+	counts, err := l.api.counts(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printJSON(c.stdout, counts)
+	} else {
+		w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "TABLE\tROUTE\tKIND\tCOUNT")
+		n := 0
+		for _, one := range counts.Counts {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", one.Table, routeName(one.Route, one.Kind), one.Kind, one.N)
+			n += one.N
+		}
+		err = w.Flush()
+		fmt.Fprintf(c.stdout, "%d in all in %s\n", n, l.where)
+	}
+	if counts.Unreadable != "" {
+		return errors.Join(err, errors.New(counts.Unreadable))
+	}
+	return err
+}
+
+func routeName(route, kind string) string {
+	switch {
+	case kind == "gap":
+		return "-"
+	case route == "":
+		return "(all)"
+	}
+	return route
+}
+
+func (c *cli) printLetters(letters []deadletter.Outline, next, where string) error {
+	if len(letters) == 0 {
+		fmt.Fprintf(c.stdout, "no dead letters in %s\n", where)
+		return nil
+	}
+	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tTABLE\tROUTE\tEVENT\tKEY\tPARKED\tCALLS\tERROR")
+	for _, o := range letters {
+		event, key, why := o.EventName, string(o.Keys), cutText(o.Last.Error, 80)
+		if o.Kind == "gap" {
+			event, key = "gap", "-"
+		}
+		if o.Kind == "reference" {
+			event += " (reference)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", o.ID, o.Table, routeName(o.Route, o.Kind), event, cutText(key, 60), o.ParkedAt.UTC().Format(time.RFC3339), o.Attempts, why)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if next != "" {
+		fmt.Fprintf(c.stdout, "there are more: --after %s\n", next)
+	}
+	return nil
+}
+
+// cutText cuts a text, and makes it one line, for a table.
+func cutText(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}

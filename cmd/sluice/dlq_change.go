@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+// chosen are dead letters by their ids, or by a filter.
+func chosen(args []string, filter deadletter.Filter, all bool, verb string) error {
+	switch {
+	case len(args) > 0 && (all || !filter.IsZero()):
+		return usage("name ids, or choose by filters or --all: not both")
+	case len(args) == 0 && filter.IsZero() && !all:
+		return usage("say which dead letters are to be %s: ids, filters such as --route, or --all", verb)
+	case all && !filter.IsZero():
+		return usage("--all and a filter exclude each other")
+	}
+	return nil
+}
+
+func dlqRedriveCommand(c *cli) *cobra.Command {
+	place := letterPlace{c: c}
+	var f filterFlags
+	var how deadletter.How
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:   "redrive [ID…]",
+		Short: "Run dead letters again",
+		Long: `Run dead letters again, by their ids or by filters: each through the route that
+it failed on, and delete those that succeed. One that fails again stays, with the
+new error. A crash in between runs a letter again, and loses none.
+
+Routes that do not allow it refuse: other changes of the item may have been
+handled since (redrive in the configuration). Changes of one item run in their
+order: what comes behind one that stays parked waits. A letter named by its id is
+refused while earlier changes of its item are parked: --earlier runs those first,
+--force runs it all the same.
+
+The routes are the daemon's, where one is asked, and otherwise those of the
+configuration file.
+
+It exits with 0 when all have succeeded, with 1 when one failed, was refused or
+waits, and with 2 for wrong usage.`,
+		Example: `  sluice dlq redrive --all --dry-run
+  sluice dlq redrive --route 'new search'
+  sluice dlq redrive 0000000000000000000100000000000000000007-cea09b3487a1562c --earlier
+  sluice dlq redrive --queue failed --table orders --since 2h`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter()
+			if err == nil {
+				err = chosen(args, filter, all, "run")
+			}
+			if err == nil && how.Earlier && len(args) == 0 {
+				err = usage("--earlier is for ids: with filters, changes of an item run in their order anyway")
+			}
+			if err != nil {
+				return err
+			}
+			return place.with(cmd.Context(), true, func(l *lettersOpen) error {
+				lines := json.NewEncoder(c.stdout)
+				how.Told = func(o deadletter.Outcome) {
+					if asJSON {
+						_ = lines.Encode(o)
+					} else {
+						fmt.Fprintln(c.stdout, outcomeLine(o))
+					}
+				}
+				report, err := redriven(args, func(id string) (deadletter.Report, error) {
+					return l.api.redrive(cmd.Context(), id, filter, how)
+				})
+				if !asJSON {
+					fmt.Fprintln(c.stdout, reportLine(report, how.DryRun))
+				}
+				if err == nil && report.Failed+report.Waiting > 0 {
+					err = fmt.Errorf("%d failed or were refused, %d wait: they are still parked in %s", report.Failed, report.Waiting, l.where)
+				}
+				return err
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	f.add(fs, false)
+	fs.BoolVar(&all, "all", false, "all dead letters")
+	fs.BoolVar(&how.DryRun, "dry-run", false, "only say what would run")
+	fs.BoolVar(&how.Earlier, "earlier", false, "first run earlier changes of the item that are parked, too")
+	fs.BoolVar(&how.Force, "force", false, "run it although an earlier change of its item is parked")
+	fs.BoolVar(&asJSON, "json", false, "print an object of JSON a dead letter")
+	place.addFlags(fs)
+	return cmd
+}
+
+// redriven redrives ids one after the other, or without any what a filter chooses.
+func redriven(ids []string, one func(id string) (deadletter.Report, error)) (sum deadletter.Report, err error) {
+	if len(ids) == 0 {
+		ids = []string{""}
+	}
+	var errs []error
+	for _, id := range ids {
+		r, err := one(id)
+		errs = append(errs, err)
+		sum.Done, sum.Failed, sum.Waiting = sum.Done+r.Done, sum.Failed+r.Failed, sum.Waiting+r.Waiting
+		sum.Gaps, sum.WouldRun = sum.Gaps+r.Gaps, sum.WouldRun+r.WouldRun
+	}
+	return sum, errors.Join(errs...)
+}
+
+func outcomeLine(o deadletter.Outcome) string {
+	text := fmt.Sprintf("%s: %s", o.ID, o.Result)
+	if len(o.Routes) > 0 {
+		text += " on " + strings.Join(o.Routes, ", ")
+	}
+	if len(o.Earlier) > 0 && o.Error == "" {
+		text += " for " + strings.Join(o.Earlier, ", ")
+	}
+	for _, more := range []string{o.Error, o.Note} {
+		if more != "" {
+			text += ": " + cutText(more, 1000)
+		}
+	}
+	return text
+}
+
+func reportLine(r deadletter.Report, dryRun bool) string {
+	text := fmt.Sprintf("%d done", r.Done)
+	if dryRun {
+		text = fmt.Sprintf("%d would run", r.WouldRun)
+	}
+	text += fmt.Sprintf(", %d failed or refused, %d waiting", r.Failed, r.Waiting)
+	if r.Gaps > 0 {
+		text += fmt.Sprintf(", %d gaps, which have no record to run", r.Gaps)
+	}
+	return text
+}
+
+func dlqPurgeCommand(c *cli) *cobra.Command {
+	place := letterPlace{c: c}
+	var f filterFlags
+	var all, yes, dryRun bool
+	cmd := &cobra.Command{
+		Use:   "purge [ID…]",
+		Short: "Delete dead letters",
+		Long: `Delete dead letters, by their ids or by filters: their records are lost, as far as
+Sluice is concerned. It says how many there are, and asks, unless --yes is given.
+
+Gaps are left, unless --kind gap or their ids are given: deleting one says that
+somebody has seen what was lost.`,
+		Example: `  sluice dlq purge --table orders --error 'no such customer' --dry-run
+  sluice dlq purge --table orders --error 'no such customer'
+  sluice dlq purge --all --yes
+  sluice dlq purge 0000000000000000000100000000000000000007-cea09b3487a1562c`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter()
+			if err == nil {
+				err = chosen(args, filter, all, "deleted")
+			}
+			if err != nil {
+				return err
+			}
+			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
+				ctx := cmd.Context()
+				n := len(args)
+				if n == 0 {
+					d, err := l.api.remove(ctx, "", filter, true)
+					if err != nil {
+						return err
+					}
+					if n = d.Deleted; d.Unreadable != "" {
+						fmt.Fprintln(c.stderr, d.Unreadable)
+					}
+				}
+				if n == 0 || dryRun {
+					fmt.Fprintf(c.stdout, "%d would be deleted from %s\n", n, l.where)
+					return nil
+				}
+				if err := c.confirm(yes, "delete %d dead letters from %s? Their records are lost.", n, l.where); err != nil {
+					return err
+				}
+				if len(args) == 0 {
+					args = []string{""}
+				}
+				deleted := 0
+				var errs []error
+				for _, id := range args {
+					d, err := l.api.remove(ctx, id, filter, false)
+					deleted += d.Deleted
+					if d.Unreadable != "" {
+						err = errors.Join(err, errors.New(d.Unreadable))
+					}
+					errs = append(errs, err)
+				}
+				fmt.Fprintf(c.stdout, "%d deleted from %s\n", deleted, l.where)
+				return errors.Join(errs...)
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	f.add(fs, true)
+	fs.BoolVar(&all, "all", false, "all dead letters but gaps")
+	fs.BoolVar(&dryRun, "dry-run", false, "only count")
+	fs.BoolVar(&yes, "yes", false, "do not ask")
+	place.addFlags(fs)
+	return cmd
+}
+
+// confirm asks before something that cannot be undone. Where nobody can answer,
+// yes must have been said before.
+func (c *cli) confirm(yes bool, format string, args ...any) error {
+	if yes {
+		return nil
+	}
+	question := fmt.Sprintf(format, args...)
+	if !isTerminal(c.stdin) {
+		return usage("%s Say --yes", question)
+	}
+	fmt.Fprintf(c.stderr, "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(c.stdin).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return errors.New("nothing was changed")
+	}
+	return nil
+}

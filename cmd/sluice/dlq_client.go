@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/run"
+)
+
+// letterClient asks for dead letters as a daemon serves them.
+type letterClient struct {
+	base string
+	http *http.Client
+}
+
+// ask makes a request; the body of a good answer is the caller's to close.
+func (c *letterClient) ask(ctx context.Context, method, path string, q url.Values) (io.ReadCloser, error) {
+	u := strings.TrimSuffix(c.base, "/") + path
+	if len(q) > 0 {
+		u += "?" + q.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, u, nil)
+	if err != nil {
+		return nil, usage("--daemon: %w", err)
+	}
+	resp, err := c.http.Do(r)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("nobody listens at %s: name the address that the daemon logs by --daemon, or, when it stands still, its state file by --state", c.base)
+	case err != nil:
+		return nil, fmt.Errorf("the daemon cannot be asked: %w", err)
+	case resp.StatusCode == http.StatusOK:
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10))
+	problem := strings.TrimSpace(string(text))
+	if problem == "404 page not found" {
+		problem += ": an older daemon, or another program?"
+	}
+	return nil, errors.New(problem)
+}
+
+func (c *letterClient) get(ctx context.Context, method, path string, q url.Values, into any) error {
+	body, err := c.ask(ctx, method, path, q)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(into); err != nil {
+		return fmt.Errorf("%s %s: the answer cannot be read: %w", method, path, err)
+	}
+	return nil
+}
+
+// list returns up to limit entries behind after.
+func (c *letterClient) list(ctx context.Context, f deadletter.Filter, after string, limit int) (all run.DeadLetterPage, err error) {
+	const page = 1000
+	all.DeadLetters = []deadletter.Outline{}
+	for limit > 0 {
+		q := f.Query()
+		q.Set("limit", strconv.Itoa(min(limit, page)))
+		if after != "" {
+			q.Set("after", after)
+		}
+		var p run.DeadLetterPage
+		if err := c.get(ctx, "GET", "/deadletters", q, &p); err != nil {
+			return all, err
+		}
+		all.DeadLetters = append(all.DeadLetters, p.DeadLetters...)
+		all.Next, after, limit = p.Next, p.Next, limit-len(p.DeadLetters)
+		if p.Unreadable != "" && !strings.Contains(all.Unreadable, p.Unreadable) {
+			all.Unreadable = strings.TrimPrefix(all.Unreadable+"\n"+p.Unreadable, "\n")
+		}
+		if p.Next == "" {
+			break
+		}
+	}
+	return all, nil
+}
+
+func (c *letterClient) counts(ctx context.Context) (counts run.DeadLetterCounts, err error) {
+	err = c.get(ctx, "GET", "/deadletters/counts", nil, &counts)
+	return counts, err
+}
+
+func (c *letterClient) show(ctx context.Context, id string, payload bool) (o deadletter.Outline, err error) {
+	q := url.Values{}
+	if payload {
+		q.Set("payload", "1")
+	}
+	err = c.get(ctx, "GET", "/deadletters/"+url.PathEscape(id), q, &o)
+	return o, err
+}
+
+// redrive redrives one entry, or with an empty id all that f chooses.
+func (c *letterClient) redrive(ctx context.Context, id string, f deadletter.Filter, how deadletter.How) (report deadletter.Report, err error) {
+	path, q := "/deadletters/redrive", f.Query()
+	if id != "" {
+		path, q = "/deadletters/"+url.PathEscape(id)+"/redrive", url.Values{}
+	}
+	for name, on := range map[string]bool{"dryRun": how.DryRun, "force": how.Force, "earlier": how.Earlier && id != ""} {
+		if on {
+			q.Set(name, "1")
+		}
+	}
+	body, err := c.ask(ctx, "POST", path, q)
+	if err != nil {
+		return report, err
+	}
+	defer body.Close()
+	for lines := json.NewDecoder(body); ; {
+		var l run.DeadLetterLine
+		if err := lines.Decode(&l); err != nil {
+			return report, fmt.Errorf("the redrive was cut off, and what it had not done is still parked: %w", err)
+		}
+		if l.Report != nil {
+			if l.Fault != "" {
+				err = errors.New(l.Fault)
+			}
+			return *l.Report, err
+		}
+		if l.Outcome != nil {
+			how.Told(*l.Outcome)
+		}
+	}
+}
+
+// remove deletes one entry, or with an empty id all that f chooses.
+func (c *letterClient) remove(ctx context.Context, id string, f deadletter.Filter, dryRun bool) (d run.DeadLetterDeletion, err error) {
+	if id != "" {
+		err = c.get(ctx, "DELETE", "/deadletters/"+url.PathEscape(id), nil, &d)
+		return d, err
+	}
+	q := f.Query()
+	q.Set("all", "1") // that all are meant was asked before
+	if dryRun {
+		q.Set("dryRun", "1")
+	}
+	err = c.get(ctx, "DELETE", "/deadletters", q, &d)
+	return d, err
+}

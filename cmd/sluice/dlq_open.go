@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+const (
+	stateEnv       = "SLUICE_STATE"
+	applicationEnv = "SLUICE_APPLICATION"
+	daemonEnv      = "SLUICE_DAEMON"
+	defaultDaemon  = "http://127.0.0.1:9464"
+)
+
+// letterPlace is where the dead letters are that a command is about.
+type letterPlace struct {
+	c *cli
+
+	daemon, state, file, queue, application string
+}
+
+func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default "+defaultDaemon+" while it holds the state file)")
+	fs.StringVar(&p.state, "state", "", "state `file` of a daemon that stands still ($"+stateEnv+"; default that of the configuration, or sluice.db)")
+	fs.StringVar(&p.file, "file", "", "dead-letter `file` of a program of your own")
+	fs.StringVar(&p.queue, "queue", "", "SQS `queue` that a Lambda function parks in, by name or URL")
+	fs.StringVar(&p.application, "application", "", "`name` of the application in the state file ($"+applicationEnv+"; default that of the configuration, or sluice)")
+}
+
+// lettersOpen are the dead letters of one place, behind what a daemon answers.
+type lettersOpen struct {
+	api   *letterClient
+	where string // for people
+	close func() error
+}
+
+// open finds the place. redriving says that routes are needed, where no daemon
+// has them.
+func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, error) {
+	named := 0
+	for _, place := range []string{p.daemon, p.state, p.file, p.queue} {
+		if place != "" {
+			named++
+		}
+	}
+	if named > 1 {
+		return nil, usage("name one of --daemon, --state, --file and --queue")
+	}
+	cfg, err := p.c.loadMaybe()
+	if err != nil {
+		return nil, err
+	}
+	daemon := p.daemon
+	if daemon == "" && named == 0 {
+		daemon = p.c.env(daemonEnv)
+	}
+	switch {
+	case daemon != "":
+		return p.ask(daemon), nil
+	case p.file != "":
+		if _, err := os.Stat(p.file); err != nil {
+			return nil, fmt.Errorf("--file: %w", err)
+		}
+		f, err := deadletter.OpenFile(p.file)
+		if err != nil {
+			return nil, err
+		}
+		return p.inside(ctx, cfg, redriving, f, "the file "+p.file, f.Close)
+	case p.queue != "":
+		services, err := p.c.aws(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		q, err := receiveLetters(ctx, services("sqs"), p.queue, p.name(cfg), p.c.stderr)
+		if err != nil {
+			return nil, err
+		}
+		return p.inside(ctx, cfg, redriving, q, "the queue "+p.queue, q.Close)
+	}
+	path := p.c.statePath(p.state, cfg)
+	store, err := openState(path)
+	if errors.Is(err, boltstate.ErrLocked) && p.state == "" {
+		fmt.Fprintf(p.c.stderr, "a daemon holds %s: it is asked at %s\n", path, defaultDaemon)
+		return p.ask(defaultDaemon), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
+	}
+	return p.inside(ctx, cfg, redriving, store, "the state file "+path, store.Close)
+}
+
+// statePath is the state file: that of a flag, the environment, or the
+// configuration, which may be nil.
+func (c *cli) statePath(flag string, cfg *config.Config) string {
+	switch {
+	case flag != "":
+		return flag
+	case c.env(stateEnv) != "":
+		return c.env(stateEnv)
+	case cfg != nil && cfg.Daemon.State != "":
+		return cfg.Daemon.State
+	}
+	return "sluice.db"
+}
+
+// openState opens a state file that is there; it makes none.
+func openState(path string) (*boltstate.Store, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no state file %s: name it by --state, or go to the folder of the daemon", path)
+	}
+	return boltstate.Open(path, boltstate.Options{LockTimeout: time.Second})
+}
+
+// name is the application's.
+func (p *letterPlace) name(cfg *config.Config) string {
+	return p.c.applicationName(p.application, cfg)
+}
+
+func (c *cli) applicationName(flag string, cfg *config.Config) string {
+	switch {
+	case flag != "":
+		return flag
+	case c.env(applicationEnv) != "":
+		return c.env(applicationEnv)
+	case cfg != nil && cfg.Name != "":
+		return cfg.Name
+	}
+	return "sluice"
+}
+
+func (p *letterPlace) ask(url string) *lettersOpen {
+	client := &letterClient{base: url, http: &http.Client{}}
+	return &lettersOpen{api: client, where: "the daemon at " + url, close: func() error {
+		client.http.CloseIdleConnections()
+		return nil
+	}}
+}
+
+// inside answers for letters as a daemon does, within this process.
+func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving bool, letters state.Letters, where string, end func() error) (*lettersOpen, error) {
+	var m sluice.Matcher
+	var fetch deadletter.Fetch
+	if redriving {
+		_, app, err := p.c.loadApp(ctx) // that there is none is said with what to do
+		if err != nil {
+			return nil, errors.Join(err, end())
+		}
+		services, err := p.c.aws(ctx, cfg)
+		if err != nil {
+			return nil, errors.Join(err, end())
+		}
+		m, fetch = app.Router, run.Fetch(services("dynamodb"))
+	}
+	h := run.DeadLetters(ctx, deadletter.NewBox(letters, p.name(cfg)), m, fetch, p.c.logger())
+	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}
+	return &lettersOpen{api: client, where: where, close: end}, nil
+}
+
+// within is a transport to a handler of this process.
+type within struct{ h http.Handler }
+
+func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.RemoteAddr, r.RequestURI, r.Host = "127.0.0.1:0", r.URL.RequestURI(), r.URL.Host
+	out, in := io.Pipe()
+	w := &pipeWriter{header: http.Header{}, begun: make(chan struct{}), to: in}
+	go func() {
+		defer in.Close() //nolint:errcheck // never fails
+		t.h.ServeHTTP(w, r)
+		w.WriteHeader(http.StatusOK)
+	}()
+	<-w.begun
+	return &http.Response{StatusCode: w.status, Status: fmt.Sprint(w.status, " ", http.StatusText(w.status)), Header: w.header, Body: out, Request: r}, nil
+}
+
+// pipeWriter is used by one goroutine.
+type pipeWriter struct {
+	header http.Header
+	status int
+	begun  chan struct{} // closed with the header
+	to     io.Writer
+}
+
+func (w *pipeWriter) Header() http.Header { return w.header }
+
+func (w *pipeWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+		close(w.begun)
+	}
+}
+
+func (w *pipeWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.to.Write(b)
+}

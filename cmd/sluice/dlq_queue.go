@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/state"
+)
+
+const (
+	visibility   = 2 * time.Minute // that what was received is hidden, renewed until the end
+	mostReceived = 10_000          // messages at a time: so many are held in memory
+	mostMessage  = 1 << 20         // bytes of one
+)
+
+// queueLetters are the dead letters in an SQS queue, as a store of them: all that
+// the queue holds is received, and hidden from others until the end. Deleting a
+// letter deletes its messages; what is left is given back.
+type queueLetters struct {
+	api   *sqs.Client
+	url   *string
+	app   string
+	stop  context.CancelFunc
+	hider sync.WaitGroup
+
+	mu      sync.Mutex
+	letters map[string][]byte
+	handles map[string][]string // receipt handles of a letter's messages; of "" those that are no letters
+}
+
+var _ state.Letters = (*queueLetters)(nil)
+
+// receiveLetters receives what the queue holds.
+func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, stderr io.Writer) (*queueLetters, error) {
+	q := &queueLetters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, letters: make(map[string][]byte), handles: make(map[string][]string)}
+	if !strings.Contains(queue, "://") {
+		out, err := q.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
+		if err != nil {
+			return nil, fmt.Errorf("--queue: %q is not found in %s: %w", queue, where(cfg), err)
+		}
+		q.url = out.QueueUrl
+	}
+	hiding, stop := context.WithCancel(context.WithoutCancel(ctx))
+	q.stop = stop
+	q.hider.Go(func() { q.hide(hiding) })
+	n := 0
+	for empty := 0; empty < 2 && n < mostReceived; {
+		out, err := q.api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: q.url, MaxNumberOfMessages: 10, VisibilityTimeout: int32(visibility.Seconds()), WaitTimeSeconds: 1,
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("--queue: %w", err), q.Close())
+		}
+		if len(out.Messages) == 0 {
+			empty++ // not every server of the queue is asked each time
+			continue
+		}
+		n += len(out.Messages)
+		q.mu.Lock()
+		for _, m := range out.Messages {
+			q.add(m)
+		}
+		q.mu.Unlock()
+	}
+	if others := len(q.handles[""]); others > 0 {
+		fmt.Fprintf(stderr, "%d messages of the queue are no dead letters of Sluice: they are left there; on-failure records of Lambda are for sluice replay\n", others)
+	}
+	if n >= mostReceived {
+		fmt.Fprintf(stderr, "the queue holds more than %d messages: what follows is about so many; run the command again\n", mostReceived)
+	}
+	return q, nil
+}
+
+// add takes a message. The same letter may be in several: a function that was
+// called again has parked it again.
+func (q *queueLetters) add(m types.Message) {
+	body := []byte(aws.ToString(m.Body))
+	e, err := deadletter.Parse(body)
+	id := e.ID
+	var newer *deadletter.VersionError
+	switch {
+	case errors.As(err, &newer): // its id can be told, and that is all
+		id = newer.ID
+	case err != nil:
+		id = ""
+	}
+	q.handles[id] = append(q.handles[id], aws.ToString(m.ReceiptHandle))
+	if id == "" {
+		return
+	}
+	if had, ok := q.letters[id]; ok && err == nil {
+		if old, err := deadletter.Parse(had); err == nil && (old.Redrives > e.Redrives || old.Redrives == e.Redrives && old.Last.At.After(e.Last.At)) {
+			return
+		}
+	}
+	q.letters[id] = body
+}
+
+// hide keeps what was received hidden until ctx ends.
+func (q *queueLetters) hide(ctx context.Context) {
+	tick := time.NewTicker(visibility / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = q.setVisibility(ctx, int32(visibility.Seconds())) // else it is received again, and repeated
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (q *queueLetters) setVisibility(ctx context.Context, seconds int32) error {
+	q.mu.Lock()
+	all := slices.Concat(slices.Collect(maps.Values(q.handles))...)
+	q.mu.Unlock()
+	var errs []error
+	for part := range slices.Chunk(all, 10) {
+		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: q.url}
+		for i, h := range part {
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: &h, VisibilityTimeout: seconds})
+		}
+		if _, err := q.api.ChangeMessageVisibilityBatch(ctx, in); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close gives back what is left.
+func (q *queueLetters) Close() error {
+	q.stop()
+	q.hider.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := q.setVisibility(ctx, 0); err != nil {
+		return fmt.Errorf("what is left in the queue stays hidden for up to %v: %w", visibility, err)
+	}
+	return nil
+}
+
+func (q *queueLetters) ours(app string) bool { return app == q.app }
+
+// PutLetter sends the letter again, as one that failed again, and then deletes
+// what it was before.
+func (q *queueLetters) PutLetter(ctx context.Context, app, id string, data []byte) error {
+	if len(data) > mostMessage {
+		e, err := deadletter.Parse(data)
+		if err != nil {
+			return err
+		}
+		if data, err = e.Fit(mostMessage); err != nil {
+			return err
+		}
+	}
+	in := &sqs.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String(string(data))}
+	if strings.HasSuffix(*q.url, ".fifo") {
+		in.MessageGroupId, in.MessageDeduplicationId = aws.String("dead-letters"), aws.String(fmt.Sprint(id, " ", time.Now().UnixNano()))
+	}
+	if _, err := q.api.SendMessage(ctx, in); err != nil {
+		return fmt.Errorf("send dead letter %s back to the queue: %w", id, err)
+	}
+	return q.DeleteLetter(ctx, app, id)
+}
+
+// GetLetter implements state.Letters.
+func (q *queueLetters) GetLetter(_ context.Context, app, id string) ([]byte, bool, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	data, ok := q.letters[id]
+	return bytes.Clone(data), ok && q.ours(app), nil
+}
+
+// ListLetters implements state.Letters.
+func (q *queueLetters) ListLetters(_ context.Context, app, after string, limit int) (all []state.Letter, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(q.letters)) {
+		if q.ours(app) && id > after && len(all) < limit {
+			all = append(all, state.Letter{ID: id, Data: bytes.Clone(q.letters[id])})
+		}
+	}
+	return all, nil
+}
+
+// DeleteLetter deletes all messages of a letter.
+func (q *queueLetters) DeleteLetter(ctx context.Context, _, id string) error {
+	q.mu.Lock()
+	handles := q.handles[id]
+	q.mu.Unlock()
+	for _, h := range handles {
+		if _, err := q.api.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: q.url, ReceiptHandle: &h}); err != nil {
+			return fmt.Errorf("delete dead letter %s from the queue: %w", id, err)
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.letters, id)
+	delete(q.handles, id)
+	return nil
+}

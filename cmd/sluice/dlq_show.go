@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+func dlqShowCommand(c *cli) *cobra.Command {
+	place := letterPlace{c: c}
+	var asJSON, payload bool
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one dead letter",
+		Long: `Show all that is known of one dead letter: where its record was in the stream,
+every error with its details, and with --payload the record itself.`,
+		Example: `  sluice dlq show 0000000000000000000100000000000000000007-cea09b3487a1562c
+  sluice dlq show ID --payload --json | jq .record.dynamodb.NewImage`,
+		Args: oneID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
+				o, err := l.api.show(cmd.Context(), args[0], payload)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(c.stdout, o)
+				}
+				return c.printLetter(o, payload)
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&payload, "payload", false, "print the record, too, with all that is in its item")
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	place.addFlags(fs)
+	return cmd
+}
+
+func oneID(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("%s takes one id, as sluice dlq list prints it", cmd.CommandPath())
+	}
+	return nil
+}
+
+func (c *cli) printLetter(o deadletter.Outline, payload bool) error {
+	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, value)
+		}
+	}
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339)
+	}
+	fault := func(name string, f deadletter.OutlineFault) {
+		line(name, strings.TrimSpace(at(f.At)+"  "+cutText(f.Error, 4096)))
+		for _, d := range f.Details {
+			for _, k := range slices.Sorted(maps.Keys(d)) {
+				line("", k+": "+cutText(d[k], 4096))
+			}
+		}
+	}
+	line("id", o.ID)
+	line("kind", o.Kind)
+	line("gap", o.Gap)
+	line("table", o.Table)
+	line("route", routeName(o.Route, o.Kind))
+	line("event", o.EventName)
+	line("event id", o.EventID)
+	line("key", string(o.Keys))
+	line("stream", o.StreamARN)
+	line("shard", o.ShardID)
+	line("sequence", o.Sequence)
+	line("origin", o.Origin)
+	line("changed", at(o.Created))
+	line("parked", at(o.ParkedAt))
+	if o.Kind != "gap" {
+		line("calls", fmt.Sprintf("%d, %d of them redrives", o.Attempts, o.Redrives))
+		line("bytes", fmt.Sprint(o.Bytes))
+	}
+	fault("first error", o.First)
+	fault("last error", o.Last)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case o.Kind == "reference":
+		fmt.Fprintln(c.stdout, "The record was too large to be kept. A redrive reads it again from the stream, which holds it\nfor a day; later the item as it is now takes its place, for routes that name SNAPSHOT.")
+	case !payload || o.Kind == "gap":
+	case o.Base64 != nil:
+		fmt.Fprintf(c.stdout, "record, which is no JSON:\n%q\n", o.Base64)
+	default:
+		text, err := json.MarshalIndent(o.Record, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.stdout, "record:\n%s\n", text)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+// parkSome parks changes of the items a, a and b on the route "log", one of c on
+// "strict", and a gap.
+func parkSome(ts *testscript.TestScript, letters state.Letters) {
+	ctx := ts.Value(testKey{}).(*testing.T).Context()
+	box := deadletter.NewBox(letters, "sluice")
+	for i, key := range []string{"a", "a", "b", "c"} {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"},"note":{"S":"hush"},"entityType":{"S":"search"}}`, Sequence: fmt.Sprint(i + 1), Shard: "shard"})
+		f := sluice.Failure{Route: "log", Attempts: 8, First: errors.New("first cause"), Last: fmt.Errorf("cause %d", i+1)}
+		if key == "c" {
+			f.Route = "strict"
+		}
+		ts.Check(box.Park(ctx, &rec, f))
+	}
+	ts.Check(box.ParkGap(ctx, &sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "shard", After: "5"}))
+}
+
+type testKey struct{}
+
+// scriptCommands are what the scripts about dead letters and state can do.
+var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
+	// letters FILE makes a state file, or with -file a dead-letter file.
+	"letters": func(ts *testscript.TestScript, _ bool, args []string) {
+		if args[0] == "-file" {
+			f, err := deadletter.OpenFile(ts.MkAbs(args[1]))
+			ts.Check(err)
+			parkSome(ts, f)
+			ts.Check(f.Close())
+			return
+		}
+		s, err := boltstate.Open(ts.MkAbs(args[0]), boltstate.Options{})
+		ts.Check(err)
+		parkSome(ts, s)
+		ts.Check(s.Close())
+	},
+	// daemon FILE holds a state file until the end of the script and answers for
+	// it; its URL is $DAEMON.
+	"daemon": func(ts *testscript.TestScript, _ bool, args []string) {
+		s, err := boltstate.Open(ts.MkAbs(args[0]), boltstate.Options{})
+		ts.Check(err)
+		ctx := ts.Value(testKey{}).(*testing.T).Context()
+		m := router.New()
+		m.Handle("*#*", sluiceNothing, router.Name("log"), router.Redrive())
+		srv := httptest.NewServer(run.DeadLetters(ctx, deadletter.NewBox(s, "sluice"), m, nil, discard))
+		ts.Setenv("DAEMON", srv.URL)
+		ts.Defer(func() {
+			srv.Close()
+			ts.Check(s.Close())
+		})
+	},
+}
+
+func TestLetterScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/oncall", Cmds: scriptCommands, Setup: func(e *testscript.Env) error {
+		e.Values[testKey{}] = t
+		e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+		e.Setenv("AWS_REGION", "us-east-1")
+		e.Setenv("AWS_ACCESS_KEY_ID", "test")
+		e.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+		return nil
+	}})
+}
+
+func sluiceNothing(context.Context, *sluice.Record) error { return nil }
+
+var discard = slog.New(slog.DiscardHandler)
