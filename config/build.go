@@ -133,7 +133,6 @@ type builder struct {
 	resolver router.Resolver
 	app      *App
 	worked   []*cascade.Cascade // cascades that have a queue
-	ladders  map[string]*ladder
 }
 
 // built is the handler of a route, and what goes with it.

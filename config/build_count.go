@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,7 +36,7 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 			count.Key = rollup.From(n.Key)
 		}
 		if n.When != "" {
-			return nil, b.c.wrong(fmt.Sprintf("%s.numbers[%d].when", field, i), errNotYet)
+			return nil, b.c.wrong(fmt.Sprintf("%s.numbers[%d].when", field, i), errors.New("not yet"))
 		}
 		c.Counts = append(c.Counts, count)
 	}

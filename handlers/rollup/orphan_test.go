@@ -60,13 +60,6 @@ func (w *orphans) put(table, it string) {
 	}
 }
 
-func (w *orphans) delete(table, key string) {
-	w.t.Helper()
-	if err := w.Write(w.t.Context(), dynamo.Delete(table, parse(key))); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // handle handles what the stream of orders has, each record as often as told.
 func (w *orphans) handle(times int) (last error) {
 	w.t.Helper()

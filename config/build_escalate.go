@@ -1,0 +1,228 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/message"
+	"github.com/sluicehq/sluice/router"
+)
+
+const defaultExpiry = 5 * time.Minute
+
+func (b *builder) escalate(rt *Route, field string) (*built, error) {
+	o, err := b.escalation(rt, field)
+	if err != nil {
+		return nil, err
+	}
+	table, err := b.tableOf(rt, o.Ladder.Table)
+	if err != nil {
+		return nil, b.c.wrong(field+".ladder.table", err)
+	}
+	q, err := b.sinks.queue(o.Queue, field+".queue")
+	if err != nil {
+		return nil, err
+	}
+	if q.fifo {
+		return nil, b.c.wrong(field+".queue", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
+	}
+	l := &ladder{Ladder: *o.Ladder, table: table, kind: o.Kind, store: b.sinks.use(field, table)}
+	c, err := l.config(time.Duration(o.ExpireAfter))
+	if err != nil {
+		return nil, b.c.wrong(field+".ladder", err)
+	}
+	c.Send, c.Fail, c.Now = q.send, l.fail, b.s.Fakes.Now
+	e, err := escalation.New(c)
+	if err != nil {
+		return nil, b.c.wrong(field, err)
+	}
+	made := &built{late: true}
+	next := o.Do == "next"
+	if made.handle = e.Start; next {
+		made.handle, made.options = e.Next, []router.Option{router.NeedsNew()}
+	}
+	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
+		// What it would do, it does here to the list of effects.
+		var effects []Effect
+		dry := c
+		dry.Send = func(_ context.Context, m sluice.Message) error {
+			effects = append(effects, sent(q, m, m.Attributes["dedupeKey"].Value))
+			return nil
+		}
+		dry.Fail = func(_ context.Context, e escalation.Escalation, reason string) error {
+			effects = append(effects, Effect{
+				Does: fmt.Sprintf("set %s of escalation %s to %s (%s), if it is still %s", l.Escalation.Status, e.ID, l.failed(), reason, l.Escalation.Active),
+				Sink: b.sinks.storeName, Target: table, Key: string(l.key(e.ID).AppendJSON(nil)),
+			})
+			return nil
+		}
+		e, err := escalation.New(dry)
+		if err != nil {
+			return nil, err
+		}
+		if next {
+			err = e.Next(ctx, rec)
+		} else {
+			err = e.Start(ctx, rec)
+		}
+		if sluice.IsSkip(err) {
+			err = nil
+		}
+		return effects, err
+	}
+	return made, nil
+}
+
+// escalation is what the route says, and for one of next what the only one of
+// start says where it does not.
+func (b *builder) escalation(rt *Route, field string) (Escalate, error) {
+	o := *rt.Escalate
+	if o.Do != "start" && o.Do != "next" {
+		return o, b.c.wrong(field+".do", fmt.Errorf("%q is neither start nor next", o.Do))
+	}
+	var starts []*Escalate
+	for i := range b.c.Routes {
+		if e := b.c.Routes[i].Escalate; e != nil && e.Do == "start" {
+			starts = append(starts, e)
+		}
+	}
+	if o.Do == "next" && len(starts) == 1 {
+		s := starts[0]
+		if o.Ladder == nil {
+			o.Ladder = s.Ladder
+		}
+		if o.Queue == "" {
+			o.Queue = s.Queue
+		}
+		if o.Kind == "" {
+			o.Kind = s.Kind
+		}
+		if o.ExpireAfter == 0 {
+			o.ExpireAfter = s.ExpireAfter
+		}
+	}
+	if o.Ladder == nil {
+		return o, b.c.wrong(field+".ladder", fmt.Errorf("it is missing, and %d routes of start could have it, want one", len(starts)))
+	}
+	if o.Kind == "" {
+		o.Kind = "escalation"
+	}
+	if o.ExpireAfter == 0 {
+		o.ExpireAfter = Duration(defaultExpiry)
+	}
+	return o, nil
+}
+
+// ladder reads escalations and their steps, and writes what becomes of them.
+type ladder struct {
+	Ladder
+	table, kind string
+	store       Tables
+}
+
+// config is that of an escalation, but for what it writes.
+func (l *ladder) config(expireAfter time.Duration) (escalation.Config, error) {
+	if err := errors.Join(templates("key", l.Key, "{id}"), templates("steps", l.Steps, "{ladder}")); err != nil {
+		return escalation.Config{}, err
+	}
+	if len(l.Steps) != 1 && len(l.Steps) != 0 {
+		return escalation.Config{}, fmt.Errorf("steps has %d attributes, want the partition key's alone", len(l.Steps))
+	}
+	e := l.Escalation
+	for field, name := range map[string]string{"status": e.Status, "reason": e.Reason} {
+		if strings.Contains(name, ".") {
+			return escalation.Config{}, fmt.Errorf("escalation.%s is %q, within a map: want an attribute, which is written", field, name)
+		}
+	}
+	return escalation.Config{
+		Escalation: escalation.EscalationAttributes{ID: e.ID, Ladder: e.Ladder, Started: e.Started, Status: e.Status, Active: e.Active},
+		Step:       escalation.StepAttributes(l.Step),
+		Attempt:    escalation.AttemptAttributes(l.Attempt),
+		Get: func(ctx context.Context, id string) (sluice.Item, error) {
+			return l.store.Get(ctx, l.table, l.key(id))
+		},
+		Query:       l.steps,
+		StepBody:    l.stepBody,
+		ExpiryBody:  l.expiryBody,
+		ExpireAfter: expireAfter,
+	}, nil
+}
+
+// templates looks whether one of the values has what differs from item to item.
+func templates(field string, of map[string]string, want string) error {
+	if len(of) == 0 {
+		return fmt.Errorf("%s is missing: attribute to template, such as {PK: '%s'}", field, want)
+	}
+	for _, text := range of {
+		if strings.Contains(text, want) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has %s nowhere: it would be the same item always", field, want)
+}
+
+// key is that of an escalation.
+func (l *ladder) key(id string) sluice.Item {
+	var attrs []item.Attribute
+	for _, name := range slices.Sorted(maps.Keys(l.Key)) {
+		attrs = append(attrs, item.String(name, strings.ReplaceAll(l.Key[name], "{id}", id)))
+	}
+	return item.Of(attrs...)
+}
+
+func (l *ladder) steps(ctx context.Context, partition string) ([]sluice.Item, error) {
+	var items []sluice.Item
+	for name, text := range l.Steps { // which is one
+		q := dynamo.Query{Table: l.table, Partition: item.String(name, strings.ReplaceAll(text, "{ladder}", partition))}
+		for it, err := range dynamo.All(ctx, l.store.Query, q) {
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, it)
+		}
+	}
+	return items, nil
+}
+
+func (l *ladder) failed() string {
+	if l.Escalation.Failed == "" {
+		return "failed"
+	}
+	return l.Escalation.Failed
+}
+
+// fail ends an escalation that is still active.
+func (l *ladder) fail(ctx context.Context, e escalation.Escalation, reason string) error {
+	op := dynamo.Update(l.table, l.key(e.ID), "SET #s = :failed")
+	if l.Escalation.Reason != "" {
+		op = dynamo.Update(l.table, l.key(e.ID), "SET #s = :failed, #r = :reason").Name("#r", l.Escalation.Reason).Value(":reason", reason)
+	}
+	op = op.If("#s = :active").Name("#s", l.Escalation.Status).Value(":failed", l.failed()).Value(":active", l.Escalation.Active)
+	err := l.store.Write(ctx, op)
+	if dynamo.IsCondition(err) {
+		return nil // it is over by now
+	}
+	return err
+}
+
+func (l *ladder) stepBody(t escalation.Try) []byte {
+	var b message.Body
+	return b.Str("kind", l.kind+".attempt").Str("escalation", t.Escalation.ID).Str("ladder", t.Escalation.Ladder).
+		Str("step", t.Step.ID).Int("order", t.Step.Order).Int("number", t.Number).
+		Time("notBefore", t.NotBefore).Str("dedupeKey", t.DedupeKey).Bytes()
+}
+
+func (l *ladder) expiryBody(x escalation.Expiry) []byte {
+	var b message.Body
+	return b.Str("kind", l.kind+".expire").Str("escalation", x.Escalation.ID).Str("ladder", x.Escalation.Ladder).
+		Time("notBefore", x.NotBefore).Str("dedupeKey", x.DedupeKey).Bytes()
+}
