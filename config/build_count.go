@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,13 +29,22 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 	}
 	store := b.sinks.use(field, used...)
 	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Now: b.s.Fakes.Now}
+	var whens []itemWhen
 	for i, n := range o.Numbers {
 		count := rollup.Count{Table: n.Table, Attribute: n.Attribute, Of: n.Of, Create: n.Create}
 		if len(n.Key) > 0 {
 			count.Key = rollup.From(n.Key)
 		}
 		if n.When != "" {
-			return nil, b.c.wrong(fmt.Sprintf("%s.numbers[%d].when", field, i), errors.New("not yet"))
+			when, err := b.c.itemWhen(fmt.Sprintf("%s.numbers[%d].when", field, i), n.When)
+			if err != nil {
+				return nil, err
+			}
+			whens = append(whens, when)
+			count.When = func(child sluice.Item) bool {
+				ok, err := when(child)
+				return ok && err == nil // decided has seen the error before
+			}
 		}
 		c.Counts = append(c.Counts, count)
 	}
@@ -51,7 +59,7 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 	if err != nil {
 		return nil, b.c.wrong(field, err)
 	}
-	made := &built{handle: r.Handle, late: true}
+	made := &built{handle: decided(whens, r.Handle), late: true}
 	if rt.takes("INSERT") || rt.takes("MODIFY") {
 		made.options = append(made.options, router.NeedsNew())
 	}
@@ -60,6 +68,9 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 	}
 	made.Recounts = b.recounts(rt, c.Counts, store)
 	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
+		if err := decide(whens, rec); err != nil {
+			return nil, err
+		}
 		unit, err := r.Plan(rec)
 		if err != nil {
 			return nil, err
@@ -76,6 +87,36 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 		return effects, nil
 	}
 	return made, nil
+}
+
+type itemWhen = func(sluice.Item) (bool, error)
+
+// decided fails a record for good of which an expression cannot tell whether it
+// counts.
+func decided(whens []itemWhen, next sluice.Handler) sluice.Handler {
+	if len(whens) == 0 {
+		return next
+	}
+	return func(ctx context.Context, rec *sluice.Record) error {
+		if err := decide(whens, rec); err != nil {
+			return sluice.Permanent(err)
+		}
+		return next(ctx, rec)
+	}
+}
+
+func decide(whens []itemWhen, rec *sluice.Record) error {
+	for _, image := range []sluice.Item{rec.Old, rec.New} {
+		if !image.Exists() {
+			continue
+		}
+		for _, when := range whens {
+			if _, err := when(image); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // orphans are deleted while their parent, in a table of the numbers, is not there.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -118,4 +119,46 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	if _, err := one(Route{Log: &Log{}}).Build(t.Context(), Setup{}); err == nil || !strings.Contains(err.Error(), "Setup.AWS is nil") {
 		t.Error(err)
 	}
+}
+
+// What an expression cannot decide is parked, and not passed over.
+func TestRouteWhen(t *testing.T) {
+	w := newWorld()
+	app := w.build(t, one(Route{Name: "big", When: "new.n > 2", Send: &Send{To: "jobs", Body: "{pk}"}}))
+	rt := app.Router.Routes()[0]
+	if !rt.Needs.Has(sluice.NewImage) {
+		t.Errorf("%+v", rt)
+	}
+	result := streamtest.Run(t.Context(), app.Router,
+		streamtest.Insert("orders", plain(`{"pk":"1","n":3}`)), streamtest.Insert("orders", plain(`{"pk":"2","n":2}`)), streamtest.Insert("orders", plain(`{"pk":"3","n":"x"}`)))
+	if len(w.sent) != 1 || w.sent[0].Body != "1" {
+		t.Errorf("%+v", w.sent)
+	}
+	if o := result.Of(2); len(o) != 1 || o[0].Result != flow.Parked {
+		t.Errorf("%v", result)
+	}
+	fails(t, one(Route{When: "new.n >", Log: &Log{}}), "routes[0].when: ")
+}
+
+func TestCountWhen(t *testing.T) {
+	w := newWorld()
+	w.tables.Create("orders", "pk", "")
+	w.tables.Create("shops", "shop", "")
+	w.tables.Create("markers", "pk", "")
+	c := one(Route{On: Strings{"*#INSERT"}, Count: &Count{ID: "o", Markers: "markers", Numbers: []Counter{
+		{Table: "shops", Attribute: "big", Key: KeyFrom{"shop": "shop"}, When: "new.n > 2"},
+	}}})
+	app := w.build(t, c)
+	put(t, w.tables, "shops", `{"shop":"a"}`)
+	w.tables.Records()
+	put(t, w.tables, "orders", `{"pk":"1","shop":"a","n":3}`, `{"pk":"2","shop":"a","n":1}`, `{"pk":"3","shop":"a","n":"x"}`)
+	result := streamtest.Run(t.Context(), app.Router, w.tables.Records()...)
+	if got := all(w.tables, "shops"); got != `{"big":1,"shop":"a"}` {
+		t.Error(got)
+	}
+	if o := result.Of(2); len(o) != 1 || o[0].Result != flow.Parked {
+		t.Errorf("%v", result)
+	}
+	c.Routes[0].Count.Numbers[0].When = "old.n > 2"
+	fails(t, c, "routes[0].count.numbers[0].when: ")
 }

@@ -221,7 +221,7 @@ func (s *sinks) check(ctx context.Context) error {
 			}
 		}
 		if cl := s.clusters[name]; cl != nil && cl.used {
-			if err := cl.check(ctx); err != nil {
+			if err := cl.check(ctx, s.c); err != nil {
 				errs = append(errs, s.c.wrong("sinks."+name, err))
 			}
 		}
@@ -236,7 +236,7 @@ func (s *sinks) check(ctx context.Context) error {
 
 // check asks for the cluster and makes its indices. OpenSearch Serverless has
 // no answer at its root.
-func (cl *cluster) check(ctx context.Context) error {
+func (cl *cluster) check(ctx context.Context, c *Config) error {
 	if cl.o.Sign != "aoss" {
 		if err := cl.client.Call(ctx, "GET", "/", nil, nil); err != nil {
 			return err
@@ -247,7 +247,7 @@ func (cl *cluster) check(ctx context.Context) error {
 	}
 	files := make(folder)
 	for _, index := range cl.o.Indices {
-		body, err := os.ReadFile(index.File)
+		body, err := os.ReadFile(c.file(index.File))
 		if err != nil {
 			return fmt.Errorf("index %s: %w", index.Alias, err)
 		}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/tabletest"
+)
+
+// calls is a file of escalations in one table.
+func calls() *Config {
+	return &Config{
+		Source: Source{Tables: []string{"calls"}},
+		Sinks:  map[string]Sink{"tries": {SQS: &SQS{Queue: "tries"}}},
+		Routes: []Route{
+			{Name: "next", On: Strings{"attempt#MODIFY"}, Changed: Strings{"at"}, Escalate: &Escalate{Do: "next"}},
+			{Name: "start", On: Strings{"call#INSERT"}, Escalate: &Escalate{
+				Do: "start", Kind: "call", Queue: "tries", ExpireAfter: Duration(time.Minute),
+				Ladder: &Ladder{
+					Key: map[string]string{"PK": "{id}", "SK": "call"}, Steps: map[string]string{"PK": "contact-{ladder}"},
+					Escalation: EscalationNames{ID: "PK", Ladder: "contact", Started: "started", Status: "status", Active: "open", Reason: "why"},
+					Step:       StepNames{TypeAttribute: "entityType", Type: "step", ID: "SK", Order: "order", WaitSeconds: "wait"},
+					Attempt:    AttemptNames{Escalation: "PK", Number: "number", Order: "order", StepID: "step", At: "at"},
+				},
+			}},
+		},
+	}
+}
+
+const (
+	aCall   = `{"PK":"c-1","SK":"call","entityType":"call","contact":"ada","started":"2024-01-01T00:00:00Z","status":"open"}`
+	aStep   = `{"PK":"contact-ada","SK":"phone","entityType":"step","order":1,"wait":0}`
+	attempt = `{"PK":"c-1","SK":"a0","entityType":"attempt","number":0,"order":1,"step":"phone"}`
+	made    = `{"PK":"c-1","SK":"a0","entityType":"attempt","number":0,"order":1,"step":"phone","at":"2024-01-01T00:00:05Z"}`
+)
+
+func newCalls(t *testing.T, items ...string) (*world, *App) {
+	w := newWorld()
+	w.tables = tabletest.NewWorld(time.Now())
+	w.tables.Create("calls", "PK", "SK")
+	put(t, w.tables, "calls", items...)
+	return w, w.build(t, calls())
+}
+
+func TestEscalate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, app := newCalls(t, aStep, aCall, attempt, made)
+		recs := w.tables.Records()
+		for i, want := range map[int]string{
+			1: `{"kind":"call.attempt","escalation":"c-1","ladder":"ada","step":"phone","order":1,"number":0,"notBefore":"2024-01-01T00:00:00Z","dedupeKey":"c-1#0"}`,
+			3: `{"kind":"call.expire","escalation":"c-1","ladder":"ada","notBefore":"2024-01-01T00:01:05Z","dedupeKey":"c-1#expire"}`,
+		} {
+			w.sent = nil
+			route := map[int]int{1: 1, 3: 0}[i]
+			effects, err := app.Routes[route].Explain(t.Context(), &recs[i])
+			if err != nil || len(effects) != 1 || effects[0].Detail != want || len(w.sent) != 0 {
+				t.Errorf("%+v, %v", effects, err)
+			}
+			for range 2 { // the second time the message is the same
+				if err := app.Router.Dispatch(t.Context(), &recs[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(w.sent) != 2 || w.sent[0].Body != want || w.sent[1].Body != want || w.sent[0].Queue != "tries" {
+				t.Errorf("%+v\nwant %s", w.sent, want)
+			}
+		}
+	})
+}
+
+// A ladder without steps ends its escalation, if that has not ended otherwise.
+func TestEscalationFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, app := newCalls(t, aCall)
+		rec := w.tables.Records()[0]
+		want := "set status of escalation c-1 to failed (no_steps), if it is still open [dynamodb calls {\"PK\":\"c-1\",\"SK\":\"call\"}]"
+		if got := explained(t, app, "start", &rec); got != want || strings.Contains(all(w.tables, "calls"), "failed") {
+			t.Errorf("%s", got)
+		}
+		s := w.setup()
+		s.Fakes.Tables = &racing{w.tables, func() { // somebody answers just now
+			put(t, w.tables, "calls", strings.Replace(aCall, `"open"`, `"done"`, 1))
+		}}
+		app, err := calls().Build(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+			t.Fatal(err)
+		}
+		if got := all(w.tables, "calls"); !strings.Contains(got, `"status":"done"`) {
+			t.Error(got)
+		}
+		put(t, w.tables, "calls", aCall)
+		s.Fakes.Tables.(*racing).before = func() {}
+		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+			t.Fatal(err)
+		}
+		if got := all(w.tables, "calls"); !strings.Contains(got, `"status":"failed","why":"no_steps"`) {
+			t.Error(got)
+		}
+	})
+}
+
+func TestEscalateSaysWhatIsWrong(t *testing.T) {
+	for want, edit := range map[string]func(start, next *Escalate, c *Config){
+		"routes[1].escalate.do: \"begin\" is neither start nor next":      func(s, n *Escalate, _ *Config) { s.Do = "begin"; n.Ladder = s.Ladder; n.Queue = "tries" },
+		"routes[0].escalate.ladder: it is missing, and 2 routes of start": func(s, _ *Escalate, c *Config) { c.Routes = append(c.Routes, Route{Escalate: s}) },
+		"routes[0].escalate.ladder: key is missing":                       func(s, _ *Escalate, _ *Config) { s.Ladder.Key = nil },
+		"key has {id} nowhere":                                                func(s, _ *Escalate, _ *Config) { s.Ladder.Key = map[string]string{"PK": "x"} },
+		"steps has {ladder} nowhere":                                          func(s, _ *Escalate, _ *Config) { s.Ladder.Steps = map[string]string{"PK": "x"} },
+		"steps has 2 attributes":                                              func(s, _ *Escalate, _ *Config) { s.Ladder.Steps["SK"] = "x" },
+		"escalation.status is \"a.b\", within a map":                          func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Status = "a.b" },
+		"routes[1].escalate: escalation: Step.ID is missing":                  func(s, _ *Escalate, _ *Config) { s.Ladder.Step.ID = "" },
+		"routes[1].escalate.queue: tries.fifo is a FIFO queue":                func(_, _ *Escalate, c *Config) { c.Sinks["tries"].SQS.Queue = "tries.fifo" },
+		"routes[0].escalate.queue: \"no\" is no sink of kind sqs; there are:": func(_, n *Escalate, _ *Config) { n.Queue = "no" },
+	} {
+		c := calls()
+		edit(c.Routes[1].Escalate, c.Routes[0].Escalate, c)
+		fails(t, c, want)
+	}
+}
+
+// racing does something before each write.
+type racing struct {
+	*tabletest.World
+	before func()
+}
+
+func (r *racing) Write(ctx context.Context, op dynamo.Op) error {
+	r.before()
+	return r.World.Write(ctx, op)
+}
