@@ -64,13 +64,6 @@ func (b *builder) options(rt *Route, field string, made *built) ([]router.Option
 	if len(rt.Regions) > 0 {
 		o = append(o, router.Regions(rt.Regions...))
 	}
-	if rt.When != "" {
-		w, err := b.c.when(field+".when", rt.When)
-		if err != nil {
-			return nil, err
-		}
-		o = append(o, w.options()...)
-	}
 	if rt.Attempts != 0 {
 		o = append(o, router.Attempts(rt.Attempts))
 	}
