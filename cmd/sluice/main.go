@@ -92,7 +92,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
 		validateCommand(c), tailCommand(c), lambdaCommand(c),
-		dlqCommand(c),
+		dlqCommand(c), replayCommand(c),
 		runCommand(c), backfillCommand(c), auditCommand(c), reindexCommand(c), versionCommand(),
 	}
 }

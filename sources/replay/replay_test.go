@@ -367,3 +367,30 @@ func TestErrors(t *testing.T) {
 		t.Error("without a place for failures")
 	}
 }
+
+// A dry run tells what would run, of dead letters too, and runs nothing.
+func TestTell(t *testing.T) {
+	in := strings.Join([]string{
+		rec("a", 1), letter("a", 2, "one"), letter("a", 3, "gone"), "bad",
+		`{"eventID":"e","eventName":"INSERT","dynamodb":{"SequenceNumber":"77","Keys":{"pk":{"X":"?"}}}}`,
+	}, "\n")
+	var w world
+	o := w.options()
+	var mu sync.Mutex
+	told := map[string]string{}
+	o.Tell = func(rec *sluice.Record, routes []*sluice.Route, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, rt := range routes {
+			told[string(rec.Sequence)] += rt.Name + " "
+		}
+		if err != nil {
+			told[string(rec.Sequence)] += err.Error()
+		}
+	}
+	p, err := Run(t.Context(), w.routes(), strings.NewReader(in), o)
+	if err != nil || w.handled != nil || w.parked != nil || p.Bad != 1 || len(told) != 4 || told["1"] != "one two " || told["2"] != "one " ||
+		!strings.Contains(told["3"], "does not take") || !strings.Contains(told["77"], "undecodable") {
+		t.Errorf("%v, %+v, told %v, handled %v", err, p, told, w.handled)
+	}
+}

@@ -32,6 +32,10 @@ type Options struct {
 	// Reread calls f with the records of a range, a page at a time; nil refuses
 	// on-failure records.
 	Reread func(ctx context.Context, rng Range, f func([]sluice.Record) error) error
+	// Tell, when it is not nil, makes a dry run: it is told of each record which
+	// routes would run, or the record's error, and nothing runs. Order and
+	// concurrency are Flow's.
+	Tell func(rec *sluice.Record, routes []*sluice.Route, err error)
 	// Progress is told every second, and at the end; nil: nobody is.
 	Progress func(Progress)
 	// Grace is for what runs when ctx ends (default 10 s).
@@ -235,6 +239,10 @@ func (r *replayer) flow(b batch) *flow.Flow {
 	f := r.flows[name]
 	if f == nil {
 		o := r.o.Flow
+		if r.o.Tell != nil {
+			t := telling{m, r.o.Tell}
+			m, o.DeadLetter = t, t
+		}
 		next := o.Hooks.Handled
 		o.Hooks.Handled = func(rec *sluice.Record, rt *sluice.Route, res flow.Result, took time.Duration, err error) {
 			r.count(res)
@@ -253,6 +261,25 @@ type nothing struct{ *limited }
 
 func (nothing) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Route, error) {
 	return dst, nil
+}
+
+// telling is a Matcher that tells which routes would run.
+type telling struct {
+	sluice.Matcher
+	tell func(*sluice.Record, []*sluice.Route, error)
+}
+
+func (t telling) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
+	n := len(dst)
+	dst, err := t.Matcher.Match(dst, rec)
+	t.tell(rec, dst[n:], err)
+	return dst[:n], nil
+}
+
+// Park is told of what cannot be decoded.
+func (t telling) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) error {
+	t.tell(rec, nil, f.Last)
+	return nil
 }
 
 func (r *replayer) count(res flow.Result) {

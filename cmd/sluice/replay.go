@@ -1,0 +1,349 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/sources/replay"
+	"github.com/sluicehq/sluice/sources/reread"
+)
+
+const stdinName = "-"
+
+func replayCommand(c *cli) *cobra.Command {
+	r := replaying{c: c}
+	cmd := &cobra.Command{
+		Use:   "replay FILE…|-",
+		Short: "Run records of files through the routes",
+		Long: `Run records of files, or of standard input, through the routes of the configuration.
+A file may hold, one after the other and mixed:
+
+  records as NDJSON, and arrays of them
+  events of Lambda, of a stream or a queue
+  on-failure records of Lambda, as a destination (SQS, SNS, S3) has them: without
+    a payload the records are read again from the stream, which holds them a day
+  dead letters, each for the route that it failed on
+
+Records of one item run in their order. One that fails is tried --attempts times
+and then written to --failed, as a dead letter; so is, as it is, what cannot be
+read, such as the end of a file that was cut off: told with its line, it hinders
+nothing else. The file --failed can be replayed again.
+
+Stopped by Ctrl-C, it says how to go on: by --offset. It exits with 0 when all was
+handled, with 1 when something was not, or it was stopped, and with 2 for wrong
+usage.`,
+		Example: `  sluice replay records.ndjson --dry-run
+  sluice replay records.ndjson --failed again.ndjson
+  sluice replay again.ndjson --failed again-2.ndjson --route 'new search'
+  aws sqs receive-message --queue-url "$URL" --max-number-of-messages 10 | sluice replay -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usage("no file is named; - is standard input")
+			case len(args) > 1 && r.offset > 0:
+				return usage("--offset is one in one file: name the one")
+			case len(args) > 1 && slices.Contains(args, stdinName):
+				return usage("- stands alone")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args) },
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&r.dryRun, "dry-run", false, "only say which routes the records would take")
+	fs.StringVar(&r.route, "route", "", "run this `route` alone")
+	fs.StringVar(&r.failed, "failed", "replay-failed.ndjson", "`file` for what fails; it is made when something does")
+	fs.IntVar(&r.attempts, "attempts", 5, "`times` that a route is tried with a record")
+	fs.Int64Var(&r.offset, "offset", 0, "go on at this `byte` of the file, as a replay that was stopped has said")
+	fs.BoolVar(&r.asJSON, "json", false, "print one JSON object a file at its end; with --dry-run one a record")
+	return cmd
+}
+
+// replaying is one call of the command.
+type replaying struct {
+	c                *cli
+	dryRun, asJSON   bool
+	route, failed    string
+	attempts         int
+	offset           int64
+	keep             *failedFile
+	services         func(string) aws.Config
+	parkedOrBad, bad int
+
+	telling sync.Mutex
+}
+
+// replayed is what --json prints of a file.
+type replayed struct {
+	File string `json:"file"`
+	replay.Progress
+	Failed string `json:"failed,omitempty"` // the file of what failed
+	Error  string `json:"error,omitempty"`
+}
+
+func (r *replaying) run(ctx context.Context, files []string) error {
+	if r.attempts < 1 {
+		return usage("--attempts: %d is not 1 or more", r.attempts)
+	}
+	if r.offset < 0 {
+		return usage("--offset: %d is below 0", r.offset)
+	}
+	cfg, app, err := r.c.loadApp(ctx)
+	if err != nil {
+		return err
+	}
+	if r.services, err = r.c.aws(ctx, cfg); err != nil {
+		return err
+	}
+	if r.route != "" {
+		if _, err := route(app, r.route, "", func(config.BuiltRoute) bool { return true }); err != nil {
+			return err
+		}
+	}
+	r.keep = &failedFile{path: r.failed}
+	if !r.dryRun {
+		if err := r.keep.check(files); err != nil {
+			return err
+		}
+	}
+	for _, name := range files {
+		if err := r.file(ctx, app.Router, name); err != nil {
+			return errors.Join(err, r.keep.Close())
+		}
+	}
+	if err := r.keep.Close(); err != nil {
+		return err
+	}
+	switch {
+	case r.dryRun && r.bad > 0:
+		return fmt.Errorf("%d cannot be read or run", r.bad)
+	case r.parkedOrBad > 0:
+		return fmt.Errorf("%d failed: they are in %s; once what was wrong is mended: sluice replay %[2]s --failed OTHER", r.parkedOrBad, r.failed)
+	}
+	return nil
+}
+
+func (r *replaying) file(ctx context.Context, m sluice.Matcher, name string) error {
+	in := r.c.stdin
+	if name != stdinName {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		in = f
+	}
+	o := r.options(name)
+	p, err := replay.Run(ctx, m, in, o)
+	r.parkedOrBad += p.Parked + p.Bad
+	r.bad += p.Bad
+	done := replayed{File: name, Progress: p}
+	if p.Parked+p.Bad > 0 && !r.dryRun {
+		done.Failed = r.failed
+	}
+	if err != nil {
+		done.Error = err.Error()
+	}
+	switch {
+	case r.dryRun:
+	case r.asJSON:
+		_ = json.NewEncoder(r.c.stdout).Encode(done)
+	default:
+		fmt.Fprintf(r.c.stdout, "%s: %s\n", name, progressLine(p))
+	}
+	if errors.Is(err, replay.ErrStopped) && name != stdinName {
+		return fmt.Errorf("%s: %w: go on by --offset %d, which may repeat some", name, err, p.Offset)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func progressLine(p replay.Progress) string {
+	return fmt.Sprintf("%d records, %d handled, %d skipped, %d without a route, %d failed, %d values that cannot be read, up to byte %d",
+		p.Records, p.Done, p.Skipped, p.Unrouted, p.Parked, p.Bad, p.Offset)
+}
+
+func (r *replaying) options(name string) replay.Options {
+	o := replay.Options{
+		Offset: r.offset, Route: r.route, Attempts: r.attempts,
+		Flow: flow.Options{DeadLetter: r.keep.sender(), Logger: r.c.logger()},
+		Bad: func(b replay.Bad) error {
+			fmt.Fprintf(r.c.stderr, "%s:%d: %v\n", name, b.Line, b.Err)
+			if r.dryRun {
+				return nil
+			}
+			return r.keep.write(b.Text)
+		},
+		Letter: r.letter,
+		Reread: func(ctx context.Context, rng replay.Range, f func([]sluice.Record) error) error {
+			return reread.New(r.services("dynamodb")).Records(ctx, reread.Range(rng), f)
+		},
+	}
+	if r.dryRun {
+		o.Tell, o.Flow.Order, o.Flow.Concurrency = r.tell, flow.ByShard, 1 // so that it is told in order
+	} else if !r.asJSON {
+		told := time.Now()
+		o.Progress = func(p replay.Progress) {
+			switch {
+			case isTerminal(r.c.stderr):
+				fmt.Fprintf(r.c.stderr, "\r\x1b[K%d records, %d failed", p.Records, p.Parked+p.Bad)
+			case time.Since(told) >= lineEvery:
+				told = time.Now()
+				fmt.Fprintf(r.c.stderr, "%s: %s\n", name, progressLine(p))
+			}
+		}
+	}
+	return o
+}
+
+// letter reads a dead letter, or a line of a dead-letter file.
+func (r *replaying) letter(data []byte) (l replay.Letter, ok bool, err error) {
+	var head struct {
+		Application string
+		Letter      json.RawMessage
+		Base64      []byte `json:"letterBase64"`
+		Deleted     bool
+		Version     int
+		ParkedAt    json.RawMessage
+	}
+	if data[0] != '{' || json.Unmarshal(data, &head) != nil {
+		return l, false, nil
+	}
+	switch {
+	case head.Application != "" && head.Deleted:
+		return l, false, errors.New("it is a dead-letter file that a program has changed: redrive it by sluice dlq redrive --file")
+	case head.Application != "" && head.Letter != nil:
+		data = head.Letter
+	case head.Application != "" && head.Base64 != nil:
+		data = head.Base64
+	case head.Version == 0 || head.ParkedAt == nil:
+		return l, false, nil
+	}
+	e, err := deadletter.Parse(data)
+	if err != nil {
+		return l, false, err
+	}
+	rec := e.Record()
+	switch {
+	case e.Gap != nil:
+		return l, false, fmt.Errorf("it is a gap, and has no record: %v", e.Gap)
+	case e.Ref != nil:
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if rec, err = run.Fetch(r.services("dynamodb"))(ctx, &e); err != nil {
+			return l, false, fmt.Errorf("its record was too large to be kept, and cannot be read again: %w", err)
+		}
+	}
+	return replay.Letter{Record: rec, Route: e.Route}, true, nil
+}
+
+// told is what --dry-run says of a record.
+type told struct {
+	Table    string          `json:"table"`
+	Event    string          `json:"event"`
+	Keys     json.RawMessage `json:"keys,omitempty"`
+	Sequence string          `json:"sequence,omitempty"`
+	Routes   []string        `json:"routes"`
+	Error    string          `json:"error,omitempty"`
+}
+
+// tell prints which routes a record would take.
+func (r *replaying) tell(rec *sluice.Record, routes []*sluice.Route, err error) {
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	line := told{Table: rec.Table, Event: string(rec.EventName), Sequence: string(rec.Sequence), Routes: []string{}}
+	if rec.Keys.Exists() {
+		line.Keys = rec.Keys.AppendJSON(nil)
+	}
+	for _, rt := range routes {
+		line.Routes = append(line.Routes, rt.Name)
+	}
+	text := strings.Join(line.Routes, ", ")
+	switch {
+	case err != nil:
+		line.Error, text = err.Error(), err.Error()
+		r.bad++
+	case text == "":
+		text = "no route"
+	}
+	if r.asJSON {
+		_ = json.NewEncoder(r.c.stdout).Encode(line)
+		return
+	}
+	fmt.Fprintf(r.c.stdout, "%s %s %s: %s\n", line.Table, line.Event, cutText(string(line.Keys), 80), text)
+}
+
+// failedFile keeps what failed, a line each. It is made with the first.
+type failedFile struct {
+	path string
+
+	mu   sync.Mutex
+	file *os.File
+}
+
+// check refuses a file that something would be lost of.
+func (f *failedFile) check(inputs []string) error {
+	info, err := os.Stat(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--failed: %w", err)
+	}
+	for _, name := range inputs {
+		if in, err := os.Stat(name); err == nil && os.SameFile(in, info) {
+			return usage("--failed: %s is what is replayed: name another file", f.path)
+		}
+	}
+	if info.Mode().IsRegular() && info.Size() > 0 {
+		return usage("--failed: %s is there and holds something: replay it, move it away, or name another file", f.path)
+	}
+	return nil
+}
+
+func (f *failedFile) sender() deadletter.Sender {
+	return func(_ context.Context, _ deadletter.Entry, data []byte) error { return f.write(data) }
+}
+
+func (f *failedFile) write(line []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		file, err := os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return fmt.Errorf("--failed: %w", err)
+		}
+		f.file = file
+	}
+	if _, err := f.file.Write(append(bytes.Clone(line), '\n')); err != nil {
+		return fmt.Errorf("--failed: %w", err)
+	}
+	return f.file.Sync() // what is kept here counts as done
+}
+
+// Close closes the file, if there is one.
+func (f *failedFile) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}
