@@ -70,7 +70,9 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	})
 	if o.Listen != "off" {
 		started := time.Now()
-		unready := func(address net.Addr) []string { return howTo(src.unready(), src, address) }
+		unready := func(address net.Addr) []string {
+			return whereToLook(howTo(src.unready(), src, address), len(src.held()))
+		}
 		answers := endpoints{
 			"GET /livez":             livez(pulse.dead),
 			"GET /metrics":           prom.Handler(registry),

@@ -6,14 +6,17 @@
 //
 // Its flags, and the environment variables for each, are those of [Options];
 // --help lists them. It keeps positions and dead letters in a state file,
-// answers /metrics, /livez and /readyz on a loopback address, and logs to
-// standard error. A gap, records that were trimmed before they were read, keeps
-// it from being ready until somebody on its machine has seen it: POST
-// /gaps/acknowledge. SIGTERM and SIGINT let it drain: it stops reading, handles
-// what it has taken, stores the positions and exits with 0 within the grace
-// period; what is not settled by then comes again at the next start. A second
-// signal ends it at once. It exits with 1 when it cannot start, and with 2 when
-// a flag is wrong.
+// answers /metrics, /livez and /readyz on a loopback address, shows its state at
+// / and the items that wait at /lanes, and logs to standard error. A gap, records
+// that were trimmed before they were read, keeps it from being ready until
+// somebody on its machine has seen it: POST /gaps/acknowledge. SIGTERM and SIGINT
+// let it drain: it stops reading, handles what it has taken, stores the positions
+// and exits with 0 within the grace period; what is not settled by then comes
+// again at the next start. A second signal ends it at once. It exits with 1 when
+// it cannot start, and with 2 when a flag is wrong.
+//
+// In a container with a memory limit it sets GOMEMLIMIT to 90 % of that, unless
+// the environment sets it.
 //
 // # The function
 //

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -9,6 +10,14 @@ import (
 
 // readyEvery is how often the log is told whether the daemon is ready.
 const readyEvery = 10 * time.Second
+
+// whereToLook is added to why a daemon is not ready while items are held.
+func whereToLook(reasons []string, held int) []string {
+	if len(reasons) == 0 || held == 0 {
+		return reasons
+	}
+	return append(reasons, fmt.Sprintf("items that wait: %d; GET /lanes lists them, and why", held))
+}
 
 // watchReady has the log say what /readyz says, for those who do not ask it:
 // that the daemon is not ready, once and again when there are more reasons, and

@@ -45,3 +45,20 @@ func TestWatchReady(t *testing.T) {
 		}
 	})
 }
+
+func TestWhereToLook(t *testing.T) {
+	for _, tt := range []struct {
+		reasons []string
+		held    int
+		want    string
+	}{
+		{nil, 0, ""},
+		{nil, 3, ""}, // items that wait are no reason
+		{[]string{"down"}, 0, "down"},
+		{[]string{"down"}, 3, "down\nitems that wait: 3; GET /lanes lists them, and why"},
+	} {
+		if got := strings.Join(whereToLook(tt.reasons, tt.held), "\n"); got != tt.want {
+			t.Errorf("%q with %d held: %q, want %q", tt.reasons, tt.held, got, tt.want)
+		}
+	}
+}
