@@ -14,13 +14,13 @@ import (
 
 // loadAWS returns the configuration of each service. The endpoints that the
 // environment names are checked now, so that a mistake is told at the start.
-func loadAWS(ctx context.Context, env func(string) string, endpoints map[string]string, logger *slog.Logger) (func(service string) aws.Config, error) {
+func loadAWS(ctx context.Context, env func(string) string, region string, endpoints map[string]string, logger *slog.Logger) (func(service string) aws.Config, error) {
 	// The SDK speaks of single calls; what is wrong with them comes back as
 	// errors.
 	log := logging.LoggerFunc(func(level logging.Classification, format string, args ...any) {
 		logger.Debug("AWS SDK: "+fmt.Sprintf(format, args...), "classification", string(level))
 	})
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(log))
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(log), config.WithRegion(region)) // "" is the environment's
 	if err != nil {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}

@@ -43,7 +43,7 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return &UsageError{fmt.Errorf("--table (%s): %q are named: one backfill reads one table", envOf["table"], o.Tables)}
 	}
 	logger := newLogger(o, stderr)
-	aws, err := loadAWS(ctx, env, map[string]string{"dynamodb": o.Endpoint}, logger)
+	aws, err := loadAWS(ctx, env, o.Region, map[string]string{"dynamodb": o.Endpoint}, logger)
 	if err != nil {
 		return err
 	}

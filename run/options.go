@@ -32,6 +32,10 @@ type Options struct {
 	LogLevel    string        // --log-level, SLUICE_LOG_LEVEL; debug, info, warn or error
 	Pprof       bool          // --pprof, SLUICE_PPROF; Go's profiles on Listen, for callers on this machine
 
+	// Region of the services has no flag either. Default: that of the
+	// environment.
+	Region string
+
 	// Limits of what is in progress at a time have no flags: an application's
 	// configuration sets them.
 	Limits Limits

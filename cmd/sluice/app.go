@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/config"
 )
 
@@ -104,7 +103,7 @@ func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string)
 	}
 	return func(service string) aws.Config {
 		one := base.Copy()
-		url := c.env("SLUICE_ENDPOINT_" + strings.ToUpper(service))
+		url := c.env(endpointVar(service))
 		if url == "" {
 			url = endpoints[service]
 		}
@@ -115,17 +114,22 @@ func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string)
 	}, nil
 }
 
+func endpointVar(service string) string { return "SLUICE_ENDPOINT_" + strings.ToUpper(service) }
+
 // build makes sinks and routes of the file, for commands other than run: without
 // metrics. check asks the sinks whether they are there, and makes indices.
 func (c *cli) build(ctx context.Context, cfg *config.Config, check bool) (*config.App, error) {
+	return c.buildWith(ctx, cfg, config.Setup{Check: check})
+}
+
+// buildWith is build with hooks.
+func (c *cli) buildWith(ctx context.Context, cfg *config.Config, s config.Setup) (*config.App, error) {
 	services, err := c.aws(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return cfg.Build(ctx, config.Setup{
-		AWS: services, Check: check, Logger: c.logger(),
-		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },
-	})
+	s.AWS, s.Logger = services, c.logger()
+	return cfg.Build(ctx, s)
 }
 
 // loadApp is load and build, without a call to anybody.

@@ -9,16 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/audit"
-	"github.com/sluicehq/sluice/reindex"
 	"github.com/sluicehq/sluice/run"
-	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 var errDrift = &findings{"the table and the index are not equal"}
 
 func auditCommand(c *cli) *cobra.Command {
-	s := &search{env: c.env}
+	s := &search{env: c.env, route: routeFlag{cli: c}}
 	var repair, asJSON bool
 	var sample float64
 	var settle time.Duration
@@ -30,40 +27,37 @@ different: documents that are missing, stale, different, ghosts or ahead. It
 exits with 0 when the two are equal, with 3 when they are not, also when that was
 repaired, and with 1 when it could not be found out.
 
-The projection is one of all attributes. Others are audited by package audit.
+` + routeHelp + `
+All routes of the file that project into the same index are looked at together,
+with all tables of the file. A projection that flags describe is one of all
+attributes.
 
 ` + searchHelp,
-		Example: `  sluice audit --table products --index products --id '{id}' --version-attribute rev
+		Example: `  sluice audit
+  sluice audit --route products --repair
+  sluice audit --table products --index products --id '{id}' --version-attribute rev
   sluice audit --table products --index products --id '{id}' --version-attribute rev --sample 0.01
   sluice audit --table products --index products --id '{id}' --version-sequence --repair --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			src, err := s.source(ctx, true)
-			if err != nil {
-				return err
-			}
 			if sample <= 0 || sample > 1 {
 				return &run.UsageError{Err: fmt.Errorf("--sample: %v is not above 0 and up to 1", sample)}
 			}
 			if settle <= 0 {
 				return &run.UsageError{Err: fmt.Errorf("--settle: %v is not above 0", settle)}
 			}
-			client, err := s.client(ctx)
+			src, client, err := s.connect(cmd, true)
 			if err != nil {
 				return err
 			}
 			out := &report{w: c.stdout, json: asJSON}
 			a := audit.Audit{
 				Scan: src.scan, Project: src.project, Read: src.store.Get, Get: client.Get, List: list(client),
-				Indices: literal(s.index), NoVersions: src.noVersions, Sample: sample, Settle: settle, Found: out.drift,
+				Indices: literal(src.index), NoVersions: src.noVersions, Sample: sample, Settle: settle, Found: out.drift,
 			}
 			if repair {
-				sink, err := opensearch.New(client, opensearch.Options{})
-				if err != nil {
-					return err
-				}
-				if a.Write, err = (reindex.Writer{Write: sink.Write, Behind: indices.New(client).Behind}).New(); err != nil {
+				if a.Write, err = src.writer(client); err != nil {
 					return err
 				}
 			}
@@ -84,7 +78,9 @@ The projection is one of all attributes. Others are audited by package audit.
 	f := cmd.Flags()
 	s.addConnection(f)
 	s.addProjection(f)
+	s.route.add(cmd, f)
 	f.StringVar(&s.index, "index", "", "`template` of the index' name, or an alias, as in the projection")
+	s.route.instead = append(s.described(), "index")
 	f.BoolVar(&repair, "repair", false, "repair what drifted")
 	f.Float64Var(&sample, "sample", 1, "`share` of the items that are compared; ghosts are looked for with 1 only")
 	f.DurationVar(&settle, "settle", 5*time.Second, "time that a change takes from the table to the index at most")

@@ -39,6 +39,9 @@ func backfillCommand(c *cli) *cobra.Command {
 	var s snapshot.Options
 	var to target
 	var asJSON bool
+	by := routeFlag{cli: c, instead: []string{
+		"opensearch", "opensearch-ca", "opensearch-sign", "index", "id", "version-attribute", "version-sequence", "unversioned", "type-attribute",
+	}}
 	cmd := &cobra.Command{
 		Use:   "backfill",
 		Short: "Write all items of a table into an OpenSearch index",
@@ -46,9 +49,9 @@ func backfillCommand(c *cli) *cobra.Command {
 OpenSearch index, until all are there. Stopped or killed, the same command goes
 on where it was; once it is finished it does nothing more, unless --again.
 
-The documents hold all attributes of their items. What is to be projected
-otherwise, or handled by routes of your own, is a program's: see docs/backfill.md
-and its flag --backfill.
+` + routeHelp + `
+--table and --type narrow what the file says; filters of the route hold for items,
+too. Documents that flags describe hold all attributes of their items.
 
 A document is written only over an older version, so that changes that are
 written meanwhile stay: by an attribute that the items' writers raise with every
@@ -63,7 +66,10 @@ stream, or nothing is written to the table, say --without-stream.
 
 It exits with 0 when all is written, with 1 when it was stopped, could not go on,
 or left items as dead letters in the state file, and with 2 when a flag is wrong.`,
-		Example: `  # With the state file of a daemon that stands still
+		Example: `  # By the configuration, with the state file of a daemon that stands still
+  sluice backfill --route orders
+
+  # With the state file of a daemon that stands still
   sluice backfill --table orders --state /var/lib/sluice/state.db \
     --opensearch https://search.example.com:9200 --index orders --id '{pk}' --version-attribute rev
 
@@ -72,16 +78,29 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
     --opensearch https://search.example.com:9200 --index orders-2 --id '{pk}:{sk}' --version-attribute rev`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(cmd.Flags(), c.env)); err != nil {
-				return &run.UsageError{Err: err}
+			byFlags, err := by.byFlags(cmd.Flags())
+			if err != nil {
+				return err
 			}
-			s.Name = to.name()
+			app, env := run.App{Name: "sluice", Routes: to.routes}, c.env
+			if byFlags {
+				if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(cmd.Flags(), c.env)); err != nil {
+					return &run.UsageError{Err: err}
+				}
+				s.Name = to.name()
+			} else {
+				cfg, name, err := by.backfill(cmd, &o, to.types)
+				if err != nil {
+					return err
+				}
+				s.Name, app.Routes, env = name, routesOf(cfg), c.envWith(cfg)
+			}
 			show := newShow(asJSON, c.stdout, c.stderr)
 			if show.bar != nil && !cmd.Flags().Changed("log-level") {
 				o.LogLevel = "warn" // lines would run through the bar
 			}
 			s.Hooks.Progress = show.progress
-			err := run.Backfill(cmd.Context(), run.App{Name: "sluice", Routes: to.routes}, o, s, c.env, c.stderr)
+			err = run.Backfill(cmd.Context(), app, o, s, env, c.stderr)
 			show.end(err)
 			return err
 		},
@@ -89,6 +108,7 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringSliceVar(&o.Tables, "table", nil, "`table` to read ($SLUICE_TABLES)")
+	by.add(cmd, fs)
 	fs.StringSliceVar(&to.urls, "opensearch", nil, "`URL` of OpenSearch, with user:password@ where it needs them ($SLUICE_OPENSEARCH)")
 	fs.StringVar(&to.caFile, "opensearch-ca", "", "`file` of PEM certificates that are trusted, too")
 	fs.StringVar(&to.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
@@ -112,6 +132,7 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
 	fs.BoolVar(&asJSON, "json", false, "tell the progress as lines of JSON on standard output")
 	fs.StringVar(&o.LogFormat, "log-format", "text", "text or json ($SLUICE_LOG_FORMAT)")
 	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error ($SLUICE_LOG_LEVEL)")
+	completeBy(cmd, "table", c.tableNames)
 	return cmd
 }
 

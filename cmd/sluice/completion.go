@@ -1,6 +1,12 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/config"
+)
 
 // complete proposes fixed values for a flag.
 func complete(cmd *cobra.Command, flag string, values ...string) {
@@ -25,4 +31,35 @@ func (c *cli) tableNames() []string {
 		return nil
 	}
 	return cfg.Source.Tables
+}
+
+// routeNames are the routes of the file that are of one of the kinds, or of any,
+// for a shell.
+func (c *cli) routeNames(kinds ...string) func() []string {
+	return func() []string {
+		cfg, err := c.loadMaybe()
+		if err != nil || cfg == nil {
+			return nil
+		}
+		var names []string
+		for _, r := range cfg.Routes {
+			if len(kinds) == 0 || slices.Contains(kinds, kindOf(r)) {
+				names = append(names, r.Name)
+			}
+		}
+		return names
+	}
+}
+
+// kindOf is what a route does.
+func kindOf(r config.Route) string {
+	switch {
+	case r.Project != nil:
+		return "project"
+	case r.Cascade != nil:
+		return "cascade"
+	case r.Count != nil:
+		return "count"
+	}
+	return ""
 }

@@ -22,11 +22,17 @@ func TestBadInput(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	queue := "no-such-queue-" + rand.Text()
+	file := filepath.Join(t.TempDir(), "sluice.yaml")
+	text := "source: {tables: [manhunt], start: LATEST}\nsinks: {calls: {sqs: {queue: " + queue + "}}}\n" +
+		"routes: [{name: call, on: \"search#INSERT\", send: {to: calls}}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	env := func(name string) string {
-		return map[string]string{"MANHUNT_QUEUE": queue, "SLUICE_ENDPOINT_DYNAMODB": dynamo, "SLUICE_ENDPOINT_SQS": queues}[name]
+		return map[string]string{"SLUICE_CONFIG": file, "SLUICE_ENDPOINT_DYNAMODB": dynamo, "SLUICE_ENDPOINT_SQS": queues}[name]
 	}
 	var stdout, stderr bytes.Buffer
-	args := []string{"run", "--table", "manhunt", "--start", "LATEST", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
+	args := []string{"run", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
 	if code := execute(t.Context(), args, env, &stdout, &stderr); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}

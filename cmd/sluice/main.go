@@ -91,9 +91,20 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 // commands is the list that a new command is added to.
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
-		validateCommand(c), tailCommand(c), lambdaCommand(c),
-		dlqCommand(c), replayCommand(c),
-		runCommand(c), backfillCommand(c), auditCommand(c), reindexCommand(c), versionCommand(),
+		initCommand(c),
+		validateCommand(c),
+		explainCommand(c),
+		tailCommand(c),
+		runCommand(c),
+		backfillCommand(c),
+		auditCommand(c),
+		reindexCommand(c),
+		cascadeCommand(c),
+		recountCommand(c),
+		dlqCommand(c),
+		replayCommand(c),
+		lambdaCommand(c),
+		versionCommand(c),
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
 	"strings"
 
 	"github.com/fatih/color"
@@ -27,6 +29,13 @@ func (p paint) bold(text string) string  { return p.in(text, color.Bold) }
 func (p paint) faint(text string) string { return p.in(text, color.Faint) }
 func (p paint) good(text string) string  { return p.in(text, color.FgGreen) }
 func (p paint) bad(text string) string   { return p.in(text, color.FgRed) }
+
+// printLine prints v as one line of NDJSON.
+func printLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
 
 // plain has what the service wrote in a shape that cannot move the cursor of a
 // terminal.

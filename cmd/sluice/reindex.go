@@ -25,7 +25,7 @@ type reindexing struct {
 }
 
 func reindexCommand(c *cli) *cobra.Command {
-	r := &reindexing{search: search{env: c.env}, stdout: c.stdout, stderr: c.stderr}
+	r := &reindexing{search: search{env: c.env, route: routeFlag{cli: c}}, stdout: c.stdout, stderr: c.stderr}
 	cmd := &cobra.Command{
 		Use:   "reindex",
 		Short: "Give the index behind an alias a successor, without downtime",
@@ -37,8 +37,17 @@ searched and written to by writers that are made by reindex.Writer:
 Each step may be run again after it was ended on its way. The state is in the
 cluster.
 
+` + routeHelp + `
+The new index is filled by all routes of the file that project into the alias,
+from all tables of the file, and made of the file that the sink has for the alias
+in indices, unless --indices names another folder.
+
 ` + searchHelp,
-		Example: `  sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev
+		Example: `  sluice reindex start --route products
+  sluice reindex swap --route products
+  sluice reindex finish --route products --delete
+
+  sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev
   sluice reindex swap --index products
   sluice reindex finish --index products --delete`,
 		Args: knownCommand,
@@ -47,6 +56,8 @@ cluster.
 	f := cmd.PersistentFlags()
 	r.addConnection(f)
 	f.StringVar(&r.index, "index", "", "the `alias`")
+	r.route.add(cmd, f)
+	r.route.instead = append(r.described(), "index")
 	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "time for which a writer goes by what it looked up; not below that of any writer")
 	f.DurationVar(&r.longest, "longest", time.Minute, "longest time that one write of a writer takes; finish and abandon wait that long")
 	f.BoolVar(&r.newBodies, "new-bodies", false, "the projection has changed, too: do not compare bodies")
@@ -66,20 +77,59 @@ cluster.
 	return cmd
 }
 
-// reindex connects.
-func (r *reindexing) reindex(ctx context.Context) (reindex.Reindex, *opensearch.Client, error) {
-	if err := missing("index", r.index); err != nil {
-		return reindex.Reindex{}, nil, err
-	}
-	client, err := r.client(ctx)
+// reindex connects: to what the file's route projects into, which is returned,
+// too, or to what flags say.
+func (r *reindexing) reindex(cmd *cobra.Command) (reindex.Reindex, *opensearch.Client, *projected, error) {
+	ctx := cmd.Context()
+	none := reindex.Reindex{}
+	byFlags, err := r.route.byFlags(cmd.Flags())
 	if err != nil {
-		return reindex.Reindex{}, nil, err
+		return none, nil, nil, err
+	}
+	var client *opensearch.Client
+	var p *projected
+	alias := r.index
+	if byFlags {
+		if err := missing("index", r.index); err != nil {
+			return none, nil, nil, err
+		}
+		client, err = r.client(ctx)
+	} else if p, err = r.route.load(ctx); err == nil {
+		alias, client = p.index, p.built.Projection.Client
+		if literal(alias) == nil {
+			err = fmt.Errorf("route %s: its index %s is a template: name one of its aliases by --index, with the other flags", p.built.Name, alias)
+		}
+	}
+	if err != nil {
+		return none, nil, nil, err
 	}
 	return reindex.Reindex{
-		Alias: r.index, Cluster: indices.New(client), Get: client.Get,
+		Alias: alias, Cluster: indices.New(client), Get: client.Get,
 		TTL: r.ttl, Longest: r.longest, NewBodies: r.newBodies,
 		Step: func(what string) { fmt.Fprintln(r.stderr, what) },
-	}, client, nil
+	}, client, p, nil
+}
+
+// filling is what fills the new index, and what that is made of.
+func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (src *source, body []byte, err error) {
+	if p == nil {
+		if src, err = r.source(cmd.Context(), false); err == nil {
+			err = missing("indices", folder)
+		}
+	} else {
+		src, err = p.source(cmd.Context(), r.route.cli, false)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if folder == "" {
+		body, err = p.body()
+		return src, body, err
+	}
+	if body, err = indices.Body(os.DirFS(folder), src.index, indices.Options{}); err != nil {
+		err = &run.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
+	}
+	return src, body, err
 }
 
 func (r *reindexing) start() *cobra.Command {
@@ -91,20 +141,20 @@ func (r *reindexing) start() *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			src, err := r.source(ctx, false)
+			if byFlags, err := r.route.byFlags(cmd.Flags()); err == nil && byFlags { // what is missing, all at once
+				if _, _, err := r.filling(cmd, nil, folder); err != nil {
+					return err
+				}
+			}
+			x, client, p, err := r.reindex(cmd)
 			if err != nil {
 				return err
 			}
-			if err := missing("indices", folder); err != nil {
-				return err
-			}
-			x, client, err := r.reindex(ctx)
+			src, body, err := r.filling(cmd, p, folder)
 			if err != nil {
 				return err
 			}
-			if x.Body, err = indices.Body(os.DirFS(folder), r.index, indices.Options{}); err != nil {
-				return &run.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
-			}
+			x.Body = body
 			if err := src.check(ctx); err != nil {
 				return err
 			}
@@ -142,7 +192,7 @@ func (r *reindexing) status() *cobra.Command {
 		Short: "Say how far it is",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			x, _, err := r.reindex(cmd.Context())
+			x, _, _, err := r.reindex(cmd)
 			if err != nil {
 				return err
 			}
@@ -194,7 +244,7 @@ func (r *reindexing) step(name, short, option, usage string, do func(context.Con
 		Short: short,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			x, _, err := r.reindex(cmd.Context())
+			x, _, _, err := r.reindex(cmd)
 			if err != nil {
 				return err
 			}

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/run"
 )
 
@@ -15,40 +16,117 @@ func runCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Read the tables' streams and queues, and handle what comes",
-		Long: `Read the tables' streams, consume queues and handle what comes, until SIGTERM
-or SIGINT.
+		Long: `Read the streams of the configuration's tables, consume its queues and have its
+routes handle what comes, until SIGTERM or SIGINT.
 
-` + run.Help + `
+` + run.Help,
+		Example: `  sluice run
+  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db
 
-The routes are those of the manhunt example; MANHUNT_QUEUE names their queue.`,
-		Example: `  # From now on, with everything else by default
-  sluice run --table manhunt --start LATEST
-
-  # From the oldest record that the stream still holds
-  sluice run --table manhunt --start TRIM_HORIZON --state /var/lib/sluice/state.db
-
-  # The messages of a queue, too, which take the routes "<kind>#MESSAGE"
-  sluice run --table manhunt --start LATEST --queue jobs
+  # From the oldest record that the streams still hold, where nothing was read before
+  sluice run --start TRIM_HORIZON
 
   # On local servers
   export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
   export SLUICE_ENDPOINT_DYNAMODB=http://127.0.0.1:8000 SLUICE_ENDPOINT_SQS=http://127.0.0.1:9324
-  MANHUNT_QUEUE=attempts SLUICE_TABLES=manhunt SLUICE_START=LATEST sluice run`,
+  sluice run --start LATEST`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.load()
+			if err != nil {
+				return err
+			}
+			fromFile(cmd.Flags().Changed, &o, cfg)
 			if err := o.FromEnv(cmd.Flags(), c.env); err != nil {
 				return err
 			}
-			return run.Daemon(cmd.Context(), run.App{Name: "sluice", Routes: routes}, o, c.env, c.stderr)
+			queues := cmd.Flags().Changed("queue") || c.env("SLUICE_QUEUES") != ""
+			return c.daemon(cmd.Context(), cfg, o, queues)
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	completeBy(cmd, "table", c.tableNames)
 	return cmd
 }
 
-func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
-	return manhunt.Connect(ctx, manhunt.Connection{
-		DynamoDB: s.AWS("dynamodb"), SQS: s.AWS("sqs"), Tables: s.Tables, Env: s.Env, Check: true,
-		RouterHooks: s.RouterHooks, Committed: s.BatchHooks("sqs").Committed, Logger: s.Logger,
-	})
+// daemon runs what the file describes. queues says that somebody has named the
+// queues, so that those of the file's cascades are left to others.
+func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, queues bool) error {
+	// The file's handlers work on the tables that are read.
+	cfg.Source.Tables, cfg.Source.Queues = o.Tables, o.Queues
+	app, err := c.build(ctx, cfg, false) // tells its queues, and mistakes, before anything begins
+	if err != nil {
+		return err
+	}
+	if !queues {
+		o.Queues = app.Queues
+	}
+	return run.Daemon(ctx, run.App{Name: "sluice", Routes: routesOf(cfg)}, o, c.envWith(cfg), c.stderr)
+}
+
+// routesOf makes a file's routes with what a daemon gives to them.
+func routesOf(cfg *config.Config) func(context.Context, run.Setup) (sluice.Matcher, error) {
+	return func(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+		app, err := cfg.Build(ctx, config.Setup{
+			AWS: s.AWS, Logger: s.Logger, Check: true,
+			RouterHooks: s.RouterHooks, BatchHooks: s.BatchHooks, Consumed: s.Consumed,
+			Documents: s.Documents, Projection: s.Projection, Cascade: s.Cascade,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return app.Router, nil
+	}
+}
+
+// envWith is the environment, with the file's endpoints where it names none.
+func (c *cli) envWith(cfg *config.Config) func(string) string {
+	return func(name string) string {
+		if v := c.env(name); v != "" {
+			return v
+		}
+		for service, url := range cfg.AWS.Endpoints {
+			if name == endpointVar(service) {
+				return url
+			}
+		}
+		return ""
+	}
+}
+
+// fromFile sets what no flag has set from the file; the environment, which goes
+// before it, comes after.
+func fromFile(flag func(name string) bool, o *run.Options, cfg *config.Config) {
+	set(flag("application"), &o.Application, cfg.Name)
+	if !flag("table") {
+		o.Tables = cfg.Source.Tables
+	}
+	if !flag("queue") {
+		o.Queues = cfg.Source.Queues
+	}
+	set(flag("start"), &o.Start, cfg.Source.Start)
+	set(flag("backfill"), &o.Backfill, cfg.Source.Backfill)
+	set(flag("backfill-units"), &o.BackfillUnits, cfg.Source.BackfillUnits)
+	set(flag("state"), &o.State, cfg.Daemon.State)
+	set(flag("listen"), &o.Listen, cfg.Daemon.Listen)
+	set(flag("pprof"), &o.Pprof, cfg.Daemon.Pprof)
+	set(flag("grace"), &o.Grace, time.Duration(cfg.Daemon.Grace))
+	set(flag("log-format"), &o.LogFormat, cfg.Daemon.LogFormat)
+	set(flag("log-level"), &o.LogLevel, cfg.Daemon.LogLevel)
+	set(flag("dead-letter"), &o.DeadLetter, cfg.DeadLetter.Park)
+	o.Region = cfg.AWS.Region
+	o.Limits = run.Limits{
+		Concurrency: cfg.Limits.Concurrency, Window: cfg.Limits.Window, WindowBytes: cfg.Limits.WindowBytes,
+		MaxAhead: cfg.Limits.MaxAhead, Order: cfg.Limits.Order, StuckAfter: time.Duration(cfg.Limits.StuckAfter),
+		MaxAge: time.Duration(cfg.DeadLetter.MaxAge),
+	}
+}
+
+// set sets what the file says, unless a flag has said it; what the file leaves
+// out keeps the default.
+func set[T comparable](flagged bool, to *T, value T) {
+	var zero T
+	if !flagged && value != zero {
+		*to = value
+	}
 }

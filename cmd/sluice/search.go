@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/reindex"
+	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -33,6 +37,9 @@ type search struct {
 	urls             []string
 	caFile, sign     string
 	table, index, id string
+	types            []string
+	typeAttribute    string
+	route            routeFlag
 
 	versionAttribute        string
 	bySequence, unversioned bool
@@ -50,6 +57,8 @@ func (s *search) addProjection(f *pflag.FlagSet) {
 	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number that every change raises")
 	f.BoolVar(&s.bySequence, "version-sequence", false, "the index is fed from the stream with versions by sequence numbers")
 	f.BoolVar(&s.unversioned, "unversioned", false, "the documents have no versions")
+	f.StringSliceVar(&s.types, "type", nil, "entity `type` that is projected; repeat it, or separate with commas (default: all)")
+	f.StringVar(&s.typeAttribute, "type-attribute", "entityType", "`attribute` that holds the entity type")
 }
 
 // client connects; no request is made.
@@ -89,13 +98,56 @@ func missing(flags ...string) error {
 	return nil
 }
 
+// described are the flags that describe a projection and its cluster.
+func (s *search) described() []string {
+	return []string{"opensearch", "opensearch-ca", "opensearch-sign", "table", "id", "version-attribute", "version-sequence", "unversioned", "type", "type-attribute"}
+}
+
+// connect finds out what is projected where: by the file's route, or by flags.
+// unfenced is for what source says.
+func (s *search) connect(cmd *cobra.Command, unfenced bool) (*source, *opensearch.Client, error) {
+	ctx := cmd.Context()
+	byFlags, err := s.route.byFlags(cmd.Flags())
+	if err != nil {
+		return nil, nil, err
+	}
+	if byFlags {
+		src, err := s.source(ctx, unfenced)
+		if err != nil {
+			return nil, nil, err
+		}
+		client, err := s.client(ctx)
+		return src, client, err
+	}
+	p, err := s.route.load(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := p.source(ctx, s.route.cli, unfenced)
+	return src, p.built.Projection.Client, err
+}
+
 // source is a table and what becomes of its items.
 type source struct {
 	cfg        aws.Config
-	table      string
+	tables     []string
 	project    func(*sluice.Record) ([]document.Op, error)
 	noVersions bool // a SNAPSHOT's version tells nothing
 	store      *dynamodb.Store
+	index      string                                   // template
+	write      func(context.Context, document.Op) error // as the route does; nil: as writers of a reindex do
+}
+
+// writer writes repairs.
+func (s *source) writer(client *opensearch.Client) (func(context.Context, document.Op) error, error) {
+	if s.write != nil {
+		return s.write, nil
+	}
+	sink, err := opensearch.New(client, opensearch.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return (reindex.Writer{Write: sink.Write, Behind: indices.New(client).Behind}).New()
 }
 
 // source needs all flags. unfenced takes what a backfill must not, without
@@ -140,18 +192,47 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &source{cfg: cfg, table: s.table, project: p.Project, noVersions: s.bySequence, store: store}, nil
+	project := p.Project
+	if len(s.types) > 0 {
+		project = s.ofTypes(project)
+	}
+	return &source{cfg: cfg, tables: []string{s.table}, index: s.index, project: project, noVersions: s.bySequence, store: store}, nil
+}
+
+// ofTypes leaves out items of other types.
+func (s *search) ofTypes(project func(*sluice.Record) ([]document.Op, error)) func(*sluice.Record) ([]document.Op, error) {
+	resolver := router.Attribute(s.typeAttribute)
+	return func(rec *sluice.Record) ([]document.Op, error) {
+		typ, err := resolver.Type(rec)
+		if err != nil || !slices.Contains(s.types, typ) {
+			return nil, err
+		}
+		return project(rec)
+	}
 }
 
 func (s *source) scan(ctx context.Context) iter.Seq2[*sluice.Record, error] {
-	return snapshot.Scan(ctx, s.cfg, s.table, snapshot.ScanOptions{})
+	return func(yield func(*sluice.Record, error) bool) {
+		for _, table := range s.tables {
+			for rec, err := range snapshot.Scan(ctx, s.cfg, table, snapshot.ScanOptions{}) {
+				if !yield(rec, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 // check reads the first items, so that a wrong name or a missing permission shows
 // before anything is changed.
 func (s *source) check(ctx context.Context) error {
-	for _, err := range s.scan(ctx) {
-		return err
+	for _, table := range s.tables {
+		for _, err := range snapshot.Scan(ctx, s.cfg, table, snapshot.ScanOptions{}) {
+			if err != nil {
+				return err
+			}
+			break
+		}
 	}
 	return nil
 }

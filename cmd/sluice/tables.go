@@ -76,3 +76,12 @@ func checkStream(ctx context.Context, cfg aws.Config, name string, routes []*slu
 	}
 	return nil
 }
+
+// keyNames are the names of a table's key attributes, the partition key first.
+func keyNames(d *types.TableDescription) []string {
+	names := make([]string, len(d.KeySchema))
+	for i, k := range d.KeySchema {
+		names[i] = aws.ToString(k.AttributeName)
+	}
+	return names
+}

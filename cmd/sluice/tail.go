@@ -21,6 +21,7 @@ type tailOptions struct {
 	start         string
 	types, events []string
 	typeAttribute string
+	where         string
 	limit         int
 	values        bool
 	asJSON        bool
@@ -47,6 +48,7 @@ It exits with 0 at SIGINT, SIGTERM or the end of --limit, with 1 when the stream
 cannot be read, and with 2 for wrong usage.`,
 		Example: `  sluice tail orders
   sluice tail orders --type order --event MODIFY --values
+  sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
   sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -67,6 +69,7 @@ cannot be read, and with 2 for wrong usage.`,
 	f.StringSliceVar(&o.types, "type", nil, "entity `type` to show; repeat it, or separate with commas (default: all)")
 	f.StringSliceVar(&o.events, "event", nil, "`event` to show: INSERT, MODIFY or REMOVE (default: all)")
 	f.StringVar(&o.typeAttribute, "type-attribute", "entityType", "`attribute` that holds the entity type, without a configuration")
+	f.StringVar(&o.where, "where", "", "`expression` that records have to fulfil, as when in the configuration")
 	f.IntVar(&o.limit, "limit", 0, "end after this many records (default: never)")
 	f.BoolVar(&o.values, "values", false, "show values of attributes, too")
 	f.BoolVar(&o.asJSON, "json", false, "print whole records, one a line")
@@ -156,7 +159,8 @@ type tail struct {
 	cli    *cli
 	paint  paint
 	route  *sluice.Route
-	router *router.Router // of the file; one without routes else
+	router *router.Router                     // of the file; one without routes else
+	passes func(*sluice.Record) (bool, error) // --where; nil: all
 	stop   func()
 
 	mu    sync.Mutex
@@ -165,6 +169,15 @@ type tail struct {
 }
 
 func (t *tail) prepare(ctx context.Context, cfg *config.Config) (err error) {
+	if t.where != "" {
+		types := cfg
+		if cfg == nil {
+			types = &config.Config{EntityType: config.EntityType{Attribute: t.typeAttribute}}
+		}
+		if t.passes, err = types.Expression(t.where); err != nil {
+			return usage("--where: %w", err)
+		}
+	}
 	if cfg == nil {
 		t.router = router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
 		return nil
@@ -204,6 +217,9 @@ func (t *tail) show(_ context.Context, rec *sluice.Record) error {
 	if len(t.types) > 0 && !slices.Contains(t.types, typ) || len(t.events) > 0 && !slices.Contains(t.events, string(rec.EventName)) {
 		return nil
 	}
+	if !t.fulfils(rec) {
+		return nil
+	}
 	t.print(func() error {
 		if t.asJSON {
 			line, err := oneLine(whole(rec))
@@ -219,6 +235,19 @@ func (t *tail) show(_ context.Context, rec *sluice.Record) error {
 		return err
 	})
 	return nil
+}
+
+// fulfils reports whether --where lets a record pass; one for which it cannot be
+// told is named.
+func (t *tail) fulfils(rec *sluice.Record) bool {
+	if t.passes == nil {
+		return true
+	}
+	ok, err := t.passes(rec)
+	if err != nil {
+		fmt.Fprintf(t.cli.stderr, "--where: left out sequence number %s: %s\n", rec.Sequence, plain(err.Error()))
+	}
+	return ok && err == nil
 }
 
 // print prints one after the other, and ends at the limit or when nobody reads

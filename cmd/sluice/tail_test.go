@@ -59,6 +59,7 @@ REMOVE  order  pk=1  (expired)  entityType status total
 		{"limit", 1, nil, "INSERT  order  pk=1  entityType status secret\n"},
 		{"type", 1, []string{"--type", "line"}, "INSERT  line  pk=2  entityType note\n"},
 		{"event", 2, []string{"--event", "modify,REMOVE"}, "MODIFY  order  pk=1  status total secret\nREMOVE  order  pk=1  (expired)  entityType status total\n"},
+		{"where", 1, []string{"--where", `new.total > 5 && old.status == "new"`}, "MODIFY  order  pk=1  status total secret\n"},
 		{"other type", 1, []string{"--type-attribute", "status", "--type", "paid"}, "MODIFY  paid  pk=1  status total secret\n"},
 		{"values", 1, []string{"--values", "--event", "MODIFY"}, `MODIFY  order  pk=1
           status: new → paid

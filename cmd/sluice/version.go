@@ -8,18 +8,26 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
+func versionCommand(c *cli) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "sluice", version())
+		Long:  "Print the version of this program, of Go, and the platform that it was built for.",
+		Example: `  sluice version
+  sluice version --json`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return printJSON(c.stdout, map[string]string{"version": revision(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+			}
+			_, err := fmt.Fprintln(c.stdout, "sluice", version())
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
 }
-
 func version() string {
 	return fmt.Sprintf("%s %s %s/%s", revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/handlers/cascade"
+)
+
+type cascadeOptions struct {
+	route, key     string
+	dryRun, asJSON bool
+}
+
+func cascadeCommand(c *cli) *cobra.Command {
+	var o cascadeOptions
+	cmd := &cobra.Command{
+		Use:   "cascade",
+		Short: "Delete the children of a parent that is gone",
+		Long: `Delete the children of one parent, as a cascade of the configuration does when the
+parent is deleted: for one whose record was lost, or that was deleted before there
+was the route. The parent decides: as long as it exists, nothing is deleted.
+
+A cascade that has a queue deletes what its threshold allows, and hands over the
+rest to the queue, which sluice run works off.
+
+--dry-run lists the rows that would be deleted, also those of a parent that still
+exists. --key is the parent's key; a cascade whose children are found by other
+attributes of the parent needs these in it, too.
+
+It exits with 0 when the children are deleted, handed over, or listed, with 1 when
+the parent still exists or something failed, and with 2 for wrong usage.`,
+		Example: `  sluice cascade --key '{"map_id":"7"}' --dry-run
+  sluice cascade --route 'delete points' --key '{"map_id":"7"}'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.cascade(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.route, "route", "", "`name` of the configuration's route (default: the only one that cascades)")
+	f.StringVar(&o.key, "key", "", "the parent's key as `JSON`, such as '{\"pk\":\"1\"}', or as DynamoDB's own")
+	f.BoolVar(&o.dryRun, "dry-run", false, "list the rows, delete none")
+	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each row of --dry-run, and one for the result")
+	completeBy(cmd, "route", c.routeNames("cascade"))
+	return cmd
+}
+
+func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
+	if o.key == "" {
+		return usage("--key is missing: it is the parent's, such as '{\"pk\":\"1\"}'")
+	}
+	parent, err := parseKey(o.key)
+	if err != nil {
+		return usage("--key: %w", err)
+	}
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	done := deleted{rows: map[string]int{}, sent: map[string]int{}}
+	app, err := c.buildWith(ctx, cfg, config.Setup{Cascade: done.hooks()})
+	if err != nil {
+		return err
+	}
+	r, err := route(app, o.route, "cascade", func(r config.BuiltRoute) bool { return r.Cascade != nil })
+	if err != nil {
+		return err
+	}
+	key := parent.Only(r.Cascade.Key()...)
+	if key.Len() != len(r.Cascade.Key()) {
+		return usage("--key: %s is no key of table %s: want %s", keyText(parent), r.Cascade.Table(), strings.Join(r.Cascade.Key(), " and "))
+	}
+	if o.dryRun {
+		return c.planCascade(ctx, r.Cascade, parent, o.asJSON)
+	}
+	image := parent
+	if parent.Len() == key.Len() {
+		image = sluice.Item{} // what children need besides the key is not known
+	}
+	rec := recordOf(sluice.Remove, "local", r.Cascade.Table(), key, image)
+	err = r.Cascade.Remove(ctx, rec)
+	if sluice.IsSkip(err) {
+		done.Skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
+	}
+	if printErr := done.print(c.stdout, o.asJSON, err); err == nil {
+		err = printErr
+	}
+	if err == nil && done.stopped {
+		return fmt.Errorf("table %s: the parent %s exists: its children stay until it is deleted", r.Cascade.Table(), keyText(key))
+	}
+	return err
+}
+
+// planCascade lists the rows.
+func (c *cli) planCascade(ctx context.Context, cascade *cascade.Cascade, parent sluice.Item, asJSON bool) error {
+	if !asJSON {
+		_, err := cascade.DryRun(ctx, c.stdout, parent)
+		return err
+	}
+	rows := 0
+	for row, err := range cascade.Plan(ctx, parent) {
+		if err != nil {
+			return err
+		}
+		rows++
+		line := struct {
+			Table string  `json:"table"`
+			Key   rawJSON `json:"key"`
+		}{row.Table, rawJSON(row.Key.Raw())}
+		if err := printLine(c.stdout, line); err != nil {
+			return err
+		}
+	}
+	return printLine(c.stdout, map[string]int{"rows": rows})
+}
+
+// deleted counts what a cascade did.
+type deleted struct {
+	mu         sync.Mutex
+	rows, sent map[string]int // by the children's table
+	stopped    bool           // the parent is there
+
+	Skipped string
+}
+
+func (d *deleted) hooks() cascade.Hooks {
+	return cascade.Hooks{
+		Deleted: func(table string, rows int) { d.count(d.rows, table, rows) },
+		Sent:    func(table string, _ cascade.Reason) { d.count(d.sent, table, 1) },
+		Stopped: func(string) { d.mu.Lock(); defer d.mu.Unlock(); d.stopped = true },
+	}
+}
+
+func (d *deleted) count(of map[string]int, table string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of[table] += n
+}
+
+func (d *deleted) print(w io.Writer, asJSON bool, failed error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if asJSON {
+		line := struct {
+			Deleted map[string]int `json:"deleted"`
+			Sent    map[string]int `json:"sent"`
+			Skipped string         `json:"skipped,omitempty"`
+			Error   string         `json:"error,omitempty"`
+		}{Deleted: d.rows, Sent: d.sent, Skipped: d.Skipped}
+		if failed != nil {
+			line.Error = failed.Error()
+		}
+		return printLine(w, line)
+	}
+	var errs []error
+	tell := func(format string, args ...any) {
+		_, err := fmt.Fprintf(w, format+"\n", args...)
+		errs = append(errs, err)
+	}
+	for table, n := range d.rows {
+		tell("table %s: %d rows deleted", table, n)
+	}
+	for table := range d.sent {
+		tell("table %s: the rest is handed over to the queue", table)
+	}
+	switch {
+	case d.Skipped != "":
+		tell("nothing more to do: %s", d.Skipped)
+	case failed == nil && len(d.rows)+len(d.sent) == 0:
+		tell("there are no children")
+	}
+	return errors.Join(errs...)
+}

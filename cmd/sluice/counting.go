@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/sluicehq/sluice"
+)
+
+// counting tells how many items were gone through: by a bar at a terminal, by
+// lines elsewhere.
+type counting struct {
+	out  io.Writer
+	what string
+	bar  *progressbar.ProgressBar // nil: lines
+	n    int
+	told time.Time
+	now  func() time.Time
+}
+
+func newCounting(out io.Writer, what string) *counting {
+	c := &counting{out: out, what: what, now: time.Now}
+	c.told = c.now()
+	if isTerminal(out) {
+		c.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(out), progressbar.OptionShowCount(),
+			progressbar.OptionSetDescription(what), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	}
+	return c
+}
+
+// count counts what is taken of items.
+func (c *counting) count(items iter.Seq2[sluice.Item, error]) iter.Seq2[sluice.Item, error] {
+	return func(yield func(sluice.Item, error) bool) {
+		for it, err := range items {
+			if err == nil {
+				c.one()
+			}
+			if !yield(it, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *counting) one() {
+	c.n++
+	switch now := c.now(); {
+	case c.bar != nil:
+		_ = c.bar.Add(1)
+	case now.Sub(c.told) >= lineEvery:
+		c.told = now
+		fmt.Fprintf(c.out, "%s: %d so far\n", c.what, c.n)
+	}
+}
+
+// clear takes the bar away, so that a line can be printed.
+func (c *counting) clear() {
+	if c.bar != nil {
+		_ = c.bar.Clear()
+	}
+}
+
+func (c *counting) end() {
+	if c.bar != nil {
+		_ = c.bar.Finish()
+	}
+}

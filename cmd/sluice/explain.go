@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/router"
+)
+
+type explainOptions struct {
+	table, key, event string
+	route             string
+	payload, asJSON   bool
+}
+
+func explainCommand(c *cli) *cobra.Command {
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain [file]",
+		Short: "Say which routes a record takes, and what each would do",
+		Long: `Say which routes of the configuration a record takes, and what each would do, and
+of every other route why the record does not take it. Nothing is sent, written or
+deleted; tables may be read, where a route has to look something up.
+
+The records are read from the file, or from standard input: a Lambda event, an
+answer of GetRecords, an array of EventBridge Pipes, or a record a line, as sluice
+tail --json prints them. Or --table and --key name an item, which is read as it is
+now and taken for the record of --event: of INSERT and SNAPSHOT it is the new
+image, of REMOVE the old one, and of MODIFY both, so that no attribute of it has
+changed.
+
+What messages and documents hold is shown with --payload.
+
+It exits with 0 when all records could be explained, whether they take a route or
+not, with 1 when one could not, or the file or the item cannot be read, and with 2
+for wrong usage.`,
+		Example: `  sluice explain record.json
+  sluice tail orders --json --limit 1 | sluice explain
+  sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload
+  sluice explain event.json --json | jq -r '.routes[] | select(.takes) | .route'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("%d files are named: want one", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.explain(cmd.Context(), args, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.table, "table", "", "`name` of the item's table, or of records that do not name theirs (default: the only one of the file)")
+	f.StringVar(&o.key, "key", "", "the item's key as `JSON`, such as '{\"pk\":\"1\"}', or as DynamoDB's own")
+	f.StringVar(&o.event, "event", string(sluice.Modify), "what the item is the record of: INSERT, MODIFY, REMOVE or SNAPSHOT")
+	f.StringVar(&o.route, "route", "", "`name` of the only route to explain")
+	f.BoolVar(&o.payload, "payload", false, "show what messages and documents hold")
+	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each record, one a line")
+	completeBy(cmd, "table", c.tableNames)
+	completeBy(cmd, "route", c.routeNames())
+	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove), string(sluice.Snapshot))
+	return cmd
+}
+
+func (c *cli) explain(ctx context.Context, args []string, o explainOptions) error {
+	if o.key != "" && len(args) > 0 {
+		return usage("want a file of records, or --key, not both")
+	}
+	cfg, app, err := c.loadApp(ctx)
+	if err != nil {
+		return err
+	}
+	x := explainer{explainOptions: o, cli: c, app: app, filters: map[string]config.Route{}, built: map[string]config.BuiltRoute{},
+		when: map[string]func(*sluice.Record) (bool, error){}}
+	for _, r := range cfg.Routes {
+		x.filters[r.Name] = r
+		if r.When != "" {
+			if x.when[r.Name], err = cfg.Expression(r.When); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range app.Routes {
+		x.built[r.Name] = r
+	}
+	if o.route != "" {
+		if _, err := route(app, o.route, "", func(config.BuiltRoute) bool { return true }); err != nil {
+			return err
+		}
+	}
+	if o.key != "" {
+		rec, err := c.itemRecord(ctx, cfg, o)
+		if err != nil {
+			return err
+		}
+		if err := x.record(ctx, rec); err != nil {
+			return err
+		}
+		return x.result()
+	}
+	in := c.stdin
+	if len(args) == 1 && args[0] != "-" {
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	} else if isTerminal(in) {
+		fmt.Fprintln(c.stderr, "reading records from the terminal: end with Ctrl-D, or name a file")
+	}
+	return x.all(ctx, in)
+}
+
+// explainer explains one record after the other.
+type explainer struct {
+	explainOptions
+	cli     *cli
+	app     *config.App
+	filters map[string]config.Route
+	when    map[string]func(*sluice.Record) (bool, error)
+	built   map[string]config.BuiltRoute
+	n, bad  int // records; those that could not be explained
+}
+
+func (x *explainer) all(ctx context.Context, in io.Reader) error {
+	for rec, err := range readRecords(in) {
+		if err != nil {
+			return err
+		}
+		x.named(rec)
+		if err := x.record(ctx, rec); err != nil {
+			return err
+		}
+	}
+	return x.result()
+}
+
+// named gives a record that does not name its table the one that it must be of.
+func (x *explainer) named(rec *sluice.Record) {
+	switch {
+	case rec.Table != "":
+	case x.table != "":
+		rec.Table = x.table
+	case len(x.app.Tables) == 1:
+		rec.Table = tableName(x.app.Tables[0])
+	}
+}
+
+func (x *explainer) result() error {
+	if x.bad > 0 {
+		return fmt.Errorf("%d of %d records could not be explained", x.bad, x.n)
+	}
+	return nil
+}
+
+// explanation is what is said of one record.
+type explanation struct {
+	Event    sluice.EventName `json:"event,omitempty"`
+	EventID  string           `json:"eventID,omitempty"`
+	Table    string           `json:"table,omitempty"`
+	Type     string           `json:"type,omitempty"`
+	Key      rawJSON          `json:"key,omitempty"`
+	Sequence sluice.Sequence  `json:"sequence,omitempty"`
+	Routes   []explainedRoute `json:"routes,omitempty"`
+	Error    string           `json:"error,omitempty"` // why it takes no route, but becomes a dead letter
+}
+
+type explainedRoute struct {
+	Route   string          `json:"route"`
+	Kind    string          `json:"kind,omitempty"`
+	Takes   bool            `json:"takes"`
+	Why     string          `json:"why,omitempty"` // it does not
+	Effects []config.Effect `json:"effects,omitempty"`
+	Error   string          `json:"error,omitempty"` // of finding out what it would do
+}
+
+func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
+	x.n++
+	e := explanation{Event: rec.EventName, EventID: rec.EventID, Table: rec.Table, Sequence: rec.Sequence, Key: rawJSON(rec.Keys.Raw())}
+	verdicts, err := x.app.Router.Explain(rec)
+	if err != nil {
+		e.Error = err.Error()
+		x.bad++
+	} else {
+		e.Type, _ = x.app.Router.Type(rec)
+	}
+	for _, v := range verdicts {
+		if x.route != "" && v.Route.Name != x.route {
+			continue
+		}
+		r := x.explained(ctx, rec, v)
+		if r.Error != "" {
+			x.bad++
+		}
+		e.Routes = append(e.Routes, r)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if x.asJSON {
+		return printLine(x.cli.stdout, e)
+	}
+	_, err = io.WriteString(x.cli.stdout, x.text(rec, e))
+	return err
+}
+
+func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.Verdict) explainedRoute {
+	built := x.built[v.Route.Name]
+	r := explainedRoute{Route: v.Route.Name, Kind: built.Kind, Takes: v.Takes}
+	if !v.Takes {
+		r.Why = x.why(rec, v)
+		return r
+	}
+	if when := x.when[v.Route.Name]; when != nil {
+		if _, err := when(rec); err != nil { // the route takes it, to park it
+			r.Error = err.Error()
+			return r
+		}
+	}
+	if built.Explain == nil {
+		return r
+	}
+	effects, err := built.Explain(ctx, rec)
+	switch {
+	case sluice.IsSkip(err):
+		r.Effects = []config.Effect{{Does: "nothing: " + err.Error()}}
+	case err != nil:
+		r.Error = err.Error()
+	default:
+		if !x.payload {
+			for i := range effects {
+				effects[i].Detail = ""
+			}
+		}
+		r.Effects = effects
+	}
+	return r
+}
+
+// why is the reason that a record does not take a route, in the words of the
+// file.
+func (x *explainer) why(rec *sluice.Record, v router.Verdict) string {
+	f := x.filters[v.Route.Name]
+	switch {
+	case v.Err != nil:
+		return v.Err.Error()
+	case v.Redriven:
+		return "it refuses redriven records: redrive is not set"
+	case v.Pattern:
+		typ, _ := x.app.Router.Type(rec)
+		if typ == "" {
+			typ = "(no type)"
+		}
+		return fmt.Sprintf("on: no pattern is for %s#%s", typ, rec.EventName)
+	}
+	switch v.Filter {
+	case "When":
+		return "when refused it: " + f.When
+	case "Changed":
+		return fmt.Sprintf("changed refused it: none of %v has changed", []string(f.Changed))
+	case "ChangedIgnoring":
+		return fmt.Sprintf("changedIgnoring refused it: nothing but %v has changed", []string(f.ChangedIgnoring))
+	case "ExcludeTTL":
+		return "ttl: exclude refused it: the time to live deleted the item"
+	case "OnlyTTL":
+		return "ttl: only refused it: the time to live has not deleted the item"
+	case "Regions":
+		return fmt.Sprintf("regions refused it: the change was made in none of %v", []string(f.Regions))
+	}
+	return v.Filter + " refused it"
+}
+
+// itemRecord reads an item as it is now, and makes the record of it.
+func (c *cli) itemRecord(ctx context.Context, cfg *config.Config, o explainOptions) (*sluice.Record, error) {
+	if o.table == "" {
+		if len(cfg.Source.Tables) != 1 {
+			return nil, usage("--table is missing: the file does not name one table alone")
+		}
+		o.table = tableName(cfg.Source.Tables[0])
+	}
+	event, err := itemEvent(o.event)
+	if err != nil {
+		return nil, err
+	}
+	key, err := parseKey(o.key)
+	if err != nil {
+		return nil, usage("--key: %w", err)
+	}
+	services, err := c.aws(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	it, key, err := readItem(ctx, services("dynamodb"), o.table, key)
+	if err != nil {
+		return nil, err
+	}
+	if !it.Exists() {
+		return nil, errors.New("table " + o.table + ": there is no item with the key " + keyText(key))
+	}
+	return recordOf(event, services("dynamodb").Region, o.table, key, it), nil
+}

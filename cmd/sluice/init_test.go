@@ -1,0 +1,48 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/config"
+)
+
+func TestAsk(t *testing.T) {
+	for _, tt := range []struct {
+		name, answers string
+		want          config.InitOptions
+		asked         int // questions
+		err           string
+	}{
+		{"defaults", "\n\n\n\n\n", config.InitOptions{
+			Tables: []string{"orders"}, Key: []string{"PK", "SK"}, EntityType: "entityType", Types: []string{"order"}, Handlers: []string{"log"},
+		}, 5, ""},
+		{"all", "a,b\n id \nkind\nx y\nsend project, cascade\nq\nhttps://search\n", config.InitOptions{
+			Tables: []string{"a", "b"}, Key: []string{"id"}, EntityType: "kind", Types: []string{"x", "y"},
+			Handlers: []string{"send", "project", "cascade"}, Queue: "q", Cluster: "https://search",
+		}, 7, ""},
+		{"ends", "a\n", config.InitOptions{}, 2, "nothing was written"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var o config.InitOptions
+			var out strings.Builder
+			err := ask(strings.NewReader(tt.answers), &out, &o)
+			if n := strings.Count(out.String(), "]: "); n != tt.asked {
+				t.Errorf("%d questions, want %d:\n%s", n, tt.asked, &out)
+			}
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("error %v, want %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil || !reflect.DeepEqual(o, tt.want) {
+				t.Errorf("%+v, %v; want %+v", o, err, tt.want)
+			}
+			if _, err := config.Init(o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/sources/snapshot"
+)
+
+type recountOptions struct {
+	route, table, attribute, key string
+	settle                       time.Duration
+	dryRun, asJSON               bool
+}
+
+func recountCommand(c *cli) *cobra.Command {
+	var o recountOptions
+	cmd := &cobra.Command{
+		Use:   "recount",
+		Short: "Compare counters with what they count, and repair them",
+		Long: `Count the children of parents, and set the counters of a count route that are
+wrong. A counter is looked at twice, --settle apart, before it is corrected: what
+is under way arrives in between. So --settle has to be longer than a record takes
+from its write to its effect, and the routes should be without lag and without
+dead letters; docs/counters.md says more.
+
+All parents are looked at, which reads their table whole; or one, by --key. A
+route with several counters has all of them looked at, unless --table or
+--attribute names one.
+
+It exits with 0 when every counter was right, with 3 when one was wrong, also when
+it was corrected, with 1 when it could not be found out, and with 2 for wrong
+usage.`,
+		Example: `  sluice recount --dry-run
+  sluice recount --route points --table maps
+  sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.recount(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.route, "route", "", "`name` of the configuration's route (default: the only one that counts)")
+	f.StringVar(&o.table, "table", "", "`name` of the parents' table (default: those of all counters)")
+	f.StringVar(&o.attribute, "attribute", "", "`name` of the counter (default: all)")
+	f.StringVar(&o.key, "key", "", "key of the only parent, as `JSON`, such as '{\"pk\":\"1\"}', or as DynamoDB's own")
+	f.DurationVar(&o.settle, "settle", time.Minute, "time between two looks at a counter that is wrong")
+	f.BoolVar(&o.dryRun, "dry-run", false, "tell what is wrong, write nothing")
+	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each wrong counter, and one for each result")
+	completeBy(cmd, "route", c.routeNames("count"))
+	return cmd
+}
+
+func (c *cli) recount(ctx context.Context, o recountOptions) error {
+	if o.settle <= 0 {
+		return usage("--settle: %v is not above 0", o.settle)
+	}
+	var key sluice.Item
+	if o.key != "" {
+		var err error
+		if key, err = parseKey(o.key); err != nil {
+			return usage("--key: %w", err)
+		}
+	}
+	cfg, app, err := c.loadApp(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := route(app, o.route, "count", func(r config.BuiltRoute) bool { return len(r.Recounts) > 0 })
+	if err != nil {
+		return err
+	}
+	counters, err := o.counters(r, key)
+	if err != nil {
+		return err
+	}
+	services, err := c.aws(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	out := &recounting{cli: c, o: o}
+	for _, one := range counters {
+		parents := func(yield func(sluice.Item, error) bool) { yield(key, nil) }
+		if !key.Exists() {
+			parents = func(yield func(sluice.Item, error) bool) {
+				for rec, err := range snapshot.Scan(ctx, services("dynamodb"), one.Table, snapshot.ScanOptions{}) {
+					var it sluice.Item
+					if err == nil {
+						if err = rec.Err(); err == nil {
+							it = rec.New
+						}
+					}
+					if !yield(it, err) || err != nil {
+						return
+					}
+				}
+			}
+		}
+		if err := out.run(ctx, one, parents); err != nil {
+			return err
+		}
+	}
+	if out.wrong > 0 {
+		return &findings{fmt.Sprintf("%d counters were wrong", out.wrong)}
+	}
+	return out.err
+}
+
+// counters are those of the route that the flags name.
+func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []rollup.Recount, err error) {
+	var all []string
+	for _, one := range r.Recounts {
+		all = append(all, one.Table+"."+one.Attribute)
+		if o.table != "" && one.Table != o.table || o.attribute != "" && one.Attribute != o.attribute {
+			continue
+		}
+		if key.Exists() && (key.Len() != len(one.Keys) || key.Only(one.Keys...).Len() != len(one.Keys)) {
+			continue
+		}
+		list = append(list, one)
+	}
+	switch {
+	case len(list) == 0:
+		return nil, usage("route %s has no such counter: --table, --attribute and --key fit none of %s", r.Name, strings.Join(all, ", "))
+	case key.Exists() && slices.ContainsFunc(list, func(one rollup.Recount) bool { return one.Table != list[0].Table }):
+		return nil, usage("--key: parents of several tables have such a key: say which by --table")
+	}
+	return list, nil
+}
+
+// recounting prints what recounts find.
+type recounting struct {
+	cli   *cli
+	o     recountOptions
+	wrong int
+	err   error // of printing
+}
+
+func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.Seq2[sluice.Item, error]) error {
+	one.DryRun, one.Settle = r.o.dryRun, r.o.settle
+	bar := newCounting(r.cli.stderr, one.Table+": parents")
+	one.Found = func(c rollup.Correction) {
+		bar.clear()
+		r.found(c)
+	}
+	done, err := one.Run(ctx, bar.count(parents))
+	bar.end()
+	r.wrong += done.Corrected + done.Busy
+	r.result(one, done, err)
+	return err
+}
+
+func (r *recounting) found(c rollup.Correction) {
+	verb := "set from"
+	switch {
+	case c.Busy:
+		verb = "left, since it keeps changing: from"
+	case r.o.dryRun:
+		verb = "would be set from"
+	}
+	line := struct {
+		Table     string  `json:"table"`
+		Key       rawJSON `json:"key"`
+		Attribute string  `json:"attribute"`
+		Old       int64   `json:"old"`
+		New       int64   `json:"new"`
+		Corrected bool    `json:"corrected"`
+		Busy      bool    `json:"busy,omitempty"`
+	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !r.o.dryRun, c.Busy}
+	r.print(fmt.Sprintf("table %s, %s: %s %s %d to %d", c.Table, keyText(c.Key), c.Attribute, verb, c.Old, c.New), line)
+}
+
+func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error) {
+	line := struct {
+		Table     string `json:"table"`
+		Attribute string `json:"attribute"`
+		Parents   int    `json:"parents"`
+		Right     int    `json:"right"`
+		Settled   int    `json:"settled"`
+		Wrong     int    `json:"wrong"`
+		Busy      int    `json:"busy"`
+		Gone      int    `json:"gone"`
+		Error     string `json:"error,omitempty"`
+	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone, ""}
+	if err != nil {
+		line.Error = err.Error()
+	}
+	text := fmt.Sprintf("%s of table %s: %d parents, %d right, %d right at a later look, %d wrong, %d busy, %d not there",
+		one.Attribute, one.Table, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone)
+	if err != nil {
+		text = "until it ended: " + text
+	}
+	r.print(text, line)
+}
+
+func (r *recounting) print(text string, line any) {
+	var err error
+	if r.o.asJSON {
+		err = printLine(r.cli.stdout, line)
+	} else {
+		_, err = io.WriteString(r.cli.stdout, text+"\n")
+	}
+	if r.err == nil {
+		r.err = err
+	}
+}

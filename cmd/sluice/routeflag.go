@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+)
+
+// routeFlag takes a projection from the configuration, in place of the flags
+// that describe one.
+type routeFlag struct {
+	cli     *cli
+	name    string
+	instead []string // flags that say the same, and cannot stand beside it
+}
+
+const routeHelp = `The projection, its table and its cluster are those of the configuration's route
+that --route names, or of its only one that projects, unless flags describe them.`
+
+func (r *routeFlag) add(cmd *cobra.Command, f *pflag.FlagSet) {
+	f.StringVar(&r.name, "route", "", "`name` of the configuration's route that projects (default: the only one)")
+	if err := cmd.RegisterFlagCompletionFunc("route", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return r.cli.routeNames("project")(), cobra.ShellCompDirectiveNoFileComp
+	}); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+// byFlags reports whether flags describe the projection, or nothing else does. A
+// mixture with --route is an error.
+func (r *routeFlag) byFlags(f *pflag.FlagSet) (bool, error) {
+	var given []string
+	for _, name := range r.instead {
+		if f.Changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if r.name != "" && len(given) > 0 {
+		return false, usage("--route: the file says what %s would: want one of both", strings.Join(given, ", "))
+	}
+	if len(given) > 0 {
+		return true, nil
+	}
+	if r.name != "" {
+		return false, nil
+	}
+	path, named := r.cli.path()
+	if named {
+		return false, nil
+	}
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist), nil
+}
+
+// projected is a route of the file that projects.
+type projected struct {
+	cfg   *config.Config
+	built config.BuiltRoute
+	index string // its template
+}
+
+func isProjection(r config.BuiltRoute) bool { return r.Projection != nil }
+
+// load finds the route.
+func (r *routeFlag) load(ctx context.Context) (*projected, error) {
+	cfg, app, err := r.cli.loadApp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	built, err := route(app, r.name, "project", isProjection)
+	if err != nil {
+		return nil, err
+	}
+	return &projected{cfg: cfg, built: built, index: built.Projection.Options.Index}, nil
+}
+
+// version is the projection's, as the file has it.
+func (p *projected) version() string { return p.written().Project.Version }
+
+// written is the route as the file has it.
+func (p *projected) written() config.Route {
+	i := slices.IndexFunc(p.cfg.Routes, func(r config.Route) bool { return r.Name == p.built.Name })
+	return p.cfg.Routes[i] // a route has a name, which Load gives to those that have none
+}
+
+// oneTable is the table of that name, or the only one of the file.
+func oneTable(cfg *config.Config, name string) (string, error) {
+	names := tablesOf(cfg)
+	switch {
+	case name != "" && slices.Contains(names, name):
+		return name, nil
+	case name != "":
+		return "", usage("--table: the file does not read %q%s", name, didYouMean(name, names))
+	case len(names) == 1:
+		return names[0], nil
+	case len(names) == 0:
+		return "", errors.New("the file reads no table: name one in source.tables")
+	}
+	return "", usage("the file reads several tables: say which by --table: %s", strings.Join(names, ", "))
+}
+
+func tablesOf(cfg *config.Config) []string {
+	var names []string
+	for _, t := range cfg.Source.Tables {
+		if name := tableName(t); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// backfill is the file with the one route alone, on one table: for SNAPSHOT
+// records of the given types, or of those of its patterns.
+func (p *projected) backfill(table string, types []string) (*config.Config, error) {
+	all := p.built.Projection.Types
+	for _, t := range types {
+		if !slices.Contains(all, t) && !slices.Contains(all, "*") {
+			return nil, usage("--type: route %s does not project %q%s", p.built.Name, t, didYouMean(t, all))
+		}
+	}
+	if len(types) == 0 {
+		types = all
+	}
+	cfg := *p.cfg
+	cfg.Routes = []config.Route{snapshots(p.written(), types)}
+	cfg.Source.Tables, cfg.Source.Queues = []string{table}, nil
+	return &cfg, nil
+}
+
+// snapshots is a route for SNAPSHOT records of the types.
+func snapshots(r config.Route, types []string) config.Route {
+	r.On = nil
+	for _, t := range types {
+		r.On = append(r.On, t+"#SNAPSHOT")
+	}
+	return r
+}
+
+// source is what becomes of the tables' items in the route's index, by all
+// routes of the file that project into it: what another one has written is no
+// ghost. unfenced takes projections without versions.
+func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source, error) {
+	if p.version() == "none" && !unfenced {
+		return nil, fmt.Errorf("route %s: its version is none, so that nothing would keep an older state from standing: want sequence, or attribute:<path>", p.built.Name)
+	}
+	cfg := *p.cfg
+	cfg.Routes = nil
+	of := p.written().Project
+	for _, r := range p.cfg.Routes {
+		if r.Project == nil || r.Project.To != of.To || r.Project.Index != of.Index {
+			continue
+		}
+		project := *r.Project
+		project.UnfencedBackfill = project.UnfencedBackfill || unfenced
+		r.Project = &project
+		cfg.Routes = append(cfg.Routes, snapshots(r, entityTypes(r.On)))
+	}
+	app, err := c.build(ctx, &cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	services, err := c.aws(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	by := map[string]config.BuiltRoute{}
+	for _, b := range app.Routes {
+		by[b.Name] = b
+	}
+	return &source{
+		cfg: services("dynamodb"), tables: tablesOf(&cfg), noVersions: of.Version == "sequence", store: p.built.Projection.Store,
+		index: p.index, write: p.built.Projection.Write,
+		project: func(rec *sluice.Record) (ops []document.Op, err error) {
+			routes, err := app.Router.Match(nil, rec)
+			for _, r := range routes {
+				more, oneErr := by[r.Name].Projection.Project(rec)
+				ops, err = append(ops, more...), errors.Join(err, oneErr)
+			}
+			return ops, err
+		},
+	}, nil
+}
+
+// entityTypes are the types of patterns, each once.
+func entityTypes(patterns []string) (types []string) {
+	for _, p := range strings.Fields(strings.Join(patterns, " ")) {
+		if i := strings.LastIndexByte(p, '#'); i > 0 && !slices.Contains(types, p[:i]) {
+			types = append(types, p[:i])
+		}
+	}
+	return types
+}
+
+// body is what a new index behind the alias is made of: by the file that the
+// sink has for it.
+func (p *projected) body() ([]byte, error) {
+	sink := p.written().Project.To
+	for name, s := range p.cfg.Sinks {
+		if s.OpenSearch == nil || sink != "" && name != sink {
+			continue
+		}
+		for _, index := range s.OpenSearch.Indices {
+			if index.Alias != p.index {
+				continue
+			}
+			text, err := os.ReadFile(index.File)
+			if err != nil {
+				return nil, err
+			}
+			return indices.Body(oneFile{"indices/" + index.Alias + ".json", text}, index.Alias, indices.Options{})
+		}
+	}
+	return nil, usage("--indices is missing: the configuration's sink has no file for %s in indices", p.index)
+}
+
+// oneFile is a file system that has one file.
+type oneFile struct {
+	name string
+	text []byte
+}
+
+// Open implements [fs.FS].
+func (o oneFile) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// ReadFile implements [fs.ReadFileFS].
+func (o oneFile) ReadFile(name string) ([]byte, error) {
+	if name != o.name {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return o.text, nil
+}
