@@ -57,7 +57,7 @@ func (e *noFileError) Error() string {
 	if e.named {
 		return fmt.Sprintf("there is no file %s: name the configuration by --config or $%s, or write one by sluice init --config %s", e.path, configEnv, e.path)
 	}
-	return fmt.Sprintf("there is no %s here: write one by sluice init, or name another by --config or $%s; docs/config.md says what can be in it", e.path, configEnv)
+	return fmt.Sprintf("there is no %s here: write one by sluice init, or name another by --config or $%s; docs/configuration.md says what can be in it", e.path, configEnv)
 }
 
 // load reads the file, without a call to anybody.
