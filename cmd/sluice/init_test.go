@@ -18,8 +18,8 @@ func TestAsk(t *testing.T) {
 		{"defaults", "\n\n\n\n\n", config.InitOptions{
 			Tables: []string{"orders"}, Key: []string{"PK", "SK"}, EntityType: "entityType", Types: []string{"order"}, Handlers: []string{"log"},
 		}, 5, ""},
-		{"all", "a,b\n id \nkind\nx y\nsend project, cascade\nq\nhttps://search\n", config.InitOptions{
-			Tables: []string{"a", "b"}, Key: []string{"id"}, EntityType: "kind", Types: []string{"x", "y"},
+		{"all", "maps,points\n id \nkind\nx y\nsend project, cascade\nq\nhttps://search\n", config.InitOptions{
+			Tables: []string{"maps", "points"}, Key: []string{"id"}, EntityType: "kind", Types: []string{"x", "y"},
 			Handlers: []string{"send", "project", "cascade"}, Queue: "q", Cluster: "https://search",
 		}, 7, ""},
 		{"ends", "a\n", config.InitOptions{}, 2, "nothing was written"},
