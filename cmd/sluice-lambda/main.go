@@ -1,53 +1,157 @@
-// Command sluice-lambda is the manhunt example's routes as a Lambda function
-// that starts fast: it links what a function needs and no more.
+// Command sluice-lambda runs a configuration file as a Lambda function, for the
+// streams of its tables and for its queues. It links what a function needs and
+// no more, so that it starts fast: neither the daemon nor its state.
 //
-//	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -tags lambda.norpc -o bootstrap ./cmd/sluice-lambda
+//	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -tags lambda.norpc -o bootstrap ./cmd/sluice-lambda
+//	zip function.zip bootstrap sluice.yaml
 //
-// MANHUNT_QUEUE names the queue, by URL or name, and SLUICE_TABLES the table
-// (default manhunt). SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS stand in
-// for the Region's endpoints.
+// The function's runtime is provided.al2023. Its event source mapping has to set
+// ReportBatchItemFailures, as docs/lambda.md says.
+//
+//	SLUICE_CONFIG              the file, within the package (default sluice.yaml)
+//	SLUICE_ENDPOINT_DYNAMODB   URLs that stand in for the Region's endpoints, and
+//	SLUICE_ENDPOINT_SQS        for those of the file
+//	SLUICE_EMF                 off: no metrics are written to the log; see docs/lambda.md
+//
+// and what the file itself takes of the environment. Of the file, source says
+// what the mappings should read, which a function is not asked for, and daemon
+// is not looked at. A record that fails for good goes to deadLetter.queue;
+// without one it stops its batch. What is wrong with the file ends the process
+// at its start, each mistake with its line in the log.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/metrics/emf"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/sqs"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
 func main() {
-	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	m, err := manhunt.Connect(context.Background(), manhunt.Connection{
-		DynamoDB: config("DYNAMODB"),
-		SQS:      config("SQS"),
-		Tables:   strings.FieldsFunc(os.Getenv("SLUICE_TABLES"), func(r rune) bool { return r == ',' || r == ' ' }),
-		Env:      os.Getenv,
-		Logger:   logger,
-	})
+	m, o, err := function(context.Background())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "sluice-lambda:", err)
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintln(os.Stderr, "sluice-lambda:", line)
+		}
 		os.Exit(1)
 	}
-	lambda.Start(m, lambda.Options{Logger: logger})
+	lambda.Start(m, o)
 }
 
-// config takes Region and credentials from where Lambda puts them. Looking in
-// all the places that the SDK knows would cost every cold start.
-func config(service string) aws.Config {
-	cfg := aws.Config{
-		Region: os.Getenv("AWS_REGION"),
-		Credentials: credentials.NewStaticCredentialsProvider(
-			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")),
+// function makes what runs of the file and the environment.
+func function(ctx context.Context) (*router.Router, lambda.Options, error) {
+	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	cfg, err := load()
+	if err != nil {
+		return nil, lambda.Options{}, err
 	}
-	if url := os.Getenv("SLUICE_ENDPOINT_" + service); url != "" {
-		cfg.BaseEndpoint = &url
+	options, observed, err := emf.FromEnv(os.Getenv)
+	if err != nil {
+		return nil, lambda.Options{}, err
 	}
-	return cfg
+	metrics := emf.New(os.Stdout, options)
+	setup := config.Setup{AWS: services(cfg), Logger: logger}
+	if observed {
+		setup.BatchHooks = metrics.Batch
+	}
+	app, err := cfg.Build(ctx, setup)
+	if err != nil {
+		return nil, lambda.Options{}, err
+	}
+	o := lambda.Options{
+		Concurrency: cfg.Limits.Concurrency,
+		StuckAfter:  cfg.Limits.StuckAfter.Duration(),
+		ParkItem:    cfg.DeadLetter.Park == "item",
+		MaxAge:      cfg.DeadLetter.MaxAge.Duration(),
+		Logger:      logger,
+	}
+	if cfg.Limits.Order == "shard" {
+		o.Order = flow.ByShard
+	}
+	if observed {
+		o.Hooks, o.FlowHooks = metrics.Lambda(), metrics.Flow(app.Router)
+	}
+	if cfg.DeadLetter.Queue != "" {
+		hooks := batch.Hooks{}
+		if observed {
+			hooks = metrics.Batch("deadLetter")
+		}
+		if o.DeadLetter, err = deadLetters(setup.AWS("sqs"), cfg.DeadLetter.Queue, hooks, logger); err != nil {
+			return nil, o, err
+		}
+	}
+	return app.Router, o, nil
 }
+
+// load reads the file, which is unpacked beside the bootstrap.
+func load() (*config.Config, error) {
+	path := os.Getenv("SLUICE_CONFIG")
+	if path == "" {
+		path = "sluice.yaml"
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(os.Getenv("LAMBDA_TASK_ROOT"), path)
+	}
+	cfg, err := config.Load(path, os.LookupEnv)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Path == path && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: put it beside the bootstrap, or name another by SLUICE_CONFIG", err)
+	}
+	return cfg, err
+}
+
+// services takes Region and credentials from where Lambda puts them. Looking in
+// all the places that the SDK knows would cost every cold start.
+func services(c *config.Config) func(service string) aws.Config {
+	return func(service string) aws.Config {
+		cfg := aws.Config{
+			Region: os.Getenv("AWS_REGION"),
+			Credentials: credentials.NewStaticCredentialsProvider(
+				os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")),
+		}
+		if c.AWS.Region != "" {
+			cfg.Region = c.AWS.Region
+		}
+		url := os.Getenv("SLUICE_ENDPOINT_" + strings.ToUpper(service))
+		if url == "" {
+			url = c.AWS.Endpoints[service]
+		}
+		if url != "" {
+			cfg.BaseEndpoint = &url
+		}
+		return cfg
+	}
+}
+
+// mostLetter is what every queue takes of one message, those that were made when
+// 256 KiB was the limit included; its attributes count, and there are none.
+const mostLetter = 256 << 10
+
+// deadLetters parks records in a queue.
+func deadLetters(cfg aws.Config, queue string, hooks batch.Hooks, logger *slog.Logger) (flow.DeadLetter, error) {
+	q, err := sqs.New(cfg, queue, sqs.Options{Hooks: sqs.Hooks{Committed: hooks.Committed}, Logger: logger})
+	if err != nil {
+		return nil, fmt.Errorf("deadLetter.queue: %w", err)
+	}
+	return deadletter.Sender(func(ctx context.Context, _ deadletter.Entry, data []byte) error {
+		return q.Send(ctx, sqs.Message{Body: body.Replace(string(data))})
+	}).AtMost(mostLetter - 64), nil
+}
+
+// body escapes what JSON allows in its texts, and SQS does not in a message.
+var body = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
