@@ -64,7 +64,8 @@ type Setup struct {
 func (s Setup) observed(m *prom.Metrics) Setup {
 	d := m.Documents()
 	s.RouterHooks, s.BatchHooks, s.Consumed = m.Router(), m.Batch, m.Consumed
-	s.Documents = opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected}
+	s.Documents = opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected,
+		Requested: func(r opensearch.Request) { d.Requested(r.Bytes, r.Took, r.Err) }}
 	s.Projection, s.Cascade, s.Rollup = m.Projection(), m.Cascade(), m.Rollup()
 	return s
 }

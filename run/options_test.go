@@ -160,7 +160,7 @@ func TestSetup(t *testing.T) {
 			}
 		}
 		if s.Lambda || s.Logger == nil || s.RouterHooks.Unrouted == nil || s.BatchHooks("queue").Committed == nil || s.Consumed == nil ||
-			s.Documents.Conflict == nil || s.Documents.Superseded == nil || s.Documents.Retried == nil || s.Documents.Rejected == nil ||
+			s.Documents.Conflict == nil || s.Documents.Superseded == nil || s.Documents.Retried == nil || s.Documents.Rejected == nil || s.Documents.Requested == nil ||
 			s.Projection.Dropped == nil || s.Cascade.Deleted == nil || s.Rollup.Dropped == nil || s.Env("ANY") != "thing" {
 			t.Errorf("setup: %+v", s)
 		}

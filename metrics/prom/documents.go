@@ -1,6 +1,8 @@
 package prom
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicehq/sluice/document"
@@ -8,6 +10,9 @@ import (
 
 type documentMetrics struct {
 	conflicts, superseded, retried, rejected *prometheus.CounterVec
+
+	requests       *prometheus.CounterVec
+	bytes, seconds prometheus.Histogram
 }
 
 func newDocumentMetrics(reg prometheus.Registerer) documentMetrics {
@@ -20,12 +25,21 @@ func newDocumentMetrics(reg prometheus.Registerer) documentMetrics {
 		retried:    counter("sluice_document_retries_total", "Writes of documents that were tried again, by the type of what the cluster said; empty when there was no answer.", "type"),
 		rejected:   counter("sluice_documents_rejected_total", "Writes of documents that can never succeed, by the type of what the cluster said; empty when they were not sent.", "type"),
 	}
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "sluice_bulk_requests_total", Help: "Bulk requests to clusters: answered, or failed as a whole.",
+	}, []string{"outcome"})
+	m.bytes = prometheus.NewHistogram(histogram("sluice_bulk_request_bytes",
+		"Size of bulk requests, as they were sent.", 1<<10, 8<<10, 64<<10, 256<<10, 1<<20, 4<<20, 16<<20))
+	m.seconds = prometheus.NewHistogram(histogram("sluice_bulk_request_seconds",
+		"Duration of bulk requests, of which a commit may need several.", .005, .02, .1, .5, 2, 10, 60))
+	reg.MustRegister(m.requests, m.bytes, m.seconds)
 	reg.MustRegister(m.conflicts, m.superseded, m.retried, m.rejected)
 	return m
 }
 
 // Documents are hooks for a sink that writes documents, under the names that
-// package sinks/opensearch has for them.
+// package sinks/opensearch has for them; its Requested has more than is wanted
+// here.
 type Documents struct{ m *documentMetrics }
 
 // Documents returns hooks for a sink that writes documents.
@@ -45,4 +59,16 @@ func (d Documents) Retried(e *document.Error) {
 // Rejected is called when a write can never succeed.
 func (d Documents) Rejected(e *document.Error) {
 	d.m.rejected.WithLabelValues(e.Ref.Index, e.Type).Inc()
+}
+
+// Requested is called after a bulk request of so many bytes; err is that of the
+// whole.
+func (d Documents) Requested(bytes int, took time.Duration, err error) {
+	outcome := "answered"
+	if err != nil {
+		outcome = "failed"
+	}
+	d.m.requests.WithLabelValues(outcome).Inc()
+	d.m.bytes.Observe(float64(bytes))
+	d.m.seconds.Observe(took.Seconds())
 }

@@ -1,7 +1,9 @@
 package prom
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,4 +37,23 @@ sluice_documents_rejected_total{index="searches",type="mapper_parsing_exception"
 # TYPE sluice_documents_superseded_total counter
 sluice_documents_superseded_total{index="searches"} 1
 `, "sluice_document_conflicts_total", "sluice_document_retries_total", "sluice_documents_rejected_total", "sluice_documents_superseded_total")
+}
+
+func TestBulkRequests(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	d := New(reg).Documents()
+	d.Requested(1000, time.Second, nil)
+	d.Requested(2000, time.Second, nil)
+	d.Requested(3000, time.Minute, errors.New("connection refused"))
+	expectSeries(t, reg, `
+# HELP sluice_bulk_requests_total Bulk requests to clusters: answered, or failed as a whole.
+# TYPE sluice_bulk_requests_total counter
+sluice_bulk_requests_total{outcome="answered"} 2
+sluice_bulk_requests_total{outcome="failed"} 1
+`, "sluice_bulk_requests_total")
+	for _, name := range []string{"sluice_bulk_request_bytes", "sluice_bulk_request_seconds"} {
+		if got := samples(t, reg, name); got[""] != 3 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }

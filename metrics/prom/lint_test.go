@@ -1,0 +1,139 @@
+package prom
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/sources/queue"
+	"github.com/sluicehq/sluice/sources/snapshot"
+)
+
+// busy has every hook called, so that every series is there.
+func busy(m *Metrics) {
+	rs := two()
+	f := m.Flow(rs)
+	f.Handled(&rec, rs[0], flow.Done, time.Second, nil)
+	f.ParkFailed(&rec, nil, nil)
+	m.Router().Unrouted(&rec, router.Untyped)
+	m.Batch("sink").Committed(batch.Commit{Items: 1})
+	m.Consumed("table", 1)
+	p, s := m.Poller(), poller.Shard{Table: "table", ID: "shard"}
+	p.ShardStarted(s, "")
+	p.Polled(poller.Poll{Shard: s})
+	p.Lineage(poller.Lineage{Table: "table", Reading: 1})
+	p.Memory(poller.Memory{Limit: 1})
+	p.OpenGaps("table", 1)
+	p.Checkpointed(1, time.Second, nil)
+	p.Failed(s, "action", nil, 0)
+	p.Dropped(s, 1)
+	q := m.Queue()
+	q.Received("queue", queue.Call{Messages: 1})
+	q.Ended("queue", queue.EndSettled)
+	q.Hand("queue", queue.Hand{})
+	m.Scan().Scanned(snapshot.Call{Table: "table"})
+	m.Backfill().Progress(snapshot.Progress{Table: "table"})
+	c := m.Cascade()
+	c.Deleted("table", 1)
+	c.Swept("table", 1)
+	m.Projection().Written("table", document.Put)
+	m.Documents().Conflict(document.Ref{Index: "index"})
+	m.Documents().Requested(1, time.Second, nil)
+	m.Ask(Status{
+		Ready:       func() bool { return true },
+		Held:        func() []flow.Held { return nil },
+		DeadLetters: func() []deadletter.Count { return nil },
+	})
+}
+
+// Names follow Prometheus' conventions.
+func TestNamesAreConventional(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	busy(New(reg))
+	problems, err := testutil.GatherAndLint(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if n, err := testutil.GatherAndCount(reg); err != nil || n < 60 {
+		t.Errorf("only %d series to look at, %v", n, err)
+	}
+}
+
+// Who does not scrape protobuf has classic buckets, who does has native ones,
+// too.
+func TestHistogramsForEveryScraper(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	busy(New(reg))
+	scrape := func(accept string) (kind, body string) {
+		r := httptest.NewRequest("GET", "/metrics", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		Handler(reg).ServeHTTP(w, r)
+		return w.Header().Get("Content-Type"), w.Body.String()
+	}
+	if kind, body := scrape("text/plain"); !strings.HasPrefix(kind, "text/plain") || !strings.Contains(body, `sluice_handler_seconds_bucket{route="first",le="2"} 1`) {
+		t.Errorf("as text (%s): %.300s", kind, body)
+	}
+	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+	if kind, _ := scrape(protobuf); !strings.HasPrefix(kind, "application/vnd.google.protobuf") {
+		t.Errorf("protobuf was asked for, %s came", kind)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range families {
+		for _, m := range f.Metric {
+			h := m.GetHistogram()
+			if h == nil {
+				continue
+			}
+			if n++; len(h.Bucket) == 0 || h.Schema == nil {
+				t.Errorf("%s has %d classic buckets, native ones: %v", f.GetName(), len(h.Bucket), h.Schema != nil)
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d histograms found", n)
+	}
+}
+
+// None of what is called for every record, page or message allocates.
+func BenchmarkHooks(b *testing.B) {
+	m := New(prometheus.NewRegistry())
+	busy(m)
+	p, s := m.Poller(), poller.Shard{Table: "table", ID: "shard"}
+	projection, docs, commits, q := m.Projection(), m.Documents(), m.Batch("sink"), m.Queue()
+	for _, bb := range []struct {
+		name string
+		call func()
+	}{
+		{"projection written", func() { projection.Written("table", document.Put) }},
+		{"projection unchanged", func() { projection.Unchanged("table") }},
+		{"document conflict", func() { docs.Conflict(document.Ref{Index: "index"}) }},
+		{"commit", func() { commits.Committed(batch.Commit{Items: 10, Took: time.Millisecond}) }},
+		{"poll", func() { p.Polled(poller.Poll{Shard: s, Records: 5, Took: time.Millisecond}) }},
+		{"message ended", func() { q.Ended("queue", queue.EndSettled) }},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				bb.call()
+			}
+		})
+	}
+}
