@@ -1,0 +1,9 @@
+// Package checks holds the tests of what deploy/ offers: that templates, chart,
+// unit, image, policies, dashboard and alerts are what their own tools take, and
+// that they keep the promises which no tool knows, such as partial answers of a
+// Lambda function, one daemon at a time, and metrics that exist. It has no code.
+//
+// Tests with the tag integration run the tools themselves: promtool, helm and
+// compose's loader are built from tools/deploy, cfn-lint, kubernetes-validate
+// and hadolint come from PyPI into .cache/deploy, once, as tools/deploy pins them.
+package checks

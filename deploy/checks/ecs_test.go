@@ -1,0 +1,52 @@
+package checks
+
+import (
+	"strings"
+	"testing"
+)
+
+// Two daemons that read the same streams would handle every record twice, and a
+// task that starts without its state would have no positions.
+func TestECSRunsOneDaemonWithItsState(t *testing.T) {
+	resources := yamlFile(t, deploy, "ecs/cloudformation.yaml").at("Resources")
+	service := resources.at("Service", "Properties")
+	service.at("LaunchType").is("EC2")
+	service.at("DesiredCount").is(1)
+	service.at("DeploymentConfiguration", "MinimumHealthyPercent").is(0)
+	service.at("DeploymentConfiguration", "MaximumPercent").is(100)
+	resources.at("Instances", "Properties", "MaxSize").is("1")
+	resources.at("Instances", "UpdatePolicy", "AutoScalingRollingUpdate", "MinInstancesInService").is(0)
+	resources.at("Volume", "DeletionPolicy").is("Retain")
+	resources.at("Volume", "UpdateReplacePolicy").is("Retain")
+	task := resources.at("Task", "Properties", "ContainerDefinitions", 0)
+	task.at("ReadonlyRootFilesystem").is(true)
+	task.at("User").is("65532:65532")
+	if stop := task.at("StopTimeout").num(); stop < 25+10 {
+		t.Errorf("SIGKILL comes after %vs, want more than the grace", stop)
+	}
+
+	m := terraform(t, deploy, "ecs/terraform")
+	tf := m.resource("aws_ecs_service", "sluice")
+	tf.is("launch_type", "EC2")
+	tf.is("desired_count", "1")
+	tf.is("deployment_minimum_healthy_percent", "0")
+	tf.is("deployment_maximum_percent", "100")
+	m.resource("aws_autoscaling_group", "sluice").is("max_size", "1")
+	m.resource("aws_ebs_volume", "state").block("lifecycle").is("prevent_destroy", "true")
+}
+
+// The volume of an instance before must not be formatted, and the instance must
+// not be of the cluster before the volume is mounted.
+func TestBothECSTemplatesPrepareTheVolumeAlike(t *testing.T) {
+	tf := read(t, deploy, "ecs/terraform/user-data.sh")
+	cf := yamlFile(t, deploy, "ecs/cloudformation.yaml").
+		at("Resources", "LaunchTemplate", "Properties", "LaunchTemplateData", "UserData", "Fn::Base64").text()
+	same := strings.NewReplacer("${Volume}", "${volume}", "${AWS::Region}", "${region}", "${Cluster}", "${cluster}").Replace(cf)
+	if same != tf {
+		t.Errorf("cloudformation.yaml has other user data than user-data.sh:\n%s\nand\n%s", same, tf)
+	}
+	mkfs, mount, join := strings.Index(tf, `[ "$found" -ne 2 ] || mkfs`), strings.Index(tf, "\nmount "), strings.Index(tf, "ECS_CLUSTER=")
+	if mkfs < 0 || mount < mkfs || join < mount || strings.Count(tf, "mkfs") != 1 {
+		t.Errorf("want mkfs only when blkid finds nothing, then the mount, then the cluster: at %d, %d, %d", mkfs, mount, join)
+	}
+}

@@ -1,0 +1,138 @@
+package checks
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// actionsOf are the actions that a call needs, where they have other names.
+var actionsOf = map[string][]string{
+	"dynamodb:TransactWriteItems":      {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"},
+	"sqs:SendMessageBatch":             {"sqs:SendMessage"},
+	"sqs:DeleteMessageBatch":           {"sqs:DeleteMessage"},
+	"sqs:ChangeMessageVisibilityBatch": {"sqs:ChangeMessageVisibility"},
+}
+
+func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
+	needed := map[string]string{} // action to a place of the code
+	for call, place := range calls(t) {
+		actions, ok := actionsOf[call]
+		if !ok {
+			actions = []string{call}
+		}
+		for _, a := range actions {
+			needed[a] = place
+		}
+	}
+	if len(needed) < 15 {
+		t.Fatalf("only %d actions found in the code: %v", len(needed), needed)
+	}
+
+	files, err := filepath.Glob(filepath.Join(deploy, "iam/*.json"))
+	if err != nil || len(files) < 8 {
+		t.Fatalf("only %d policies found: %v", len(files), err)
+	}
+	table := read(t, deploy, "iam/README.md")
+	allowed := map[string]bool{}
+	for _, name := range files {
+		if !strings.Contains(table, "("+filepath.Base(name)+")") {
+			t.Errorf("iam/README.md does not name %s", name)
+		}
+		policy := jsonFile(t, name)
+		policy.at("Version").is("2012-10-17")
+		for _, s := range policy.at("Statement").list() {
+			s.at("Effect").is("Allow")
+			for _, r := range s.at("Resource").list() {
+				if r.text() == "*" && (len(s.at("Action").list()) != 1 || s.at("Action", 0).text() != "dynamodb:ListStreams") {
+					t.Errorf("%s allows it on everything", s.name)
+				}
+			}
+			for _, a := range s.at("Action").list() {
+				action := a.text()
+				allowed[action] = true
+				if !strings.Contains(table, "`"+action+"`") {
+					t.Errorf("%s: iam/README.md does not say why %s", name, action)
+				}
+				service, _, _ := strings.Cut(action, ":")
+				if (service == "dynamodb" || service == "sqs") && needed[action] == "" {
+					t.Errorf("%s allows %s, which nothing calls", name, action)
+				}
+			}
+		}
+	}
+	for _, action := range slices.Sorted(maps.Keys(needed)) {
+		if !allowed[action] {
+			t.Errorf("%s calls %s, which no policy of deploy/iam allows", needed[action], action)
+		}
+	}
+}
+
+// calls are the operations of AWS that the daemon and the function are built
+// with, with a place of each: those whose input they name.
+func calls(t *testing.T) map[string]string {
+	t.Helper()
+	const sdk = "github.com/aws/aws-sdk-go-v2/service/"
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if not .Standard}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`,
+		"./cmd/sluice", "./cmd/sluice-lambda")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	base, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for name := range strings.Lines(string(out)) {
+		name = strings.TrimSpace(name)
+		rel, err := filepath.Rel(base, name)
+		if err != nil || strings.HasPrefix(rel, "..") || strings.HasPrefix(rel, "examples/") {
+			continue
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		services := map[string]string{} // by the name that the file has for them
+		for _, imp := range f.Imports {
+			path, _ := strconv.Unquote(imp.Path.Value)
+			service, ok := strings.CutPrefix(path, sdk)
+			if !ok || strings.Contains(service, "/") {
+				continue
+			}
+			local := service
+			if imp.Name != nil {
+				local = imp.Name.Name
+			}
+			switch service {
+			case "dynamodb", "sqs":
+			case "dynamodbstreams": // its actions are of dynamodb
+				service = "dynamodb"
+			default:
+				t.Errorf("%s imports %s, whose actions this test does not know", rel, path)
+			}
+			services[local] = service
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := s.X.(*ast.Ident); ok && services[x.Name] != "" {
+					if op, ok := strings.CutSuffix(s.Sel.Name, "Input"); ok {
+						all[services[x.Name]+":"+op] = rel + ":" + strconv.Itoa(fset.Position(s.Pos()).Line)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return all
+}

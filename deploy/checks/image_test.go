@@ -1,0 +1,71 @@
+package checks
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestImagesAreSmallPinnedAndNotRoot(t *testing.T) {
+	for _, name := range []string{"docker/Dockerfile", "docker/Dockerfile.lambda"} {
+		text := read(t, deploy, name)
+		stages := strings.Split(text, "\nFROM ")
+		if len(stages) != 3 {
+			t.Fatalf("%s: %d stages, want 2", name, len(stages)-1)
+		}
+		for _, s := range stages[1:] {
+			if image := strings.Fields(strings.TrimPrefix(s, "--platform=$BUILDPLATFORM "))[0]; !regexp.MustCompile(`^[^:]+:.+`).MatchString(image) || strings.HasSuffix(image, ":latest") {
+				t.Errorf("%s: %s has no version", name, image)
+			}
+		}
+		last := stages[2]
+		if !strings.HasPrefix(last, "gcr.io/distroless/static-") || !strings.Contains(last, "\nUSER 65532:65532\n") || strings.Contains(last, "\nRUN ") {
+			t.Errorf("%s: the image is more than a static binary, or root's:\n%s", name, last)
+		}
+		if !strings.Contains(text, "CGO_ENABLED=0") || !strings.Contains(text, "GOARCH=${TARGETARCH}") {
+			t.Errorf("%s: the binary is not static, or of one architecture only", name)
+		}
+	}
+	for _, want := range []string{"SLUICE_STATE=/var/lib/sluice/", "SLUICE_CONFIG=/etc/sluice/sluice.yaml", "--chown=65532:65532 --chmod=0700 /out/state /var/lib/sluice"} {
+		if !strings.Contains(read(t, deploy, "docker/Dockerfile"), want) {
+			t.Errorf("Dockerfile lacks %s", want)
+		}
+	}
+}
+
+// The build in an image has the module without what .dockerignore leaves out.
+func TestImagesHaveWhatTheBuildReads(t *testing.T) {
+	var ignored []string
+	for line := range strings.Lines(read(t, root, ".dockerignore")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			ignored = append(ignored, line)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if .Module}}{{if .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`,
+		"./cmd/sluice", "./cmd/sluice-lambda")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	base, _ := filepath.Abs(root)
+	files := strings.Fields(string(out))
+	if len(files) < 100 {
+		t.Fatalf("only %d files found", len(files))
+	}
+	for _, f := range files {
+		rel, err := filepath.Rel(base, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pattern := range ignored {
+			plain := !strings.Contains(pattern, "*") && (rel == pattern || strings.HasPrefix(rel, pattern+"/"))
+			glob, _ := filepath.Match(strings.TrimPrefix(pattern, "**/"), filepath.Base(rel))
+			if plain || strings.HasPrefix(pattern, "**/") && glob {
+				t.Errorf(".dockerignore leaves out %s by %s", rel, pattern)
+			}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+//go:build integration
+
+package checks
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// cache is where tools are kept, apart from the sources.
+const cache = ".cache/deploy"
+
+// must runs a program in the repository's folder, and fails the test when the
+// program does.
+func must(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	out, err := try(t, program, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(program), strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func try(t *testing.T, program string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+var built = map[string]bool{} // by goTool, in this run; no test of the package is parallel
+
+// goTool builds a program of tools/deploy's module. Go's cache makes it quick, but
+// for the first time.
+func goTool(t *testing.T, name, pkg string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, cache, "bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if built[name] {
+		return path
+	}
+	// The tags leave out what discovers servers of thirty clouds.
+	cmd := exec.CommandContext(t.Context(), "go", "-C", "tools/deploy", "build", "-tags", "remove_all_sd,netgo", "-o", path, pkg)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building %s, which takes a module proxy for the first time: %v\n%s", name, err, out)
+	}
+	built[name] = true
+	return path
+}
+
+// pyTool is a program of PyPI, of the versions and hashes in
+// tools/deploy/requirements.txt. They are installed once for each content of that
+// file.
+func pyTool(t *testing.T, name string) string {
+	t.Helper()
+	requirements := read(t, root, "tools/deploy/requirements.txt")
+	home, err := filepath.Abs(filepath.Join(root, cache, fmt.Sprintf("py-%x", sha256.Sum256([]byte(requirements)))[:15]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := filepath.Join(home, "complete") // written last: a folder without it is of an install that was cut off
+	if _, err := os.Stat(done); errors.Is(err, os.ErrNotExist) {
+		python, err := exec.LookPath("python3")
+		if err != nil {
+			t.Fatal("the checks of templates and chart need Python 3.10 or newer with venv: apt-get install python3-venv, or brew install python")
+		}
+		if err := os.RemoveAll(home); err != nil {
+			t.Fatal(err)
+		}
+		must(t, python, "-m", "venv", home)
+		must(t, filepath.Join(home, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", "tools/deploy/requirements.txt")
+		if err := os.WriteFile(done, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(home, "bin", name)
+}
+
+func TestPromtool(t *testing.T) {
+	promtool := goTool(t, "promtool", "github.com/prometheus/prometheus/cmd/promtool")
+	must(t, promtool, "check", "rules", "--lint-fatal", "deploy/prometheus/alerts.yaml")
+	must(t, promtool, "test", "rules", "deploy/prometheus/alerts_test.yaml")
+	must(t, promtool, "check", "config", "--syntax-only", "deploy/compose/prometheus.yaml")
+}
+
+func TestCfnLint(t *testing.T) {
+	must(t, pyTool(t, "cfn-lint"), "deploy/lambda/sam/template.yaml", "deploy/ecs/cloudformation.yaml")
+}
+
+func TestHadolint(t *testing.T) {
+	must(t, pyTool(t, "hadolint"), "deploy/docker/Dockerfile", "deploy/docker/Dockerfile.lambda")
+}
+
+func TestSystemdAnalyze(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("no systemd on this machine: TestSystemdUnit reads the unit by itself")
+		return
+	}
+	// verify wants the program to be there.
+	text := read(t, deploy, "systemd/sluice.service")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := filepath.Join(t.TempDir(), "sluice.service")
+	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(text, "/usr/local/bin/sluice", program)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := must(t, analyze, "verify", "--man=no", unit); out != "" {
+		t.Errorf("systemd-analyze verify: %s", out)
+	}
+}
