@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo servers test unit build lint fmt sim bench ratios figures soak coldstart fuzz clean
+.PHONY: help lambda demo servers test unit build lint fmt sim bench ratios figures soak coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -16,6 +16,7 @@ SEEDS ?= 1000
 FROM ?= 1
 SEED ?=
 COUNT ?= 6
+CONFIG ?= sluice.yaml
 DURATION ?= 10m
 
 # OpenSearch takes seconds to start: `make test` does it when a test file in PKG
@@ -81,6 +82,12 @@ fuzz: ## Each fuzz target for FUZZTIME (10s)
 	    echo "== $$target ($$(dirname $$file))"; \
 	    go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 	  done; done
+
+lambda: ## The function for Lambda with CONFIG (sluice.yaml) beside it: deploy/lambda/build for SAM, build.zip for others
+	@mkdir -p deploy/lambda/build
+	cp $(CONFIG) deploy/lambda/build/sluice.yaml
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -tags lambda.norpc -ldflags='-s -w' -o deploy/lambda/build/bootstrap ./cmd/sluice-lambda
+	cd deploy/lambda/build && rm -f ../build.zip && zip -q -X ../build.zip bootstrap sluice.yaml
 
 clean: ## Remove what was built and fetched
 	rm -rf bin .out .cache

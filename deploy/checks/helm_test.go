@@ -13,13 +13,15 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/sluicehq/sluice/config"
 )
 
 const (
 	chart = "deploy/helm/sluice"
 	full  = "deploy/helm/sluice/ci/full-values.yaml"
 	// minimal is what a user has to set.
-	minimal = `config={"routes":[{"name":"r","on":"order#INSERT","log":{}}]}`
+	minimal = "--set-file=config=deploy/compose/sluice.yaml"
 )
 
 // kubernetes are the versions that the chart is checked against: its oldest, and
@@ -69,9 +71,9 @@ func validate(t *testing.T, version, manifests string) {
 
 func TestHelmChart(t *testing.T) {
 	must(t, helm(t), "lint", "--strict", chart, "-f", full)
-	must(t, helm(t), "lint", "--strict", chart, "--set-json", minimal)
+	must(t, helm(t), "lint", "--strict", chart, minimal)
 	for _, version := range kubernetes {
-		for _, args := range [][]string{{"-f", full}, {"--set-json", minimal}, {"--set", "existingConfigMap=mine"}} {
+		for _, args := range [][]string{{"-f", full}, {minimal}, {"--set", "existingConfigMap=mine"}} {
 			docs := rendered(t, version, args...)
 			set := docs["StatefulSet"].at("spec")
 			set.at("replicas").is(1)
@@ -88,7 +90,10 @@ func TestHelmChart(t *testing.T) {
 			c.at("readinessProbe", "httpGet", "path").is("/readyz")
 			docs["PodDisruptionBudget"].at("spec", "maxUnavailable").is(1)
 			if !strings.Contains(strings.Join(args, ""), "existing") {
-				docs["ConfigMap"].at("data", "sluice.yaml")
+				text := docs["ConfigMap"].at("data", "sluice.yaml").text()
+				if _, err := config.Parse("sluice.yaml", t.TempDir(), []byte(text), func(string) (string, bool) { return "", false }); err != nil {
+					t.Errorf("the daemon refuses it: %v in\n%s", err, text)
+				}
 			} else if docs["ConfigMap"].v != nil {
 				t.Error("a ConfigMap is made beside the user's own")
 			}
@@ -98,10 +103,10 @@ func TestHelmChart(t *testing.T) {
 
 func TestHelmRestartsTheDaemonWhenItsConfigurationChanges(t *testing.T) {
 	sum := func(args ...string) string {
-		return rendered(t, "1.37", append([]string{"--set-json", minimal}, args...)...)["StatefulSet"].
+		return rendered(t, "1.37", append([]string{minimal}, args...)...)["StatefulSet"].
 			at("spec", "template", "metadata", "annotations", "checksum/config").text()
 	}
-	if a, b := sum(), sum("--set", "config.name=other"); a == b {
+	if a, b := sum(), sum("--set-file=config=deploy/README.md"); a == b {
 		t.Error("another configuration has the same checksum")
 	}
 	if a, b := sum(), sum("--set", "image.tag=v2"); a != b {
@@ -110,7 +115,7 @@ func TestHelmRestartsTheDaemonWhenItsConfigurationChanges(t *testing.T) {
 }
 
 func TestHelmGraceIsLongerThanTheDaemons(t *testing.T) {
-	pod := rendered(t, "1.37", "--set-json", minimal, "--set", "graceSeconds=100")["StatefulSet"].at("spec", "template", "spec")
+	pod := rendered(t, "1.37", minimal, "--set", "graceSeconds=100")["StatefulSet"].at("spec", "template", "spec")
 	pod.at("terminationGracePeriodSeconds").is(115)
 	for _, e := range pod.at("containers", 0, "env").list() {
 		if e.at("name").text() == "SLUICE_GRACE" {
@@ -124,11 +129,11 @@ func TestHelmGraceIsLongerThanTheDaemons(t *testing.T) {
 func TestHelmRefusesWhatCannotWork(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no configuration":     {},
-		"two replicas":         {"--set-json", minimal, "--set", "replicas=2"},
-		"another state":        {"--set-json", minimal, "--set", "config.daemon.state=/tmp/x"},
-		"many writers":         {"--set-json", minimal, "--set", "persistence.accessMode=ReadWriteMany"},
-		"no time to end":       {"--set-json", minimal, "--set", "graceMarginSeconds=0"},
-		"a misspelt log level": {"--set-json", minimal, "--set", "logLevel=verbose"},
+		"two replicas":         {minimal, "--set", "replicas=2"},
+		"a map":                {"--set", "config.name=x"},
+		"many writers":         {minimal, "--set", "persistence.accessMode=ReadWriteMany"},
+		"no time to end":       {minimal, "--set", "graceMarginSeconds=0"},
+		"a misspelt log level": {minimal, "--set", "logLevel=verbose"},
 	} {
 		out, err := try(t, helm(t), append([]string{"template", "s", chart, "--kube-version", "1.37"}, args...)...)
 		if err == nil || !strings.Contains(out, "don't meet the specifications of the schema") {

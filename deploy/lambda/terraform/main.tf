@@ -1,5 +1,5 @@
 # Sluice as a Lambda function on the stream of a table, and on a queue where one
-# is wanted. make -C deploy/lambda zip makes build.zip.
+# is wanted. make lambda makes build.zip.
 
 terraform {
   required_version = ">= 1.5"

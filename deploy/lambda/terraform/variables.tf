@@ -5,7 +5,7 @@ variable "name" {
 }
 
 variable "zip" {
-  description = "bootstrap and sluice.yaml, as make -C deploy/lambda zip builds it"
+  description = "bootstrap and sluice.yaml, as make lambda builds it"
   type        = string
   default     = "../build.zip"
 }

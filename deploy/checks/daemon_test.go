@@ -1,11 +1,13 @@
 package checks
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/run"
 )
 
@@ -17,5 +19,11 @@ func TestGraceIsTheDaemons(t *testing.T) {
 	o.AddFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
 	if o.Grace != grace {
 		t.Errorf("the daemon's grace is %v, and everything in deploy/ waits as if it were %v", o.Grace, grace)
+	}
+}
+
+func TestTheDaemonTakesTheConfigurationOfCompose(t *testing.T) {
+	if _, err := config.Load(filepath.Join(deploy, "compose/sluice.yaml"), func(string) (string, bool) { return "", false }); err != nil {
+		t.Error(err)
 	}
 }
