@@ -21,6 +21,7 @@ import (
 )
 
 const (
+	maxLength = 8 << 10 // bytes of an expression: its parser recurses for each bracket
 	maxNodes  = 500     // of an expression
 	maxMemory = 100_000 // values that one evaluation makes
 )
@@ -79,6 +80,9 @@ func compile(text string, types router.Resolver, names ...string) (_ *when, err 
 			err = &exprError{1, 0, fmt.Sprintf("it cannot be compiled (%v)", r)}
 		}
 	}()
+	if len(text) > maxLength {
+		return nil, &exprError{1, 0, fmt.Sprintf("it has %d bytes, more than the %d that are read", len(text), maxLength)}
+	}
 	w := &when{text: text, types: types}
 	c := conf.New(map[string]any{})
 	c.MaxNodes, c.Expect, c.ExpectAny = maxNodes, reflect.Bool, true

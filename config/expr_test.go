@@ -160,6 +160,12 @@ func TestWhenRefuses(t *testing.T) {
 			t.Errorf("%s: %v; want %s", text, err, want)
 		}
 	}
+	if _, err := compileWhen(strings.Repeat("(", 1<<20), router.Attribute("entityType")); err == nil || !strings.Contains(err.Error(), "more than the 8192") {
+		t.Errorf("%v", err)
+	}
+	if _, err := compileWhen(strings.Repeat("!", 8000)+"new.a", router.Attribute("entityType")); err == nil {
+		t.Error("8000 negations are too many")
+	}
 	if _, err := compileItemWhen(`old.a == 1`); err == nil {
 		t.Error("an item has no old image")
 	}

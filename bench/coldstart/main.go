@@ -4,6 +4,7 @@
 //	hello        aws-lambda-go alone: what no function can be below
 //	handwritten  events.DynamoDBEvent, a switch, one SendMessage per record
 //	sluice       the same with this module's router, Lambda source and SQS sink
+//	config       the same as a file of five lines, run by cmd/sluice-lambda
 //
 // The event has 100 records of 1.5 KB; its messages go to a stub of the queue
 // service on a loopback address. Wall time, CPU time of the process (user and
@@ -30,7 +31,16 @@ import (
 
 const records = 100
 
-var functions = []string{"hello", "handwritten", "sluice"}
+var functions = []string{"hello", "handwritten", "sluice", "config"}
+
+// file is what the other functions do, for cmd/sluice-lambda.
+const file = `source: {tables: [manhunt]}
+sinks: {queue: {sqs: {queue: "${QUEUE_URL}"}}}
+routes:
+  - name: changed
+    on: ["search#MODIFY", "searchAttempt#MODIFY", "contact#MODIFY", "contactMethod#MODIFY", "incident#MODIFY"]
+    send: {to: queue, body: '{"PK":"{PK}","SK":"{SK}","Event":"{$event}"}'}
+`
 
 func main() {
 	log.SetFlags(0)
@@ -60,6 +70,9 @@ func run(ctx context.Context, rounds int, latency time.Duration) error {
 		if err := build(dir, name); err != nil {
 			return err
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sluice.yaml"), []byte(file), 0o600); err != nil {
+		return err
 	}
 	queue := newStub()
 	defer queue.Close()
@@ -101,14 +114,21 @@ func run(ctx context.Context, rounds int, latency time.Duration) error {
 		what string
 		of   samples
 	}{{"next", next}, {"answer", answer}, {"answer_" + latency.String(), slow}} {
-		theirs, ours := typical(figure.of["handwritten"]), typical(figure.of["sluice"])
-		fmt.Printf("ratio coldstart_%s %.2f (cpu %.2f)\n", figure.what, float64(theirs.wall)/float64(ours.wall), float64(theirs.cpu)/float64(ours.cpu))
+		theirs := typical(figure.of["handwritten"])
+		for _, one := range []struct{ name, as string }{{"sluice", "coldstart_"}, {"config", "coldstart_config_"}} {
+			ours := typical(figure.of[one.name])
+			fmt.Printf("ratio %s%s %.2f (cpu %.2f)\n", one.as, figure.what, float64(theirs.wall)/float64(ours.wall), float64(theirs.cpu)/float64(ours.cpu))
+		}
 	}
 	return nil
 }
 
 func build(dir, name string) error {
-	out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags", "lambda.norpc", "-o", filepath.Join(dir, name), "./bench/coldstart/"+name).CombinedOutput()
+	pkg := "./bench/coldstart/" + name
+	if name == "config" {
+		pkg = "./cmd/sluice-lambda"
+	}
+	out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags", "lambda.norpc", "-o", filepath.Join(dir, name), pkg).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
@@ -132,6 +152,7 @@ func (b *bench) measure(ctx context.Context, to samples, name string, answer boo
 		Env: []string{
 			"AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any", "AWS_SESSION_TOKEN=any",
 			"AWS_ENDPOINT_URL_SQS=" + b.queue.URL,
+			"LAMBDA_TASK_ROOT=" + b.dir, "SLUICE_EMF=off", // the others write no metrics
 			"QUEUE_URL=" + b.queue.URL + "/000000000000/escalations",
 		},
 		Stderr: &stderr,
