@@ -53,6 +53,27 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		parkSome(ts, s)
 		ts.Check(s.Close())
 	},
+	// shards FILE makes a state file with a stream: a parent with two children, of
+	// which one has a child.
+	"shards": func(ts *testscript.TestScript, _ bool, args []string) {
+		ctx := ts.Value(testKey{}).(*testing.T).Context()
+		s, err := boltstate.Open(ts.MkAbs(args[0]), boltstate.Options{})
+		ts.Check(err)
+		st := state.Stream{Application: "sluice", ARN: recordtest.ARN}
+		_, err = s.Start(ctx, st, state.Start{Position: "TRIM_HORIZON"})
+		ts.Check(err)
+		for _, sh := range []state.Shard{
+			{ID: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: "7", Finished: true}},
+			{ID: "shardId-00000001414576573621-bbbb", Parent: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: "9", Finished: true}},
+			{ID: "shardId-00000001414576573621-cccc", Parent: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: "10"}},
+			{ID: "shardId-00000001414576573621-dddd", Parent: "shardId-00000001414576573621-bbbb", Position: state.Position{Sequence: "11"}},
+		} {
+			got, err := s.Claim(ctx, st, sh.ID, sh.Parent, "me")
+			ts.Check(err)
+			ts.Check(errors.Join(s.Checkpoint(ctx, []state.Checkpoint{{Lease: state.Lease{Stream: st, ShardID: sh.ID, Owner: "me", Epoch: got.Epoch}, Position: sh.Position}})...))
+		}
+		ts.Check(s.Close())
+	},
 	// daemon FILE holds a state file until the end of the script and answers for
 	// it; its URL is $DAEMON.
 	"daemon": func(ts *testscript.TestScript, _ bool, args []string) {

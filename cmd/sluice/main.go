@@ -101,7 +101,7 @@ func (c *cli) commands() []*cobra.Command {
 		reindexCommand(c),
 		cascadeCommand(c),
 		recountCommand(c),
-		dlqCommand(c),
+		dlqCommand(c), stateCommand(c),
 		replayCommand(c),
 		lambdaCommand(c),
 		versionCommand(c),

@@ -147,7 +147,7 @@ func (r *replaying) file(ctx context.Context, m sluice.Matcher, name string) err
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close()
 		in = f
 	}
 	o := r.options(name)

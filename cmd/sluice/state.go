@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/sources/snapshot"
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+func stateCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "See and reset what the state file remembers",
+		Long: `See and reset what the state file of a daemon remembers: where each stream was
+begun, how far each shard is settled, gaps, backfills and dead letters.
+
+The daemon has to stand still: while it runs it holds the file, and its own page
+says the same (GET / on its --listen address).`,
+		Example: `  sluice state list
+  sluice state show orders
+  sluice state reset orders --to LATEST`,
+		Args: knownSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(stateListCommand(c), stateShowCommand(c), stateResetCommand(c))
+	return cmd
+}
+
+// stateFile is the file that a command is about.
+type stateFile struct {
+	c                 *cli
+	path, application string
+}
+
+func (s *stateFile) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&s.path, "state", "", "state `file` ($"+stateEnv+"; default that of the configuration, or sluice.db)")
+	fs.StringVar(&s.application, "application", "", "`name` of the application in the file ($"+applicationEnv+"; default all for list, otherwise that of the configuration, or sluice)")
+}
+
+func (s *stateFile) with(do func(store *boltstate.Store, app string) error) error {
+	cfg, err := s.c.loadMaybe()
+	if err != nil {
+		return err
+	}
+	store, err := openState(s.c.statePath(s.path, cfg))
+	if errors.Is(err, boltstate.ErrLocked) {
+		return fmt.Errorf("%w. While a daemon runs, its page shows how far it is: curl %s/", err, defaultDaemon)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(store, s.c.applicationName(s.application, cfg)), store.Close())
+}
+
+// streamState is what is stored of one stream.
+type streamState struct {
+	Application string       `json:"application"`
+	Table       string       `json:"table"`
+	ARN         string       `json:"arn"`
+	Start       string       `json:"start,omitempty"` // TRIM_HORIZON or LATEST; empty when none is stored
+	StartAt     time.Time    `json:"startAt,omitzero"`
+	Shards      []shardState `json:"shards"`
+}
+
+type shardState struct {
+	ID       string    `json:"id"`
+	Parent   string    `json:"parent,omitempty"`
+	Position string    `json:"position,omitempty"` // sequence number of the last settled record
+	Finished bool      `json:"finished"`
+	Owner    string    `json:"owner,omitempty"` // who had it last, and has not released it
+	Epoch    uint64    `json:"epoch"`
+	Created  time.Time `json:"created,omitzero"` // as its id says
+}
+
+// applicationState is what is stored of one application.
+type applicationState struct {
+	Application string             `json:"application"`
+	Streams     []streamState      `json:"streams"`
+	Backfills   []snapshot.Stored  `json:"backfills"`
+	Gaps        []string           `json:"gaps"`
+	DeadLetters []deadletter.Count `json:"deadLetters"`
+}
+
+func readStreams(ctx context.Context, store *boltstate.Store, app string) ([]streamState, error) {
+	streams, err := store.Streams(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	all := []streamState{}
+	for _, st := range streams {
+		one := streamState{Application: app, Table: poller.Stream{ARN: st.ARN}.TableName(), ARN: st.ARN, Shards: []shardState{}}
+		start, err := store.Start(ctx, st, state.Start{})
+		if err != nil && !errors.Is(err, state.ErrNoStart) {
+			return nil, err
+		}
+		one.Start, one.StartAt = start.Position, start.At
+		shards, err := store.Shards(ctx, st)
+		if err != nil {
+			return nil, err
+		}
+		for _, sh := range shards {
+			one.Shards = append(one.Shards, shardState{ID: sh.ID, Parent: sh.Parent, Position: sh.Position.Sequence, Finished: sh.Position.Finished,
+				Owner: sh.Owner, Epoch: sh.Epoch, Created: shardCreated(sh.ID)})
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// shardCreated is the time in a shard's id: shardId-<milliseconds>-<more>.
+func shardCreated(id string) time.Time {
+	parts := strings.Split(id, "-")
+	if len(parts) < 3 {
+		return time.Time{}
+	}
+	ms, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func readApplication(ctx context.Context, store *boltstate.Store, app string) (a applicationState, err error) {
+	a = applicationState{Application: app, Gaps: []string{}, Backfills: []snapshot.Stored{}}
+	if a.Streams, err = readStreams(ctx, store, app); err != nil {
+		return a, err
+	}
+	backfills, err := snapshot.List(ctx, store, app)
+	if err != nil {
+		return a, err
+	}
+	a.Backfills = append(a.Backfills, backfills...)
+	box := deadletter.NewBox(store, app)
+	gaps, unreadable := box.Gaps(ctx)
+	for _, g := range gaps {
+		a.Gaps = append(a.Gaps, g.String())
+	}
+	counts, err := box.Counts(ctx)
+	a.DeadLetters = append([]deadletter.Count{}, counts...)
+	return a, errors.Join(unreadable, err)
+}
+
+func stateListCommand(c *cli) *cobra.Command {
+	file := stateFile{c: c}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List streams, backfills, gaps and dead letters",
+		Example: `  sluice state list
+  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return file.with(func(store *boltstate.Store, _ string) error {
+				apps, err := store.Applications(cmd.Context())
+				if err != nil {
+					return err
+				}
+				all := []applicationState{}
+				var unreadable []error
+				for _, app := range apps {
+					if file.application != "" && app != file.application {
+						continue
+					}
+					a, err := readApplication(cmd.Context(), store, app)
+					unreadable = append(unreadable, err)
+					all = append(all, a)
+				}
+				if asJSON {
+					err = printJSON(c.stdout, all)
+				} else {
+					err = c.printStates(all)
+				}
+				return errors.Join(append(unreadable, err)...)
+			})
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array, with all shards")
+	file.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (c *cli) printStates(all []applicationState) error {
+	if len(all) == 0 {
+		fmt.Fprintln(c.stdout, "the state file remembers nothing")
+		return nil
+	}
+	for _, a := range all {
+		fmt.Fprintf(c.stdout, "application %s\n", a.Application)
+		w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "  TABLE\tBEGUN\tSHARDS\tOPEN\tSTREAM")
+		for _, s := range a.Streams {
+			open := 0
+			for _, sh := range s.Shards {
+				if !sh.Finished {
+					open++
+				}
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%s\n", s.Table, begun(s), len(s.Shards), open, s.ARN)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		for _, b := range a.Backfills {
+			when := "begun " + b.Begun.UTC().Format(time.RFC3339)
+			if !b.Finished.IsZero() {
+				when = "finished " + b.Finished.UTC().Format(time.RFC3339)
+			}
+			fmt.Fprintf(c.stdout, "  backfill %s of %s: %d items, %d of %d segments, %s\n", b.Name, b.TableARN, b.Items, b.Done, b.Segments, when)
+		}
+		for _, g := range a.Gaps {
+			fmt.Fprintf(c.stdout, "  gap: %s\n", g)
+		}
+		n := 0
+		for _, d := range a.DeadLetters {
+			if d.Kind != "gap" {
+				n += d.N
+			}
+		}
+		fmt.Fprintf(c.stdout, "  %d dead letters\n", n)
+	}
+	return nil
+}
+
+func begun(s streamState) string {
+	switch {
+	case s.Start == "":
+		return "-"
+	case s.StartAt.IsZero():
+		return s.Start
+	}
+	return s.Start + " of " + s.StartAt.UTC().Format(time.RFC3339)
+}
+
+func stateShowCommand(c *cli) *cobra.Command {
+	file := stateFile{c: c}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show TABLE|STREAM",
+		Short: "Show the shards of a table's streams, and how far each is settled",
+		Example: `  sluice state show orders
+  sluice state show arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000 --json`,
+		Args: oneStream,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return file.with(func(store *boltstate.Store, app string) error {
+				streams, err := namedStreams(cmd.Context(), store, app, args[0])
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(c.stdout, streams)
+				}
+				for _, s := range streams {
+					fmt.Fprintf(c.stdout, "%s, begun at %s\n", s.ARN, begun(s))
+					w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+					fmt.Fprintln(w, "  SHARD\tSETTLED TO\tCREATED\tPARENT\tEPOCH\tOWNER")
+					for _, sh := range s.Shards {
+						created := "-"
+						if !sh.Created.IsZero() {
+							created = sh.Created.Format(time.RFC3339)
+						}
+						fmt.Fprintf(w, "  %s\t%v\t%s\t%s\t%d\t%s\n", sh.ID, state.Position{Sequence: sh.Position, Finished: sh.Finished}, created, dash(sh.Parent), sh.Epoch, dash(sh.Owner))
+					}
+					if err := w.Flush(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	file.addFlags(cmd.Flags())
+	return cmd
+}
+
+func oneStream(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("%s takes one table, or the ARN of one stream", cmd.CommandPath())
+	}
+	return nil
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// namedStreams are the streams of a table, or the one of an ARN.
+func namedStreams(ctx context.Context, store *boltstate.Store, app, name string) ([]streamState, error) {
+	all, err := readStreams(ctx, store, app)
+	if err != nil {
+		return nil, err
+	}
+	var tables []string
+	var found []streamState
+	for _, s := range all {
+		if !slices.Contains(tables, s.Table) {
+			tables = append(tables, s.Table)
+		}
+		if s.Table == name || s.ARN == name {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("nothing is stored of %q for the application %q%s", name, app, didYouMean(name, tables))
+	}
+	return found, nil
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+const forgotten = "forgotten"
+
+// latestMargin is what clocks may differ by: rather repeat than skip.
+const latestMargin = 2 * time.Second
+
+func stateResetCommand(c *cli) *cobra.Command {
+	file := stateFile{c: c}
+	var to, shard string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "reset TABLE|STREAM",
+		Short: "Have a stream or a shard be read anew",
+		Long: `Have a stream begin anew, or one shard of it. The command says what will be
+repeated or skipped, and asks, unless --yes is given.
+
+  --to TRIM_HORIZON  all that the stream still holds, a day, is handled again
+  --to LATEST        all that was written before now and is not handled is skipped
+  --to forgotten     the stream counts as never read: the next start needs --start
+
+A --shard can only be read anew from its beginning (TRIM_HORIZON), and with it all
+shards that came of it: otherwise later changes of an item would come before
+earlier ones.
+
+Handlers must bear the repetition: see docs/idempotency.md. Dead letters and
+backfills stay. It refuses while a daemon holds the file.`,
+		Example: `  sluice state reset orders --to LATEST
+  sluice state reset orders --to TRIM_HORIZON --yes
+  sluice state reset orders --shard shardId-00000001414576573621-f55eea83 --to TRIM_HORIZON`,
+		Args: oneStream,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !slices.Contains([]string{poller.TrimHorizon, poller.Latest, forgotten}, to):
+				return usage("--to: %q is not one of %s, %s, %s", to, poller.TrimHorizon, poller.Latest, forgotten)
+			case shard != "" && to != poller.TrimHorizon:
+				return usage("--shard: one shard can be read anew, --to %s; what is to be skipped is a stream's", poller.TrimHorizon)
+			}
+			return file.with(func(store *boltstate.Store, app string) error {
+				streams, err := namedStreams(cmd.Context(), store, app, args[0])
+				if err != nil {
+					return err
+				}
+				if len(streams) > 1 {
+					var arns []string
+					for _, s := range streams {
+						arns = append(arns, s.ARN)
+					}
+					return usage("the table has had several streams: name one: %s", strings.Join(arns, ", "))
+				}
+				return c.reset(cmd.Context(), store, streams[0], shard, to, yes)
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&to, "to", "", "TRIM_HORIZON, LATEST or forgotten")
+	fs.StringVar(&shard, "shard", "", "`id` of one shard, whose descendants are reset, too")
+	fs.BoolVar(&yes, "yes", false, "do not ask")
+	file.addFlags(fs)
+	return cmd
+}
+
+func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, shard, to string, yes bool) error {
+	st := state.Stream{Application: s.Application, ARN: s.ARN}
+	settled := 0
+	for _, sh := range s.Shards {
+		if sh.Position != "" || sh.Finished {
+			settled++
+		}
+	}
+	what := fmt.Sprintf("stream %s of table %s, of which %d shards are settled to some position or to their end", s.ARN, s.Table, settled)
+	var do func() error
+	var means string
+	switch {
+	case shard != "":
+		ids := descendants(s.Shards, shard)
+		if ids == nil {
+			return fmt.Errorf("nothing is stored of shard %q: sluice state show %s lists the shards", shard, s.Table)
+		}
+		what = "shards " + strings.Join(ids, ", ") + " of table " + s.Table
+		means = "All that they still hold is handled again, from their beginning."
+		if s.Start == poller.Latest {
+			means += " What was written before " + s.StartAt.UTC().Format(time.RFC3339) + ", where the stream was begun, is left out."
+		}
+		do = func() error { return store.ResetShards(ctx, st, ids...) }
+	case to == poller.TrimHorizon:
+		means = "All that the stream still holds, up to a day, is handled again."
+		do = func() error { return store.ResetStream(ctx, st, state.Start{Position: to}) }
+	case to == poller.Latest:
+		at := time.Now().Add(-latestMargin)
+		means = "All that was written before " + at.UTC().Format(time.RFC3339) + " and is not handled yet is skipped, for good."
+		do = func() error { return store.ResetStream(ctx, st, state.Start{Position: to, At: at}) }
+	default:
+		means = "The next start needs --start, which decides what is repeated or skipped."
+		do = func() error { return store.ResetStream(ctx, st, state.Start{}) }
+	}
+	if err := c.confirm(yes, "reset %s? %s", what, means); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "reset %s to %s. %s\n", what, to, means)
+	return nil
+}
+
+// descendants are a shard and those that came of it, as far as is stored; nil
+// when it is not.
+func descendants(shards []shardState, id string) (ids []string) {
+	if !slices.ContainsFunc(shards, func(sh shardState) bool { return sh.ID == id }) {
+		return nil
+	}
+	ids = []string{id}
+	for i := 0; i < len(ids); i++ {
+		for _, sh := range shards {
+			if sh.Parent == ids[i] && !slices.Contains(ids, sh.ID) {
+				ids = append(ids, sh.ID)
+			}
+		}
+	}
+	return ids
+}
