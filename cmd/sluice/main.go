@@ -8,6 +8,9 @@
 // cmd/sluice-lambda's.
 package main
 
+// The reference, docs/cli.md, is made of the commands' own help.
+//go:generate go test -count=1 -run ^TestReference$ . -update
+
 import (
 	"context"
 	"errors"
@@ -65,6 +68,9 @@ which of their changes take which route, and what a route does.
 The file is --config, or $SLUICE_CONFIG, or sluice.yaml in the working folder;
 sluice init writes one. What a flag says goes before what the environment says,
 and that before the file.
+
+sluice completion --help says how a shell completes commands, and the names of the
+file's routes and tables with them.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		Example: `  sluice init --table orders --queue jobs

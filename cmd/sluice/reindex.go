@@ -138,7 +138,14 @@ func (r *reindexing) start() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Make the new index, write to both, fill it and compare",
-		Args:  noArguments,
+		Long: `Make the new index, have all writers write to both, fill the new one from the
+tables, and compare it with the old one. Searches go on in the old one.
+
+It exits with 0 when the two are equal, with 1 when they are not or it failed, and
+with 2 for wrong usage.`,
+		Example: `  sluice reindex start --route products
+  sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if byFlags, err := r.route.byFlags(cmd.Flags()); err == nil && byFlags { // what is missing, all at once
@@ -190,7 +197,10 @@ func (r *reindexing) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say how far it is",
-		Args:  noArguments,
+		Long:  "Say at which step the reindex is, where the alias leads, and which the other index is.",
+		Example: `  sluice reindex status --route products
+  sluice reindex status --index products`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x, _, _, err := r.reindex(cmd)
 			if err != nil {
@@ -240,9 +250,11 @@ func (l *leftOut) end() {
 func (r *reindexing) step(name, short, option, usage string, do func(context.Context, reindex.Reindex, bool) error) *cobra.Command {
 	var set bool
 	cmd := &cobra.Command{
-		Use:   name,
-		Short: short,
-		Args:  noArguments,
+		Use:     name,
+		Short:   short,
+		Long:    short + ". It exits with 0 when that is done, also by an earlier call, with 1 when the\nreindex is at another step or it failed, and with 2 for wrong usage.",
+		Example: fmt.Sprintf("  sluice reindex %s --route products\n  sluice reindex %[1]s --index products", name),
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x, _, _, err := r.reindex(cmd)
 			if err != nil {

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md")
+
+// docs/cli.md says what the commands say.
+func TestReference(t *testing.T) {
+	const file = "../../docs/cli.md"
+	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
+	want := reference(c.root())
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != want {
+		t.Errorf("docs/cli.md is not what the commands' help makes of it: go generate ./cmd/sluice")
+	}
+}
+
+// Every command that does something has a description and an example, and those
+// that print data do so for machines, too.
+func TestCommandsAreDescribed(t *testing.T) {
+	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
+	each(c.root(), func(cmd *cobra.Command) {
+		if cmd.Short == "" || cmd.Long == "" {
+			t.Errorf("%s has no description", cmd.CommandPath())
+		}
+		if cmd.Example == "" && !cmd.HasSubCommands() {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+	})
+}
+
+// reference is docs/cli.md.
+func reference(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("# The command line\n\n" +
+		"<!-- Made of the commands' own help by go generate ./cmd/sluice: change it there. -->\n\n")
+	b.WriteString(prose(root.Long) + "\n\n```sh\n" + example(root) + "```\n\n")
+	b.WriteString("| command | what it does |\n|---|---|\n")
+	each(root, func(cmd *cobra.Command) {
+		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.CommandPath(), strings.ReplaceAll(cmd.CommandPath(), " ", "-"), escape(cmd.Short))
+	})
+	each(root, func(cmd *cobra.Command) {
+		long := cmd.Long
+		if long == "" {
+			long = cmd.Short + "."
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", cmd.CommandPath(), prose(long))
+		if !cmd.HasSubCommands() {
+			fmt.Fprintf(&b, "\n```text\n%s\n", cmd.UseLine())
+			if flags := cmd.LocalFlags(); flags.HasAvailableFlags() {
+				b.WriteString("\n" + flags.FlagUsages())
+			}
+			b.WriteString("```\n")
+		}
+		if cmd.HasInheritedFlags() && cmd.InheritedFlags().FlagUsages() != root.PersistentFlags().FlagUsages() && !cmd.HasSubCommands() {
+			fmt.Fprintf(&b, "\nThose of `%s` hold here, too.\n", cmd.Parent().CommandPath())
+		}
+		if cmd.HasSubCommands() && cmd.HasLocalFlags() && cmd.PersistentFlags().HasAvailableFlags() {
+			fmt.Fprintf(&b, "\nIts subcommands have in common:\n\n```text\n%s```\n", cmd.PersistentFlags().FlagUsages())
+		}
+		if cmd.Example != "" {
+			fmt.Fprintf(&b, "\n```sh\n%s```\n", example(cmd))
+		}
+	})
+	return b.String()
+}
+
+// each goes through the commands, those below root and those below them.
+func each(cmd *cobra.Command, f func(*cobra.Command)) {
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" && sub.Name() != "completion" {
+			f(sub)
+			each(sub, f)
+		}
+	}
+}
+
+// prose is text of the help as Markdown.
+func prose(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		lines[i] = escape(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+var escape = strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`, "|", `\|`).Replace
+
+// example is the examples of a command without their indentation.
+func example(cmd *cobra.Command) string {
+	var b strings.Builder
+	for line := range strings.Lines(cmd.Example) {
+		b.WriteString(strings.TrimPrefix(strings.TrimRight(line, "\n"), "  ") + "\n")
+	}
+	return b.String()
+}
