@@ -21,15 +21,25 @@ var actionsOf = map[string][]string{
 	"sqs:ChangeMessageVisibilityBatch": {"sqs:ChangeMessageVisibility"},
 }
 
+// useOf are the folders of code that belong to one use alone, and its policy.
+var useOf = map[string]string{
+	"sources/poller":   "streams.json",
+	"sources/snapshot": "backfill.json",
+	"sources/queue":    "consume.json",
+	"sinks/sqs":        "send.json",
+}
+
 func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
-	needed := map[string]string{} // action to a place of the code
-	for call, place := range calls(t) {
-		actions, ok := actionsOf[call]
+	needed := map[string]string{}   // action to a place of the code
+	within := map[string][]string{} // folder to the actions of its calls
+	for _, c := range calls(t) {
+		actions, ok := actionsOf[c.operation]
 		if !ok {
-			actions = []string{call}
+			actions = []string{c.operation}
 		}
 		for _, a := range actions {
-			needed[a] = place
+			needed[a] = c.place
+			within[c.folder] = append(within[c.folder], a)
 		}
 	}
 	if len(needed) < 15 {
@@ -68,6 +78,17 @@ func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 			}
 		}
 	}
+	for folder, file := range useOf {
+		if len(within[folder]) == 0 {
+			t.Errorf("%s calls nothing: has it moved?", folder)
+		}
+		text := read(t, deploy, "iam", file)
+		for _, action := range within[folder] {
+			if !strings.Contains(text, `"`+action+`"`) {
+				t.Errorf("%s calls %s, which iam/%s does not allow", folder, action, file)
+			}
+		}
+	}
 	for _, action := range slices.Sorted(maps.Keys(needed)) {
 		if !allowed[action] {
 			t.Errorf("%s calls %s, which no policy of deploy/iam allows", needed[action], action)
@@ -75,9 +96,11 @@ func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 	}
 }
 
+type call struct{ operation, place, folder string }
+
 // calls are the operations of AWS that the daemon and the function are built
-// with, with a place of each: those whose input they name.
-func calls(t *testing.T) map[string]string {
+// with: those whose input they name.
+func calls(t *testing.T) (all []call) {
 	t.Helper()
 	const sdk = "github.com/aws/aws-sdk-go-v2/service/"
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if not .Standard}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`,
@@ -91,7 +114,6 @@ func calls(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]string{}
 	for name := range strings.Lines(string(out)) {
 		name = strings.TrimSpace(name)
 		rel, err := filepath.Rel(base, name)
@@ -127,7 +149,7 @@ func calls(t *testing.T) map[string]string {
 			if s, ok := n.(*ast.SelectorExpr); ok {
 				if x, ok := s.X.(*ast.Ident); ok && services[x.Name] != "" {
 					if op, ok := strings.CutSuffix(s.Sel.Name, "Input"); ok {
-						all[services[x.Name]+":"+op] = rel + ":" + strconv.Itoa(fset.Position(s.Pos()).Line)
+						all = append(all, call{services[x.Name] + ":" + op, rel + ":" + strconv.Itoa(fset.Position(s.Pos()).Line), filepath.Dir(rel)})
 					}
 				}
 			}

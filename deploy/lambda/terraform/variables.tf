@@ -28,7 +28,7 @@ variable "target_queue_arns" {
 }
 
 variable "filters" {
-  description = "Patterns of at most 5 filters, of which one has to match: what sluice lambda filters prints"
+  description = "Patterns of at most 5 filters, of which one has to match: what sluice lambda filters | jq '[.Filters[].Pattern]' prints"
   type        = list(string)
   default     = []
 
