@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/sluicehq/sluice/bench/soak/names"
 	"github.com/sluicehq/sluice/document"
 )
 
@@ -30,7 +29,11 @@ func (w *world) receive(ctx context.Context) error {
 		}
 		var del []types.DeleteMessageBatchRequestEntry
 		for i, m := range out.Messages {
-			w.mail.add(*m.Body)
+			text, err := readChange(*m.Body)
+			if err != nil {
+				return err
+			}
+			w.mail.add(text)
 			del = append(del, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
 		}
 		if _, err := w.queue.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &w.queueURL, Entries: del}); err != nil {
@@ -57,7 +60,7 @@ func (w *world) compare(ctx context.Context) (wrong []error, err error) {
 
 	refs := make([]document.Ref, len(all))
 	for i, t := range all {
-		refs[i] = document.Ref{Index: names.Index, ID: t.id}
+		refs[i] = document.Ref{Index: indexName, ID: t.id}
 	}
 	docs, err := w.search.Get(ctx, refs)
 	if err != nil {
@@ -72,7 +75,7 @@ func (w *world) compare(ctx context.Context) (wrong []error, err error) {
 		var out struct {
 			Item map[string]struct{ S, N string }
 		}
-		if err := w.dynamo(ctx, "GetItem", fmt.Appendf(nil, `{"TableName":%q,"Key":{"parent":{"S":%q}},"ConsistentRead":true}`, names.Parents, parentName(i)), &out); err != nil {
+		if err := w.dynamo(ctx, "GetItem", fmt.Appendf(nil, `{"TableName":%q,"Key":{"parent":{"S":%q}},"ConsistentRead":true}`, parentsTable, parentName(i)), &out); err != nil {
 			return nil, err
 		}
 		kept[parentName(i)] = numbers{number(out.Item["items"].N), number(out.Item["total"].N)}

@@ -39,7 +39,7 @@ type daemon struct {
 
 func startDaemon(ctx context.Context, binary, dir string, stack *localstack.Stack) (*daemon, error) {
 	d := &daemon{ready: make(chan string, 1)}
-	d.cmd = exec.CommandContext(ctx, binary, "--state", filepath.Join(dir, "soak.db"), "--listen", "127.0.0.1:0", "--log-format", "json", "--start", "TRIM_HORIZON")
+	d.cmd = exec.CommandContext(ctx, binary, "run", "--config", filepath.Join(dir, "sluice.yaml"), "--state", filepath.Join(dir, "soak.db"), "--listen", "127.0.0.1:0", "--log-format", "json")
 	d.cmd.Env = append(stack.Environ(), "HOME="+dir, "PATH="+os.Getenv("PATH"),
 		"SLUICE_ENDPOINT_DYNAMODB="+stack.DynamoDB, "SLUICE_ENDPOINT_SQS="+stack.SQS, "SLUICE_ENDPOINT_OPENSEARCH="+stack.OpenSearch)
 	out, err := d.cmd.StderrPipe()

@@ -1,7 +1,8 @@
 //go:build unix
 
 // Command soak runs a daemon under load for a while, on servers of its own, and
-// compares what came of it with what was written. It prints a line for each
+// compares what came of it with what was written. The daemon is sluice run, with a
+// file of three routes: a message, a document and numbers for each change. It prints a line for each
 // figure, and fails when something is wrong:
 //
 //   - an item's document is missing, is there although the item is not, or has
@@ -96,10 +97,13 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	binary := filepath.Join(dir, "daemon")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=lambda.norpc", "-ldflags=-s -w", "-o", binary, "github.com/sluicehq/sluice/bench/soak/daemon")
+	binary := filepath.Join(dir, "sluice")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "github.com/sluicehq/sluice/cmd/sluice")
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the daemon: %w\n%s", err, out)
+		return fmt.Errorf("build sluice: %w\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sluice.yaml"), []byte(configuration), 0o600); err != nil {
+		return err
 	}
 	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvSQS, localstack.EnvOpenSearch} {
 		os.Unsetenv(name) //nolint:errcheck // servers of its own, whatever the environment names

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/sluicehq/sluice/bench/soak/names"
 )
 
 // series are values by name and labels, as /metrics writes them.
@@ -40,7 +38,7 @@ func parseSeries(text string) (series, error) {
 // handled is how many records every route has done.
 func (s series) handled() int {
 	least := math.MaxInt
-	for _, route := range []string{names.Send, names.Project, names.Count} {
+	for _, route := range routes {
 		n := 0.0
 		for _, outcome := range []string{"done", "skipped"} {
 			n += s[fmt.Sprintf("sluice_records_total{outcome=%q,route=%q}", outcome, route)]

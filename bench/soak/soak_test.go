@@ -4,10 +4,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/document"
 )
 
@@ -125,7 +127,7 @@ func TestShare(t *testing.T) {
 	seen := make(map[string]int)
 	last := int64(0)
 	for range 1000 {
-		next, event := s.change(item)
+		next, event := s.after(item)
 		seen[event]++
 		switch event {
 		case "INSERT":
@@ -146,6 +148,36 @@ func TestShare(t *testing.T) {
 	}
 	if seen["INSERT"] < 20 || seen["REMOVE"] < 20 || seen["MODIFY"] < 500 {
 		t.Errorf("events are %v", seen)
+	}
+}
+
+func TestReadChange(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"event":"MODIFY","keys":{"pk":"a"},"new":{"pk":"a","rev":3},"old":{"pk":"a","rev":2}}`: "MODIFY a 3",
+		`{"event":"REMOVE","keys":{"pk":"a"},"old":{"pk":"a","rev":2}}`:                          "REMOVE a 2",
+		`{"event":"REMOVE","keys":{"pk":"a"}}`:                                                   "",
+		`{"new":{"pk":"a","rev":3}}`:                                                             "",
+		`MODIFY a 3`:                                                                             "",
+	} {
+		if got, err := readChange(body); got != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q, %v; want %q", body, got, err, want)
+		}
+	}
+}
+
+// The names in the configuration are those that are written to and looked at.
+func TestConfiguration(t *testing.T) {
+	c, err := config.Parse("soak.yaml", "", []byte(configuration), func(string) (string, bool) { return "http://127.0.0.1:9200", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, r := range c.Routes {
+		named = append(named, r.Name)
+	}
+	if !slices.Equal(named, routes) || c.Source.Tables[0] != itemsTable || c.Sinks["changes"].SQS.Queue != queueName ||
+		c.Routes[1].Project.Index != indexName || c.Routes[2].Count.Markers != markersTable || c.Routes[2].Count.Numbers[0].Table != parentsTable {
+		t.Errorf("configuration %+v", c)
 	}
 }
 

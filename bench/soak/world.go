@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/time/rate"
 
-	"github.com/sluicehq/sluice/bench/soak/names"
 	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -45,9 +44,9 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 	for i := range writers {
 		w.shares = append(w.shares, newShare(i, o))
 	}
-	for table, key := range map[string]string{names.Items: "pk", names.Parents: "parent", names.Markers: "pk"} {
+	for table, key := range map[string]string{itemsTable: "pk", parentsTable: "parent", markersTable: "pk"} {
 		stream := ""
-		if table == names.Items { // the others would only make the server slower
+		if table == itemsTable { // the others would only make the server slower
 			stream = `,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}`
 		}
 		if err := w.dynamo(ctx, "CreateTable", fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":%[2]q,"AttributeType":"S"}],"KeySchema":[{"AttributeName":%[2]q,"KeyType":"HASH"}]%s}`, table, key, stream), nil); err != nil {
@@ -55,11 +54,11 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 		}
 	}
 	for i := range o.parents {
-		if err := w.dynamo(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"parent":{"S":%q}}}`, names.Parents, parentName(i)), nil); err != nil {
+		if err := w.dynamo(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":{"parent":{"S":%q}}}`, parentsTable, parentName(i)), nil); err != nil {
 			return nil, err
 		}
 	}
-	queue, err := w.queue.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(names.Queue)})
+	queue, err := w.queue.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(queueName)})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +68,7 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 	}
 	// A deleted document's version is remembered for as long as anything of it
 	// can be on its way.
-	return w, w.search.Call(ctx, "PUT", "/"+names.Index, []byte(`{"settings":{"number_of_replicas":0,"gc_deletes":"1d"}}`), nil)
+	return w, w.search.Call(ctx, "PUT", "/"+indexName, []byte(`{"settings":{"number_of_replicas":0,"gc_deletes":"1d"}}`), nil)
 }
 
 // dynamo makes one request by plain HTTP, so that writing is no work to speak of

@@ -10,8 +10,6 @@ import (
 	"sync"
 
 	"golang.org/x/time/rate"
-
-	"github.com/sluicehq/sluice/bench/soak/names"
 )
 
 const (
@@ -48,9 +46,9 @@ func newShare(n int, o options) *share {
 
 func parentName(i int) string { return fmt.Sprintf("parent-%03d", i) }
 
-// change is the next state of an item: most are changed, some of those move to
+// after is the next state of an item: most are changed, some of those move to
 // another parent, and a few are deleted.
-func (s *share) change(t thing) (next thing, event string) {
+func (s *share) after(t thing) (next thing, event string) {
 	switch {
 	case !t.exists:
 		// The deletion had the revision behind the last, so that this one comes
@@ -101,13 +99,13 @@ func (w *world) writeOnce(ctx context.Context, s *share) error {
 	for range perCall {
 		t := &s.items[s.next]
 		s.next = (s.next + 1) % len(s.items)
-		next, event := s.change(*t)
+		next, event := s.after(*t)
 		requests = append(requests, json.RawMessage(next.request(event)))
-		s.messages = append(s.messages, names.Message(event, t.id, next.rev))
+		s.messages = append(s.messages, change(event, t.id, next.rev))
 		*t = next
 	}
 	for len(requests) > 0 {
-		body, err := json.Marshal(map[string]any{"RequestItems": map[string]any{names.Items: requests}})
+		body, err := json.Marshal(map[string]any{"RequestItems": map[string]any{itemsTable: requests}})
 		if err != nil {
 			return err
 		}
@@ -115,8 +113,8 @@ func (w *world) writeOnce(ctx context.Context, s *share) error {
 		if err := w.dynamo(ctx, "BatchWriteItem", body, &out); err != nil {
 			return err
 		}
-		w.written.Add(int64(len(requests) - len(out.UnprocessedItems[names.Items])))
-		requests = out.UnprocessedItems[names.Items]
+		w.written.Add(int64(len(requests) - len(out.UnprocessedItems[itemsTable])))
+		requests = out.UnprocessedItems[itemsTable]
 	}
 	return nil
 }
