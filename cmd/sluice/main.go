@@ -111,6 +111,7 @@ func (c *cli) commands() []*cobra.Command {
 		stateCommand(c),
 		replayCommand(c),
 		lambdaCommand(c),
+		demoCommand(c),
 		versionCommand(c),
 	}
 }

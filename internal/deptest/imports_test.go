@@ -104,6 +104,7 @@ var rules = []rule{
 	{pkgs: "internal/doctest"},  // tests only
 	{pkgs: "internal/sim"},      // tests only
 	{pkgs: "internal/losstest"}, // tests only
+	{pkgs: "internal/demo", ours: []string{"..."}},
 	{pkgs: "internal/cmd/...", ours: []string{"..."}},
 	{pkgs: "bench/...", ours: []string{"..."}},
 }

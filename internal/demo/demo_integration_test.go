@@ -1,11 +1,10 @@
 //go:build integration
 
-package main
+package demo
 
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sluicehq/sluice/internal/localtest"
 )
@@ -14,9 +13,9 @@ func TestDemo(t *testing.T) {
 	localtest.DynamoDB(t) // each fails without its server
 	localtest.SQS(t)
 	localtest.OpenSearchURL(t)
-	t.Chdir("../../..") // it builds the example from the module's root
+	t.Chdir("../..") // it builds the example from the module's root
 	var out strings.Builder
-	if err := run(t.Context(), &screen{out: &out, begin: time.Now()}); err != nil {
+	if err := Run(t.Context(), &out, t.Output()); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{"7 written, 3 routed, 4 settled without a route", "2 by the daemon, the same bytes by Lambda", "call a271244#1   the contact was called", "the search is successful", "600 on the map, 600 on the user", "all points, and every count is 0 again",
