@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +20,13 @@ func TestPulse(t *testing.T) {
 		logger := slog.New(slog.NewTextHandler(&log, nil))
 		p := newPulse(logger)
 		block := make(chan struct{})
-		blocked := false
+		var blocked atomic.Bool
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			watchReady(ctx, func() []string {
-				if blocked {
+				if blocked.Load() {
 					<-block
 				}
 				p.beat()
@@ -43,7 +44,7 @@ func TestPulse(t *testing.T) {
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		pass(5*time.Hour + time.Second)
 		ask(200, "ok")
-		blocked = true
+		blocked.Store(true)
 		pass(deadAfter - 2*time.Second)
 		ask(200, "ok")
 		pass(time.Minute)
@@ -52,7 +53,7 @@ func TestPulse(t *testing.T) {
 		if n := strings.Count(log.String(), "deadlocked"); n != 1 || !strings.Contains(log.String(), "TestPulse") {
 			t.Errorf("told %d times: %s", n, log.String())
 		}
-		blocked = false
+		blocked.Store(false)
 		close(block)
 		pass(time.Second)
 		ask(200, "ok")
