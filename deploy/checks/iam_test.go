@@ -120,6 +120,9 @@ func calls(t *testing.T) (all []call) {
 		if err != nil || strings.HasPrefix(rel, "..") || strings.HasPrefix(rel, "examples/") {
 			continue
 		}
+		if strings.HasPrefix(rel, "internal/demo/") { // it makes tables and queues on local servers only
+			continue
+		}
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, name, nil, 0)
 		if err != nil {
