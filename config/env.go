@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// substitute puts variables in the scalars of a document. It happens behind the
-// parser, so that nothing in a variable changes what the document is.
+// substitute puts variables in the scalars of a document, names among them: a
+// table is called otherwise elsewhere. It happens behind the parser, so that
+// nothing in a variable changes what the document is.
 func (d *decoder) substitute(path string, n *node) {
 	switch n.kind {
 	case aText:
@@ -27,6 +28,15 @@ func (d *decoder) substitute(path string, n *node) {
 		n.text = value
 	case aMapping:
 		for _, f := range n.fields {
+			if strings.Contains(f.key.text, "$") {
+				name, _, err := expand(f.key.text, d.env)
+				if err != nil {
+					d.addAt(f.key, path, "%v", err)
+					d.bad[path] = true
+					continue
+				}
+				f.key.text = name
+			}
 			d.substitute(join(path, f.key.text), f.value)
 		}
 	case aList:

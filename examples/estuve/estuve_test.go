@@ -21,7 +21,9 @@ const cascadeM1 = `{"kind":"cascade.delete","table":"points","key":{"map_id":"m-
 
 // The fixtures, which are the state after their INSERTs were counted; then m-1
 // goes.
-func TestExpected(t *testing.T) {
+func TestExpected(t *testing.T) { each(t, testExpected) }
+
+func testExpected(t *testing.T, by way) {
 	for _, tt := range []struct {
 		threshold int
 		sent      []string
@@ -30,7 +32,7 @@ func TestExpected(t *testing.T) {
 		{cascade.DefaultThreshold, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
+			w := newWorld(by)
 			r := w.router(t, tt.threshold)
 			w.put(t, Written(w.tables)...)
 			w.run(t, r)
@@ -62,10 +64,12 @@ func TestExpected(t *testing.T) {
 }
 
 // A user takes the maps, and they the points.
-func TestUserIsDeleted(t *testing.T) {
+func TestUserIsDeleted(t *testing.T) { each(t, testUserIsDeleted) }
+
+func testUserIsDeleted(t *testing.T, by way) {
 	for _, threshold := range []int{0, 500} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
+			w := newWorld(by)
 			r := w.router(t, threshold)
 			w.put(t, Written(w.tables)...)
 			w.run(t, r)
@@ -80,9 +84,11 @@ func TestUserIsDeleted(t *testing.T) {
 
 // A point that is written into a map that is gone counts on its user, is
 // deleted, and is taken off again.
-func TestOrphan(t *testing.T) {
+func TestOrphan(t *testing.T) { each(t, testOrphan) }
+
+func testOrphan(t *testing.T, by way) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(by)
 		r := w.router(t, 500)
 		w.put(t, Written(w.tables)...)
 		w.run(t, r)
@@ -106,9 +112,11 @@ func TestOrphan(t *testing.T) {
 // A map goes before its point is counted: what is dropped says so. And it comes
 // back before the point is deleted: the point stays, and the map lacks its
 // count, which a recount finds.
-func TestOrphanRaces(t *testing.T) {
+func TestOrphanRaces(t *testing.T) { each(t, testOrphanRaces) }
+
+func testOrphanRaces(t *testing.T, by way) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(by)
 		w.put(t, Written(w.tables)...)
 		recs := w.Records()
 		for i := range 3 { // the user and the maps
@@ -117,10 +125,7 @@ func TestOrphanRaces(t *testing.T) {
 			}
 		}
 		s := &racing{world: w, t: t}
-		r, err := NewRouter(Deps{Tables: w.tables, Store: s, Now: w.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := by.router(t, Deps{Tables: w.tables, Store: s, Send: w.Queue("cascades"), Threshold: 500, Now: w.Now}, "")
 		s.beforeOnce = func() { w.delete(t, "maps", deleteM1) }
 		if err := r.Dispatch(t.Context(), &recs[3]); err != nil {
 			t.Error(err)
@@ -164,11 +169,13 @@ func do(f *func()) {
 
 // Each record three times, in any order but that of its item, with the table
 // failing before and after it has written, and the end is what it would be.
-func TestSeeds(t *testing.T) {
+func TestSeeds(t *testing.T) { each(t, testSeeds) }
+
+func testSeeds(t *testing.T, by way) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 4))
-			w := newWorld()
+			w := newWorld(by)
 			r := w.router(t, []int{0, 1, 500}[rnd.IntN(3)])
 			w.put(t, Written(w.tables)...)
 			if seed%2 == 0 {
@@ -245,9 +252,11 @@ func deliver(t *testing.T, w *world, r *router.Router, rnd *rand.Rand) {
 	}
 }
 
-func TestPointWithoutAnOwner(t *testing.T) {
+func TestPointWithoutAnOwner(t *testing.T) { each(t, testPointWithoutAnOwner) }
+
+func testPointWithoutAnOwner(t *testing.T, by way) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(by)
 		w.put(t, Fixture{"points", parse(`{"map_id":{"S":"m-1"},"point_id":{"S":"p-9"}}`)})
 		recs := w.Records()
 		if err := w.router(t, 0).Dispatch(t.Context(), &recs[0]); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "belongs to no parent") {

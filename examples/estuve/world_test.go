@@ -22,10 +22,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	*tabletest.World
 	tables Tables
+	by     way // to the routes
 }
 
-func newWorld() *world {
-	w := &world{tabletest.NewWorld(time.Now()), Named("")}
+func newWorld(by ...way) *world {
+	w := &world{tabletest.NewWorld(time.Now()), Named(""), append(by, ways[0])[0]}
 	for table, keys := range w.tables.Keys() {
 		w.Create(table, keys[0], strings.Join(keys[1:], ""))
 	}
@@ -35,14 +36,10 @@ func newWorld() *world {
 // router is Estuve's, with a queue and a threshold.
 func (w *world) router(t *testing.T, threshold int) *router.Router {
 	t.Helper()
-	r, err := NewRouter(Deps{
+	return w.by.router(t, Deps{
 		Tables: w.tables, Store: w, Send: w.Queue("cascades"), Threshold: threshold,
 		Now: w.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	}, "")
 }
 
 func (w *world) put(t *testing.T, fixtures ...Fixture) {
