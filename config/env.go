@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// substitute puts variables in the scalars of a document, names among them: a
-// table is called otherwise elsewhere. It happens behind the parser, so that
-// nothing in a variable changes what the document is.
+// substitute puts variables in the scalars of a document, and in names where they
+// are those of tables. It happens behind the parser, so that nothing in a variable
+// changes what the document is.
 func (d *decoder) substitute(path string, n *node) {
 	switch n.kind {
 	case aText:
@@ -28,7 +28,7 @@ func (d *decoder) substitute(path string, n *node) {
 		n.text = value
 	case aMapping:
 		for _, f := range n.fields {
-			if strings.Contains(f.key.text, "$") {
+			if ofTables(path) && strings.Contains(f.key.text, "$") {
 				name, _, err := expand(f.key.text, d.env)
 				if err != nil {
 					d.addAt(f.key, path, "%v", err)
@@ -44,6 +44,11 @@ func (d *decoder) substitute(path string, n *node) {
 			d.substitute(element(path, i), one)
 		}
 	}
+}
+
+// ofTables reports whether a mapping has tables by their names.
+func ofTables(path string) bool {
+	return strings.HasSuffix(path, ".tables") || strings.HasSuffix(path, ".dynamodb.budget")
 }
 
 // expand replaces ${NAME} and ${NAME:-default}; used tells that there was one.
