@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -114,7 +115,7 @@ func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if err := b.addWorker(); err != nil {
+	if err := errors.Join(b.checkSent(), b.addWorker()); err != nil {
 		return nil, err
 	}
 	if s.Check {
@@ -234,11 +235,39 @@ func (rt *Route) name() string {
 	return strings.Join(strings.Fields(strings.Join(rt.On, " ")), ",")
 }
 
-// consume has a queue consumed.
+// consume has a queue consumed, once, be it by name or URL.
 func (b *builder) consume(queue string) {
-	if !slices.Contains(b.app.Queues, queue) {
+	if !b.consumes(queue) {
 		b.app.Queues = append(b.app.Queues, queue)
 	}
+}
+
+func (b *builder) consumes(queue string) bool {
+	return slices.ContainsFunc(b.app.Queues, func(q string) bool { return path.Base(q) == path.Base(queue) })
+}
+
+// checkSent finds messages that the application would take from their queue
+// itself, without a route for them.
+func (b *builder) checkSent() error {
+	for i := range b.c.Routes {
+		if b.c.Routes[i].takes(string(sluice.Delivery)) {
+			return nil
+		}
+	}
+	for i := range b.c.Routes {
+		rt := &b.c.Routes[i]
+		name, field := "", ""
+		switch {
+		case rt.Send != nil:
+			name, field = rt.Send.To, ".send.to"
+		case rt.Escalate != nil:
+			name, field = rt.Escalate.Queue, ".escalate.queue"
+		}
+		if q := b.sinks.queues[name]; q != nil && b.consumes(q.name) {
+			return b.c.wrong(fmt.Sprintf("routes[%d]%s", i, field), fmt.Errorf("the queue %s is consumed by the application itself, and no route takes MESSAGE: its messages would fail for good; want a queue of their own", q.name))
+		}
+	}
+	return nil
 }
 
 // tableName is the name of a table that may be given by the ARN of its stream.

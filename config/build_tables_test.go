@@ -233,6 +233,16 @@ func TestAppOfTables(t *testing.T) {
 	}
 }
 
+// A queue that is named twice, by name and by URL, is one.
+func TestQueuesAreConsumedOnce(t *testing.T) {
+	c := mapsFile()
+	c.Source.Queues = []string{"https://sqs.us-east-1.amazonaws.com/123456789012/cascades", "others"}
+	c.Routes = append(c.Routes, Route{Name: "log", On: Strings{"job#MESSAGE"}, Log: &Log{}}, Route{Name: "s", On: Strings{"map#INSERT"}, Send: &Send{To: "cascades"}})
+	if app := newWorld().build(t, c); !slices.Equal(app.Queues, c.Source.Queues) {
+		t.Errorf("%q", app.Queues)
+	}
+}
+
 func TestTablesSayWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(*Config){
 		"routes[0].count: count is not for SNAPSHOT, which on (point#SNAPSHOT)":                     func(c *Config) { c.Routes[0].On = Strings{"point#SNAPSHOT"} },
@@ -246,6 +256,10 @@ func TestTablesSayWhatIsWrong(t *testing.T) {
 		"is a FIFO queue, which cannot delay a message":                                             func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
 		"routes[2].cascade.threshold: it is for a cascade with a queue":                             func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
 		"routes[1].cascade: cascade: Children[0].Key is missing":                                    func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
+		"routes[3].send.to: the queue cascades is consumed by the application itself, and no route takes MESSAGE": func(c *Config) {
+			c.Sinks["same"] = Sink{SQS: &SQS{Queue: "https://sqs.eu-west-1.amazonaws.com/123456789012/cascades"}}
+			c.Routes = append(c.Routes, Route{Name: "s", On: Strings{"map#INSERT"}, Send: &Send{To: "cascades"}})
+		},
 		"two Cascades of table maps have children of the name \"\"": func(c *Config) {
 			again := c.Routes[1]
 			again.Name = "again"

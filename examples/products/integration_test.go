@@ -113,7 +113,7 @@ func TestSinksThatAreNotThere(t *testing.T) {
 	c := load(t, map[string]string{"PRODUCTS_QUEUE": "none-" + id, "PRODUCTS_OPENSEARCH": "http://127.0.0.1:1"})
 	setup := config.Setup{AWS: func(service string) aws.Config { return services[service] }, Check: true, Logger: slog.New(slog.DiscardHandler)}
 	_, err := c.Build(t.Context(), setup)
-	if err == nil || !strings.Contains(err.Error(), "sluice.yaml:11:5: sinks.search: ") || !strings.Contains(err.Error(), "sinks.prices: ") || !strings.Contains(err.Error(), "there is no such queue") {
+	if err == nil || !strings.Contains(err.Error(), "sluice.yaml:10:3: sinks.search: ") || !strings.Contains(err.Error(), "sinks.prices: ") || !strings.Contains(err.Error(), "there is no such queue") {
 		t.Error(err)
 	}
 	setup.Check = false
