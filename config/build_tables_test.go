@@ -257,7 +257,6 @@ func TestTablesSayWhatIsWrong(t *testing.T) {
 		"routes[2].cascade.threshold: it is for a cascade with a queue":                             func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
 		"routes[1].cascade: cascade: Children[0].Key is missing":                                    func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
 		"routes[3].send.to: the queue cascades is consumed by the application itself, and no route takes MESSAGE": func(c *Config) {
-			c.Sinks["same"] = Sink{SQS: &SQS{Queue: "https://sqs.eu-west-1.amazonaws.com/123456789012/cascades"}}
 			c.Routes = append(c.Routes, Route{Name: "s", On: Strings{"map#INSERT"}, Send: &Send{To: "cascades"}})
 		},
 		"two Cascades of table maps have children of the name \"\"": func(c *Config) {
