@@ -29,7 +29,9 @@ repaired, and with 1 when it could not be found out.
 
 ` + routeHelp + `
 All routes of the file that project into the same index are looked at together,
-with all tables of the file. A projection that flags describe is one of all
+with all tables of the file; where one of them leaves tombstones, ghosts are not
+looked for. An item that the filters of a route leave out is not to be in the
+index. A projection that flags describe is one of all
 attributes.
 
 ` + searchHelp,
@@ -55,6 +57,9 @@ attributes.
 			a := audit.Audit{
 				Scan: src.scan, Project: src.project, Read: src.store.Get, Get: client.Get, List: list(client),
 				Indices: literal(src.index), NoVersions: src.noVersions, Sample: sample, Settle: settle, Found: out.drift,
+			}
+			if src.tombstones {
+				a.List = nil
 			}
 			if repair {
 				if a.Write, err = src.writer(client); err != nil {

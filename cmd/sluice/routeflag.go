@@ -158,6 +158,7 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 	cfg := *p.cfg
 	cfg.Routes = nil
 	of := p.written().Project
+	tombstones := false
 	for _, r := range p.cfg.Routes {
 		if r.Project == nil || r.Project.To != of.To || r.Project.Index != of.Index {
 			continue
@@ -165,6 +166,7 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 		project := *r.Project
 		project.UnfencedBackfill = project.UnfencedBackfill || unfenced
 		r.Project = &project
+		tombstones = tombstones || len(project.Tombstone) > 0
 		cfg.Routes = append(cfg.Routes, snapshots(r, entityTypes(r.On)))
 	}
 	app, err := c.build(ctx, &cfg, false)
@@ -181,7 +183,7 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 	}
 	return &source{
 		cfg: services("dynamodb"), tables: tablesOf(&cfg), noVersions: of.Version == "sequence", store: p.built.Projection.Store,
-		index: p.index, write: p.built.Projection.Write,
+		index: p.index, write: p.built.Projection.Write, tombstones: tombstones,
 		project: func(rec *sluice.Record) (ops []document.Op, err error) {
 			routes, err := app.Router.Match(nil, rec)
 			for _, r := range routes {

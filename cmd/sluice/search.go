@@ -133,6 +133,7 @@ type source struct {
 	tables     []string
 	project    func(*sluice.Record) ([]document.Op, error)
 	noVersions bool // a SNAPSHOT's version tells nothing
+	tombstones bool // documents that have no item are no ghosts
 	store      *dynamodb.Store
 	index      string                                   // template
 	write      func(context.Context, document.Op) error // as the route does; nil: as writers of a reindex do
