@@ -61,6 +61,32 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// The README's table has every command.
+func TestCommandsAreListed(t *testing.T) {
+	c := newCommands(t)
+	help, err := c.helpOf(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(c.root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(afterCommands(help)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "" || name == "help" {
+			continue
+		}
+		if n++; !regexp.MustCompile("(?m)^\\| .*`sluice " + name + "[ `]").Match(readme) {
+			t.Errorf("README.md has no line for sluice %s in its table of commands", name)
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d commands found", n)
+	}
+}
+
 func TestCommandsWithMistakes(t *testing.T) {
 	c := newCommands(t)
 	for _, tt := range []struct{ text, want string }{
