@@ -231,6 +231,8 @@ func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.
 		r.Effects = []config.Effect{{Does: "nothing: " + err.Error()}}
 	case err != nil:
 		r.Error = err.Error()
+	case len(effects) == 0:
+		r.Effects = []config.Effect{{Does: "nothing: the change makes no difference to it"}}
 	default:
 		if !x.payload {
 			for i := range effects {
@@ -302,5 +304,9 @@ func (c *cli) itemRecord(ctx context.Context, cfg *config.Config, o explainOptio
 	if !it.Exists() {
 		return nil, errors.New("table " + o.table + ": there is no item with the key " + keyText(key))
 	}
-	return recordOf(event, services("dynamodb").Region, o.table, key, it), nil
+	rec := recordOf(event, services("dynamodb").Region, o.table, key, it)
+	if event != sluice.Snapshot {
+		rec.Origin = sluice.Replayed // what it follows is not known, so that nothing counts as unchanged
+	}
+	return rec, nil
 }

@@ -123,7 +123,7 @@ func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (s
 		return nil, nil, err
 	}
 	if folder == "" {
-		body, err = p.body()
+		body, err = p.body(r.route.cli)
 		return src, body, err
 	}
 	if body, err = indices.Body(os.DirFS(folder), src.index, indices.Options{}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -207,7 +208,8 @@ func entityTypes(patterns []string) (types []string) {
 
 // body is what a new index behind the alias is made of: by the file that the
 // sink has for it.
-func (p *projected) body() ([]byte, error) {
+func (p *projected) body(c *cli) ([]byte, error) {
+	path, _ := c.path()
 	sink := p.written().Project.To
 	for name, s := range p.cfg.Sinks {
 		if s.OpenSearch == nil || sink != "" && name != sink {
@@ -217,7 +219,11 @@ func (p *projected) body() ([]byte, error) {
 			if index.Alias != p.index {
 				continue
 			}
-			text, err := os.ReadFile(index.File)
+			file := index.File
+			if !filepath.IsAbs(file) {
+				file = filepath.Join(filepath.Dir(path), file)
+			}
+			text, err := os.ReadFile(file)
 			if err != nil {
 				return nil, err
 			}
