@@ -162,6 +162,17 @@ func TestParseErrors(t *testing.T) {
 			`f.yaml:7:17: routes[1].on: a backfill may read`,
 			`f.yaml:8:33: routes[2].project.version: it is missing; want sequence (the order`,
 		}},
+		"bodies": {minimal("- {name: a, on: 'a#*', send: {to: f, body: '{\"a\":{$evnt}}', group: '{', dedupe: '{$now}'}}\n"), nil, []string{
+			`f.yaml:4:44: routes[0].send.body: `,
+			`f.yaml:4:68: routes[0].send.group: template "{"`,
+			`f.yaml:4:81: routes[0].send.dedupe: {$now} is nothing of a record`,
+		}},
+		"projection as a whole": {minimal("- {name: a, on: 'a#*', project: {index: i, id: '{a}', version: sequence, include: [a], rename: {b: c}}}\n"), nil, []string{
+			`f.yaml:4:24: routes[0].project: "b" is excluded, or not included`,
+		}},
+		"tables by type": {"source: {tables: [a01, b01]}\nentityType: {tables: {a01: a, b01: b}}\nroutes:\n- {name: x, on: 'a#REMOVE', cascade: {key: a, children: [{table: b01, key: b, partition: {name: b, from: a}}]}}\n- {name: y, on: '*#REMOVE', cascade: {key: a, children: [{table: b01, key: b, partition: {name: b, from: a}}]}}\n", nil, []string{
+			`f.yaml:5:29: routes[1].cascade.table: it is missing, and neither source nor entityType leaves only one; say which has the parents: a01 or b01`,
+		}},
 		"expressions": {minimal("- {name: a, on: 'a#*', when: 'stats == 1', log: {}}\n- name: b\n  on: a#*\n  when: new.a == now()\n  log: {}\n- name: c\n  on: a#*\n  when: >\n    new.a\n    == (\n  log: {}\n"), nil, []string{
 			`f.yaml:4:31: routes[0].when: there is no stats; want`,
 			`f.yaml:7:18: routes[1].when: there is no function now;`,
@@ -187,7 +198,7 @@ func TestParseErrors(t *testing.T) {
 		"cascade": {"source: {tables: [a01, b01]}\nsinks: {f: {sqs: {queue: f.fifo}}}\nroutes:\n- name: x\n  on: ['a#*', 'b#INSERT']\n  cascade: {key: [a, b, c], queue: f, children: [{table: t, key: a, partition: {name: b, from: x}}, {table: t, key: a, partition: {name: a, from: x}}]}\n- name: y\n  on: a#REMOVE\n  cascade: {table: a02, key: a, threshold: 5, children: [{table: t, key: a, index: i, partition: {name: b, from: x}}]}\n", nil, []string{
 			`f.yaml:5:8: routes[0].on[0]: cascade is for items that are deleted; want #REMOVE in place of #*`,
 			`f.yaml:5:15: routes[0].on[1]: cascade has no use for INSERT; want REMOVE`,
-			`f.yaml:6:3: routes[0].cascade.table: it is missing, and several tables are read; say which has the parents: a01 or b01`,
+			`f.yaml:6:3: routes[0].cascade.table: it is missing, and neither source nor entityType leaves only one; say which has the parents: a01 or b01`,
 			`f.yaml:6:13: routes[0].cascade.key: it has 3 names`,
 			`f.yaml:6:36: routes[0].cascade.queue: the sink "f" is a FIFO queue, which cannot delay single messages; want a standard one`,
 			`f.yaml:6:87: routes[0].cascade.children[0].partition.name: "b" is not the partition key of the children's table, a; set index if they are found by one`,

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -89,6 +90,21 @@ func (d *source) detail(path string, err error) string {
 		return fmt.Sprintf("%q is wrong once its variables are put in; what is wrong is not shown, since they may be secrets", text)
 	}
 	return err.Error()
+}
+
+// anyDetail is detail for an error that may quote any value below path.
+func (d *source) anyDetail(path string, err error) string {
+	for p, text := range d.from {
+		if strings.HasPrefix(p, path+".") {
+			return fmt.Sprintf("it is wrong once variables such as %q are put in; what is wrong is not shown, since they may be secrets", text)
+		}
+	}
+	return err.Error()
+}
+
+// hasBelow reports whether a mistake is noted at something within path.
+func (d *source) hasBelow(path string) bool {
+	return slices.ContainsFunc(d.errs, func(e *Error) bool { return strings.HasPrefix(e.Field, path+".") })
 }
 
 // fault makes an error about a field of c, whose path is that of Error.Field.

@@ -10,6 +10,14 @@ import (
 
 func (c *Config) validateSend(path string, r Route) {
 	d, o := c.doc, r.Send
+	if _, err := parseBody(o.Body); err != nil {
+		d.add(path+".body", "%s", d.detail(path+".body", err))
+	}
+	for at, source := range map[string]string{path + ".group": o.Group, path + ".dedupe": o.Dedupe} {
+		if _, err := parseText(source); source != "" && err != nil {
+			d.add(at, "%s", d.detail(at, err))
+		}
+	}
 	s, ok := c.sink(path+".to", o.To, "sqs")
 	if !ok {
 		return
@@ -76,6 +84,17 @@ func (c *Config) validateProject(path string, r Route) {
 		}
 	}
 	c.validateVersion(path, r)
+	if d.badBelow(path) || d.bad[path+"?"] || d.hasBelow(path) {
+		return
+	}
+	// What is wrong with them together only.
+	all, err := o.options()
+	if err == nil {
+		_, err = projection.New(nil, all)
+	}
+	if err != nil {
+		d.add(path, "%s", d.anyDetail(path, trim(err)))
+	}
 }
 
 // trim leaves out of an error of package projection what its Field says better.
@@ -123,12 +142,15 @@ func (c *Config) tables() []string {
 
 // ownTable notes a table that is to be one of those that are read, or is to be
 // said because there are several.
-func (c *Config) ownTable(path, table, whose string) {
+func (c *Config) ownTable(path string, r Route, table, whose string) {
 	d, tables := c.doc, c.tables()
 	switch {
 	case len(tables) == 0 || d.bad["source"] || d.badBelow("source"):
-	case table == "" && len(tables) > 1:
-		d.add(path, "it is missing, and several tables are read; say which has %s: %s", whose, either(tables))
+	case table == "":
+		if _, err := (&builder{c: c}).tableOf(&r, ""); err == nil {
+			return
+		}
+		d.add(path, "it is missing, and neither source nor entityType leaves only one; say which has %s: %s", whose, either(tables))
 	case table != "" && !slices.Contains(tables, table):
 		d.add(path, "the table %s is not read; %s", d.show(path, table), d.meant(path, table, tables))
 	}
@@ -149,7 +171,7 @@ func (c *Config) validateCascade(path string, r Route) {
 			d.add(d.one(parent(path)+".on", i), "cascade is for items that are deleted; want #REMOVE in place of #*")
 		}
 	}
-	c.ownTable(path+".table", o.Table, "the parents")
+	c.ownTable(path+".table", r, o.Table, "the parents")
 	c.key(path+".key", o.Key)
 	if o.Queue != "" {
 		c.standard(path+".queue", o.Queue)
@@ -241,7 +263,7 @@ func (c *Config) validateEscalate(path string, r Route) {
 		}
 	}
 	if l := o.Ladder; l != nil {
-		c.ownTable(path+".ladder.table", l.Table, "the escalations")
+		c.ownTable(path+".ladder.table", r, l.Table, "the escalations")
 		if (l.Step.TypeAttribute == "") != (l.Step.Type == "") {
 			d.add(path+".ladder.step", "typeAttribute and type go together, and one of them is missing")
 		}
