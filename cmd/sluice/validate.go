@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
@@ -86,7 +88,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
 	if err != nil {
 		return err
 	}
-	app, err := c.build(ctx, cfg, connect)
+	app, err := c.buildToCheck(ctx, cfg, connect)
 	if err != nil {
 		return err
 	}
@@ -95,6 +97,23 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
 		return c.connect(ctx, cfg, app)
 	}
 	return nil
+}
+
+// buildToCheck builds what nobody runs. A machine that calls nobody, such as one
+// that tests changes, needs no Region.
+func (c *cli) buildToCheck(ctx context.Context, cfg *config.Config, connect bool) (*config.App, error) {
+	if connect {
+		return c.build(ctx, cfg, true)
+	}
+	services, err := c.aws(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return cfg.Build(ctx, config.Setup{Logger: c.logger(), AWS: func(service string) aws.Config {
+		one := services(service)
+		one.Region = cmp.Or(one.Region, "us-east-1")
+		return one
+	}})
 }
 
 // add notes what is wrong; the file is valid when that is nothing.
