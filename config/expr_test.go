@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func changed(t testing.TB) *sluice.Record {
 	return &sluice.Record{
 		EventName: sluice.Modify, Table: "orders",
 		Keys: parseItem(t, `{"pk":{"S":"o1"}}`),
-		Old:  parseItem(t, `{"pk":{"S":"o1"},"status":{"S":"new"},"n":{"N":"4"}}`),
+		Old:  parseItem(t, `{"pk":{"S":"o1"},"status":{"S":"new"},"n":{"N":"4"},"tags":{"SS":["b","a"]},"nums":{"NS":["2.50","1"]}}`),
 		New: parseItem(t, `{"pk":{"S":"o1"},"entityType":{"S":"order"},"status":{"S":"active"},"n":{"N":"5"},"price":{"N":"0.10"},
 			"big":{"N":"9007199254740993"},"huge":{"N":"12345678901234567890123"},"huge1":{"N":"12345678901234567890124"},"tiny":{"N":"0.10000000000000000001"},"e":{"N":"1E2"},
 			"live":{"BOOL":true},"none":{"NULL":true},"bin":{"B":"AQI="},"tags":{"SS":["a","b"]},"nums":{"NS":["1","2.5"]},
@@ -103,6 +104,18 @@ func TestWhen(t *testing.T) {
 		`new != nil && old != nil`:                           true,
 		`nil == new`:                                         false,
 		`let s = new.status; s == "active"`:                  true,
+		`split(new["a.b"], "tt")[1] == "ed"`:                 true,
+		`split(new["a.b"], "tt")[-1] == "ed"`:                true,
+		`"ed" in split(new["a.b"], "tt")`:                    true,
+		`first(split(new["a.b"], "tt")) == "do"`:             true,
+		`split(new["a.b"], "tt") == ["do", "ed"]`:            true,
+		`new.tags == old.tags`:                               true,
+		`new.nums == old.nums`:                               true,
+		`new.big * 1000 == 9007199254740993000`:              true,
+		`0 - 3 * new.n * -1 - 15 == 0`:                       true,
+		`new.n + 0 == 5 && new.n - 0 == 5 && new.n * 0 == 0`: true,
+		`new.n - 7 == -2 && new.n + -7 == -2`:                true,
+		`new.price * 2 == 0.2 && new.n + 60 * 60 == 3605`:    true,
 		`new == old`:                                         false,
 		`new.address == old.address`:                         false,
 	} {
@@ -149,10 +162,17 @@ func TestWhenRefuses(t *testing.T) {
 		`new.a matches new.b`:         "the pattern of matches is a text",
 		`1 in 1..1000000`:             "there are no ranges",
 		`any(new.a, any(.b, # == 1))`: "within the condition of another",
+		`new.a + new.b`:               "what + makes is neither",
+		`split(new.a, "-")`:           "what split makes is neither",
+		`len(split(new.a)) > 1`:       "not enough arguments",
 		`new.a()`:                     "cannot be called",
 		`$env == nil`:                 "there is no $env",
 		`let new = 1; true`:           "new is there already",
 		`repeat("x", 10) == new.a`:    "there is no function repeat",
+		`reduce(new.lines, #acc + #acc, "x") == "y"`:   "column 1: there is no function reduce; there are all, any",
+		`sum(new.nums) > 1`:                            "there is no function sum",
+		`new.a > 1 && len(sortBy(new.lines, .q)) > 1`:  "column 18: there is no function sortBy",
+		`len(groupBy(new.lines, .q)) > 1`:              "there is no function groupBy",
 		strings.Repeat(`new.a == 1 || `, 300) + `true`: "exceeds maximum",
 	} {
 		_, err := compileWhen(text, router.Attribute("entityType"))
@@ -171,6 +191,15 @@ func TestWhenRefuses(t *testing.T) {
 	}
 }
 
+// doubled is an expression that doubles a text n times.
+func doubled(n int) string {
+	text := "let a0 = new.status; "
+	for i := range n {
+		text += fmt.Sprintf("let a%d = a%d + a%d; ", i+1, i, i)
+	}
+	return text + fmt.Sprintf("a%d == old.status", n)
+}
+
 // A record that an expression fails for has neither passed nor not: it is its
 // route's failure, and no value is quoted.
 func TestWhenFails(t *testing.T) {
@@ -183,6 +212,11 @@ func TestWhenFails(t *testing.T) {
 		`new.n startsWith "x"`:                  "a number startsWith a text",
 		`new.huge + 1 == 2`:                     "number of many digits",
 		`any(new.n, # == 1)`:                    "",
+		`split(new.missing, "-")[0] == "x"`:     "split of nothing: want text",
+		`new.big * new.big > 5`:                 "the result is no integer of 64 bits",
+		`new.big*1000 + new.big*1000 > 5`:       "the result is no integer of 64 bits",
+		`-new.big*1000 - new.big*1000 < 5`:      "the result is no integer of 64 bits",
+		doubled(30):                             "+ makes a text of",
 		`new.status == "active" ? new.n : true`: "a number is neither true nor false",
 	} {
 		w, err := compileWhen(text, router.Attribute("entityType"))

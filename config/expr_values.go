@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/vm/runtime"
 
 	"github.com/sluicehq/sluice/item"
 )
@@ -56,6 +58,26 @@ var operators = []*builtin.Function{
 			return nil, fmt.Errorf("%s matches: want text", kindOf(args[0]))
 		}
 		return args[1].(*regexp.Regexp).MatchString(s), nil
+	}),
+	arithmetic("+", add),
+	arithmetic("-", subtract),
+	arithmetic("*", multiply),
+	// The language's own makes a []string, which is no list to anything else here.
+	function("split", reflect.TypeFor[func(any, string, ...int) []any](), func(args ...any) (any, error) {
+		s, ok := args[0].(string)
+		if !ok {
+			return nil, fmt.Errorf("split of %s: want text", kindOf(args[0]))
+		}
+		most := -1
+		if len(args) > 2 {
+			most = args[2].(int)
+		}
+		parts := strings.SplitN(s, args[1].(string), most)
+		all := make([]any, len(parts))
+		for i, part := range parts {
+			all[i] = part
+		}
+		return all, nil
 	}),
 	function("in", reflect.TypeFor[func(any, any) bool](), func(args ...any) (any, error) { return in(args[0], args[1]) }),
 	function(".", reflect.TypeFor[func(any, any) any](), func(args ...any) (any, error) { return get(args[0], args[1]) }),
@@ -104,6 +126,48 @@ func texts(name string, holds func(s, t string) bool) *builtin.Function {
 		}
 		return holds(s, t), nil
 	})
+}
+
+func arithmetic(name string, of func(a, b any) (any, error)) *builtin.Function {
+	return function(name, reflect.TypeFor[func(any, any) any](), func(args ...any) (any, error) { return of(args[0], args[1]) })
+}
+
+// maxJoined bounds the texts that + makes, in bytes: a text that is doubled again
+// and again is soon larger than memory.
+const maxJoined = 1 << 20
+
+var errOverflow = errors.New("the result is no integer of 64 bits")
+
+func add(a, b any) (any, error) {
+	switch x := a.(type) {
+	case string:
+		if y, ok := b.(string); ok && len(x)+len(y) > maxJoined {
+			return nil, fmt.Errorf("+ makes a text of %d bytes, more than %d", len(x)+len(y), maxJoined)
+		}
+	case int:
+		if y, ok := b.(int); ok && (x+y > x) != (y > 0) {
+			return nil, errOverflow
+		}
+	}
+	return runtime.Add(a, b), nil
+}
+
+func subtract(a, b any) (any, error) {
+	if x, ok := a.(int); ok {
+		if y, ok := b.(int); ok && (x-y < x) != (y > 0) {
+			return nil, errOverflow
+		}
+	}
+	return runtime.Subtract(a, b), nil
+}
+
+func multiply(a, b any) (any, error) {
+	if x, ok := a.(int); ok {
+		if y, ok := b.(int); ok && x != 0 && (x*y/x != y || x == -1 && y == math.MinInt) {
+			return nil, errOverflow
+		}
+	}
+	return runtime.Multiply(a, b), nil
 }
 
 // compare orders two numbers, or two texts by their bytes.
