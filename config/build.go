@@ -242,8 +242,12 @@ func (b *builder) consume(queue string) {
 	}
 }
 
+// consumes tells whether a queue is consumed: the same URL, or a name that is
+// the end of one. Two URLs may end alike, in two Regions or accounts.
 func (b *builder) consumes(queue string) bool {
-	return slices.ContainsFunc(b.app.Queues, func(q string) bool { return path.Base(q) == path.Base(queue) })
+	return slices.ContainsFunc(b.app.Queues, func(q string) bool {
+		return q == queue || path.Base(q) == path.Base(queue) && (path.Base(q) == q || path.Base(queue) == queue)
+	})
 }
 
 // checkSent finds messages that the application would take from their queue

@@ -243,6 +243,15 @@ func TestQueuesAreConsumedOnce(t *testing.T) {
 	}
 }
 
+// Queues of one name in two Regions or accounts are two.
+func TestQueuesOfOneName(t *testing.T) {
+	c := mapsFile()
+	c.Source.Queues = []string{"https://sqs.us-east-1.amazonaws.com/123456789012/jobs", "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}
+	if app := newWorld().build(t, c); !slices.Equal(app.Queues, append(c.Source.Queues, "cascades")) {
+		t.Errorf("%q", app.Queues)
+	}
+}
+
 func TestTablesSayWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(*Config){
 		"routes[0].count: count is not for SNAPSHOT, which on (point#SNAPSHOT)":                     func(c *Config) { c.Routes[0].On = Strings{"point#SNAPSHOT"} },
