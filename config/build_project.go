@@ -24,6 +24,11 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 	if err != nil {
 		return nil, b.c.wrong(field, err)
 	}
+	if only := rt.Project.Only; only != "" {
+		if o.Only, err = b.c.itemWhen(field+".only", only); err != nil {
+			return nil, err
+		}
+	}
 	o.Hooks = b.s.Projection
 	write, err := cl.writer(len(o.Tombstone) > 0)
 	if err != nil {

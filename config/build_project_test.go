@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,6 +13,33 @@ import (
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/streamtest"
 )
+
+// Items that no longer fulfil only lose their documents.
+func TestProjectOnly(t *testing.T) {
+	w := newWorld()
+	app := w.build(t, one(Route{On: Strings{"order#*"}, Project: &Project{
+		Index: "orders", ID: "{pk}", Version: "attribute:rev", Only: `new.status == "open"`,
+	}}))
+	at := func(rev, status string) any {
+		return plain(`{"pk":"o-1","entityType":"order","rev":` + rev + `,"status":` + status + `}`)
+	}
+	for _, c := range []struct {
+		rec  sluice.Record
+		want string // the document's version; empty: there is none
+	}{
+		{streamtest.Insert("orders", at("1", `"new"`), streamtest.WithKeys("pk")), "0"},
+		{streamtest.Modify("orders", at("1", `"new"`), at("2", `"open"`), streamtest.WithKeys("pk")), "2"},
+		{streamtest.Modify("orders", at("2", `"open"`), at("3", `"closed"`), streamtest.WithKeys("pk")), "0"},
+		{streamtest.Modify("orders", at("3", `"closed"`), at("4", `"open"`), streamtest.WithKeys("pk")), "4"},
+	} {
+		if err := app.Router.Dispatch(t.Context(), &c.rec); err != nil && !sluice.IsSkip(err) {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(w.index.Get(document.Ref{Index: "orders", ID: "o-1"}).Version); got != c.want {
+			t.Errorf("%s: version %s, want %s", c.rec.New.Raw(), got, c.want)
+		}
+	}
+}
 
 func TestProject(t *testing.T) {
 	w := newWorld()

@@ -136,6 +136,10 @@ func TestParseErrors(t *testing.T) {
 			`f.yaml:5:3: routes[1]: send and log are both its handler; want one, and a route for each`,
 			`f.yaml:5:10: routes[1].name: "x" is the name of routes[0], too (line 4)`,
 		}},
+		"a projection's condition": {"source: {tables: [orders]}\nsinks: {s: {opensearch: {urls: ['http://h']}}}\nroutes:\n- {name: x, on: 'a#*', when: new.open, project: {index: i, id: '{pk}', version: sequence}}\n- {name: y, on: 'a#*', when: 'event == \"INSERT\" && keys.pk != \"\"', project: {index: i, id: '{pk}', version: sequence, only: new.opn > }}\n", nil, []string{
+			`f.yaml:4:30: routes[0].when: it reads the item, and a document of an item that no longer fulfils it would stay as it was; want project.only, which says which items have documents`,
+			`f.yaml:5:133: routes[1].project.only: unexpected token EOF`,
+		}},
 		"patterns": {minimal("- {name: x, on: [search, 'a#INSRT', 'a#*', 'b#*', 'a#*'], log: {}}\n"), nil, []string{
 			`f.yaml:4:18: routes[0].on[0]: pattern "search": at byte 6: no '#' before the event; want type#EVENT, such as search#INSERT`,
 			`f.yaml:4:26: routes[0].on[1]: pattern "a#INSRT": at byte 2: unknown event "INSRT"; want INSERT, MODIFY, REMOVE, SNAPSHOT, MESSAGE or *`,

@@ -106,6 +106,10 @@ type Project struct {
 	// Version is "sequence", "none", or "attribute:<path>" of a number that
 	// every change raises.
 	Version string `yaml:"version" is:"required"`
+	// Only is an expression over new (the item) that says which items have
+	// documents: new.status == "published". One that no longer fulfils it loses
+	// its document. Default: all of the route's entity types.
+	Only string `yaml:"only"`
 	// UnfencedBackfill takes SNAPSHOT records although version is none.
 	UnfencedBackfill bool `yaml:"unfencedBackfill"`
 	// Include paths. Default all.

@@ -46,6 +46,13 @@ func (c *Config) validateProject(path string, r Route) {
 		d.add(path+".to", "it is missing, and several sinks are clusters; want %s", either(clusters))
 	}
 
+	if o.Only != "" {
+		c.validateItemWhen(path+".only", o.Only)
+	}
+	if w, err := compileWhen(r.When, c.resolver()); r.When != "" && err == nil && w.reads() != 0 {
+		d.add(parent(path)+".when", "it reads the item, and a document of an item that no longer fulfils it would stay as it was; want project.only, which says which items have documents")
+	}
+
 	// The projection itself says what is wrong with each option alone.
 	good := projection.Options{Index: "x", ID: "{x}", Version: projection.BySequence()}
 	try := func(at string, change func(*projection.Options)) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/item"
 )
@@ -44,6 +45,13 @@ type Options struct {
 	// one, for which [Constant]("deleted", true) will do (default: none; the
 	// document is deleted).
 	Tombstone []Field
+
+	// Only says which items have documents (default: all). It depends on the
+	// item alone. One that it does not take any more loses its document with
+	// the change that says so, which an option of its route could not see to: a
+	// route that does not take the change leaves the document as it was. Its
+	// error fails the record for good.
+	Only func(it sluice.Item) (bool, error)
 
 	// WriteUnchanged writes the document of an item, too, that was modified
 	// without a change of its document.

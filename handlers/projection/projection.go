@@ -140,6 +140,13 @@ func (p *Projection) changed(s *scratch, rec *sluice.Record) ([]document.Op, err
 	if rec.EventName == sluice.Snapshot && p.o.Version.kind == unversioned && !p.o.UnfencedBackfill {
 		return nil, errors.New("what a backfill reads may be older than what a record has written, and without a Version nothing tells: take one, or stop the writers and set UnfencedBackfill")
 	}
+	taken, err := p.takes(rec.New)
+	switch {
+	case err != nil:
+		return nil, err
+	case !taken:
+		return p.withdrawn(s, rec)
+	}
 	version, fence, err := p.o.Version.of(rec)
 	if err != nil {
 		return nil, err
@@ -204,6 +211,9 @@ func (p *Projection) unchanged(s *scratch, rec *sluice.Record) bool {
 	if rec.EventName != sluice.Modify || rec.Origin != sluice.Live || !rec.Old.Exists() || p.o.WriteUnchanged {
 		return false
 	}
+	if taken, err := p.takes(rec.Old); err != nil || !taken {
+		return false // it had no document
+	}
 	s.before.like = s.writer.out
 	err := s.before.write(source{image: rec.Old, keys: rec.Keys})
 	return err == nil && !s.before.differ
@@ -211,6 +221,9 @@ func (p *Projection) unchanged(s *scratch, rec *sluice.Record) bool {
 
 // removed returns the deletion of a removed item's document.
 func (p *Projection) removed(s *scratch, rec *sluice.Record) ([]document.Op, error) {
+	if p.hadNone(rec) {
+		return nil, nil
+	}
 	version, fence, err := p.o.Version.of(rec)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,60 @@
+package projection
+
+import (
+	"fmt"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+// takes reports whether an item has a document.
+func (p *Projection) takes(it sluice.Item) (bool, error) {
+	if p.o.Only == nil {
+		return true, nil
+	}
+	ok, err := p.o.Only(it)
+	if err != nil {
+		return false, fmt.Errorf("which items have documents: %w", err)
+	}
+	return ok, nil
+}
+
+// hadNone reports whether the item had no document before rec. A record that
+// does not come right after the one before it tells nothing about that.
+func (p *Projection) hadNone(rec *sluice.Record) bool {
+	if p.o.Only == nil || rec.Origin != sluice.Live || !rec.Old.Exists() {
+		return false
+	}
+	taken, err := p.takes(rec.Old)
+	return err == nil && !taken
+}
+
+// withdrawn returns the deletion of the document of an item that has none any
+// more: under the version of the change, so that a later one can bring it back.
+// What is new has no document to be deleted, and what a backfill reads is not
+// known to have one; an audit finds those that should not be there.
+func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, error) {
+	if rec.EventName != sluice.Modify || p.hadNone(rec) {
+		return nil, nil
+	}
+	version, fence, err := p.o.Version.of(rec)
+	if err != nil {
+		return nil, err
+	}
+	from := source{image: rec.Old, keys: rec.Keys}
+	if !rec.Old.Exists() {
+		from.image = rec.New
+	}
+	ref, text, err := p.place.find(s.text, from)
+	if s.text = text; err != nil {
+		if rec.Old.Exists() {
+			return nil, nil // the old image had no place, and no document
+		}
+		return nil, fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
+	}
+	gone, err := p.gone(s, ref, fence, version, from)
+	if err != nil {
+		return nil, err
+	}
+	return append(s.ops[:0], gone), nil
+}
