@@ -89,10 +89,19 @@ func (f *Filter) Query() url.Values {
 
 // ParseFilter reads the parameters kind, route, table, key (name=value, more than
 // once), since, until (RFC 3339, or how long ago, such as 30m) and error; it
-// leaves others alone. Its error names all that is wrong.
+// leaves others alone. One that is there and empty is a mistake: it would choose
+// all. The error names all that is wrong.
 func ParseFilter(q url.Values, now time.Time) (Filter, error) {
 	f := Filter{Kind: q.Get("kind"), Route: q.Get("route"), Table: q.Get("table"), Error: q.Get("error")}
 	var errs []error
+	for _, name := range []string{"kind", "route", "table", "since", "until", "error"} {
+		switch values := q[name]; {
+		case len(values) > 1:
+			errs = append(errs, fmt.Errorf("%s: it is there %d times: want one", name, len(values)))
+		case len(values) == 1 && values[0] == "":
+			errs = append(errs, fmt.Errorf("%s: it is empty: leave it out for all", name))
+		}
+	}
 	if f.Kind != "" && f.Kind != "record" && f.Kind != kindGap {
 		errs = append(errs, fmt.Errorf("kind: %q is not one of record, gap", f.Kind))
 	}

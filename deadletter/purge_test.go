@@ -68,8 +68,8 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s becomes %+v, %v, zero %v", tt.query, again, err, f.IsZero())
 		}
 	}
-	_, err := ParseFilter(url.Values{"key": {"pk"}, "kind": {"x"}, "since": {"yesterday"}}, at)
-	for _, want := range []string{`kind: "x"`, `key: "pk"`, `since: "yesterday"`} {
+	_, err := ParseFilter(url.Values{"key": {"pk"}, "kind": {"x"}, "since": {"yesterday"}, "route": {""}, "table": {"a", "b"}}, at)
+	for _, want := range []string{`kind: "x"`, `key: "pk"`, `since: "yesterday"`, "route: it is empty", "table: it is there 2 times"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

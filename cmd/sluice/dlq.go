@@ -49,9 +49,11 @@ func knownSubcommand(cmd *cobra.Command, args []string) error {
 type filterFlags struct {
 	kind, route, table, since, until, text string
 	key                                    []string
+	given                                  func(flag string) bool
 }
 
 func (f *filterFlags) add(fs *pflag.FlagSet, kinds bool) {
+	f.given = fs.Changed
 	fs.StringVar(&f.route, "route", "", "those of the route of this `name`")
 	fs.StringVar(&f.table, "table", "", "those of the table (or queue) of this `name`")
 	fs.StringArrayVar(&f.key, "key", nil, "those of the item with this key `attribute=value`; repeat it for the sort key")
@@ -66,7 +68,7 @@ func (f *filterFlags) add(fs *pflag.FlagSet, kinds bool) {
 func (f *filterFlags) filter() (deadletter.Filter, error) {
 	q := url.Values{"key": f.key}
 	for name, value := range map[string]string{"kind": f.kind, "route": f.route, "table": f.table, "since": f.since, "until": f.until, "error": f.text} {
-		if value != "" {
+		if f.given(name) {
 			q.Set(name, value)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,9 +13,14 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 )
 
-// chosen are dead letters by their ids, or by a filter.
+// chosen are dead letters by their ids, or by a filter. An empty id, such as that
+// of a variable which is not set, must not choose all.
 func chosen(args []string, filter deadletter.Filter, all bool, verb string) error {
-	switch {
+	switch i := slices.IndexFunc(args, func(id string) bool { return strings.Trim(id, ".") == "" || strings.Contains(id, "/") }); {
+	case i >= 0 && args[i] == "":
+		return usage("an id is empty: is a variable not set?")
+	case i >= 0:
+		return usage("%q is no id: sluice dlq list shows them", args[i])
 	case len(args) > 0 && (all || !filter.IsZero()):
 		return usage("name ids, or choose by filters or --all: not both")
 	case len(args) == 0 && filter.IsZero() && !all:

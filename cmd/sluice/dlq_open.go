@@ -32,9 +32,12 @@ type letterPlace struct {
 	c *cli
 
 	daemon, state, file, queue, application string
+
+	given func(flag string) bool
 }
 
 func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
+	p.given = fs.Changed
 	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default "+defaultDaemon+" while it holds the state file)")
 	fs.StringVar(&p.state, "state", "", "state `file` of a daemon that stands still ($"+stateEnv+"; default that of the configuration, or sluice.db)")
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of a program of your own")
@@ -53,9 +56,12 @@ type lettersOpen struct {
 // has them.
 func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, error) {
 	named := 0
-	for _, place := range []string{p.daemon, p.state, p.file, p.queue} {
-		if place != "" {
+	for name, place := range map[string]string{"daemon": p.daemon, "state": p.state, "file": p.file, "queue": p.queue} {
+		switch {
+		case place != "":
 			named++
+		case p.given(name): // not another place than was meant
+			return nil, usage("--%s: it is empty: is a variable not set?", name)
 		}
 	}
 	if named > 1 {
