@@ -19,6 +19,10 @@ type Box struct {
 	app     string
 	held    held
 	redrive sync.Mutex // one at a time, so that an item's entries stay in order
+
+	// What is stored and what is held change together: many put under the reader's
+	// side, and one deletes under the writer's, also so that it knows what it deletes.
+	changing sync.RWMutex
 }
 
 // NewBox returns a box over the letters of an application.
@@ -37,6 +41,8 @@ func (b *Box) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) er
 // put stores e, and then holds its item. A crash in between is no harm: what
 // is held is read from the entries.
 func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
+	b.changing.RLock()
+	defer b.changing.RUnlock()
 	if err := b.store(ctx, &e); err != nil {
 		return err
 	}
@@ -89,6 +95,29 @@ func (b *Box) Get(ctx context.Context, id string) (Entry, error) {
 // Delete gives one entry up: what it holds is lost, and its item is no longer
 // held by it. That it is not there is no error.
 func (b *Box) Delete(ctx context.Context, id string) error {
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	return b.deleteLocked(ctx, id)
+}
+
+// deleteKnown deletes e, unless its record has failed again since e was read: that
+// failure, which has the same id, nobody has dealt with.
+func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err error) {
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	now, err := b.Get(ctx, e.ID)
+	switch {
+	case errors.Is(err, ErrNotFound): // somebody else has deleted it
+		return true, nil
+	case err != nil:
+		return false, err
+	case !now.sameFailure(e):
+		return false, nil
+	}
+	return true, b.deleteLocked(ctx, e.ID)
+}
+
+func (b *Box) deleteLocked(ctx context.Context, id string) error {
 	if err := b.letters.DeleteLetter(ctx, b.app, id); err != nil {
 		return err
 	}

@@ -97,6 +97,12 @@ func id(e *Entry, route string) string {
 	return fence.Fence() + "-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
+// sameFailure reports whether e and o, which have one id, are of one parking.
+func (e *Entry) sameFailure(o *Entry) bool {
+	return e.ParkedAt.Equal(o.ParkedAt) && e.Attempts == o.Attempts && e.Redrives == o.Redrives &&
+		e.Last.At.Equal(o.Last.At) && e.Last.Error == o.Last.Error && e.First.Error == o.First.Error
+}
+
 func fault(at time.Time, err error) Fault {
 	if err == nil {
 		return Fault{At: at}

@@ -37,17 +37,25 @@ func (b *Box) All(ctx context.Context, filter Filter, f func(Entry) error) error
 // Purge deletes the entries that the filter chooses: what they hold is lost, and
 // their items are no longer held by them. It returns how many there were; a dry
 // run only counts. Entries that cannot be read are left, and named in the error;
-// they can be deleted by their ids. Deleting a gap acknowledges it.
+// they can be deleted by their ids. One that fails again meanwhile is left, too.
+// Deleting a gap acknowledges it.
 func (b *Box) Purge(ctx context.Context, filter Filter, dryRun bool) (n int, err error) {
 	b.redrive.Lock()
 	defer b.redrive.Unlock()
 	err = b.All(ctx, filter, func(e Entry) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		deleted := dryRun
 		if !dryRun {
-			if err := errors.Join(ctx.Err(), b.Delete(ctx, e.ID)); err != nil {
+			var err error
+			if deleted, err = b.deleteKnown(ctx, &e); err != nil {
 				return err
 			}
 		}
-		n++
+		if deleted {
+			n++
+		}
 		return nil
 	})
 	return n, err

@@ -267,7 +267,11 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 		}
 	}
 	if !slices.ContainsFunc(again, func(one Entry) bool { return one.ID == e.ID }) {
-		if err := b.Delete(ctx, e.ID); err != nil {
+		deleted, err := b.deleteKnown(ctx, &e)
+		if err == nil && !deleted {
+			err = fmt.Errorf("dead letter %s: its record failed again meanwhile, and stays parked", e.ID)
+		}
+		if err != nil {
 			return errors.Join(append(failed, err)...)
 		}
 	}
