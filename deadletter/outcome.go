@@ -49,7 +49,7 @@ func fetch(ctx context.Context, e *Entry, f Fetch, o *Outcome) (*sluice.Record, 
 		return nil, fmt.Errorf("its record of %d bytes was too large to be kept, and cannot be read again: %w", e.Ref.Bytes, err)
 	}
 	rec.Origin = sluice.Redriven
-	if rec.EventName == sluice.Snapshot && e.EventName != sluice.Snapshot {
+	if e.Stands(rec) {
 		o.Note = "the stream has forgotten the record, which was too large to be kept: the item as it is now, as a SNAPSHOT record, takes its place"
 	} else {
 		o.Note = "the record, which was too large to be kept, is read again"

@@ -227,6 +227,9 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 		}
 	}
 	routes, err := routesOf(m, rec, e.Route)
+	if err == nil && len(routes) == 0 && e.Stands(rec) {
+		err = fmt.Errorf("%w: no route takes the item in its place: have one name SNAPSHOT, or delete the dead letter", ErrRefused)
+	}
 	if err != nil {
 		return fmt.Errorf("dead letter %s: %w", e.ID, err)
 	}

@@ -28,6 +28,12 @@ type Reference struct {
 // name SNAPSHOT. An error that wraps [ErrGone] says that there is neither.
 type Fetch func(ctx context.Context, e *Entry) (*sluice.Record, error)
 
+// Stands reports whether rec, which was fetched for e, is the item as it is now and
+// stands in place of e's record. That no route takes it says nothing of the record.
+func (e *Entry) Stands(rec *sluice.Record) bool {
+	return e.Ref != nil && rec.EventName == sluice.Snapshot && e.EventName != sluice.Snapshot
+}
+
 // ErrGone says that neither a record nor its item is there any more.
 var ErrGone = errors.New("neither the record nor its item is there any more")
 

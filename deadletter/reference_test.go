@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -148,11 +149,18 @@ func boxOf(t *testing.T, route string) (b *Box, id string) {
 	return NewBox(m, "app"), e.ID
 }
 
-func TestRedriveByReference(t *testing.T) {
-	snapshot := sluice.DecodeRecord([]byte(`{"eventID":"e","eventName":"SNAPSHOT","eventSource":"aws:dynamodb","dynamodb":{"Keys":{"pk":{"S":"a"}},"NewImage":{"pk":{"S":"a"}}}}`))
-	if snapshot.Err() != nil {
-		t.Fatal(snapshot.Err())
+// snapshotOf is the item as it is now.
+func snapshotOf(t *testing.T) *sluice.Record {
+	t.Helper()
+	rec := sluice.DecodeRecord([]byte(`{"eventID":"e","eventName":"SNAPSHOT","eventSource":"aws:dynamodb","dynamodb":{"Keys":{"pk":{"S":"a"}},"NewImage":{"pk":{"S":"a"}}}}`))
+	if rec.Err() != nil {
+		t.Fatal(rec.Err())
 	}
+	return rec
+}
+
+func TestRedriveByReference(t *testing.T) {
+	snapshot := snapshotOf(t)
 	for _, tt := range []struct {
 		name  string
 		fetch Fetch
@@ -197,5 +205,26 @@ func TestReferenceFailsAgain(t *testing.T) {
 	}
 	if held, err := b.Holds(t.Context(), record("a", "20"), "r"); !held || err != nil {
 		t.Errorf("it holds its item: %v, %v", held, err)
+	}
+}
+
+// The item takes a record's place only where a route takes it: what no route ran
+// is not done.
+func TestReferenceThatNoRouteTakes(t *testing.T) {
+	for _, route := range []string{"", "r"} {
+		b, id := boxOf(t, route)
+		m := router.New()
+		m.Handle("*#INSERT", (&calls{}).handle, router.Name("r"), router.Redrive())
+		fetch := func(context.Context, *Entry) (*sluice.Record, error) { return snapshotOf(t), nil }
+		for _, dry := range []bool{true, false} {
+			var told Outcome
+			err := b.Redrive(t.Context(), m, id, How{Fetch: fetch, DryRun: dry, Told: func(o Outcome) { told = o }})
+			if !errors.Is(err, ErrRefused) || told.Result != Refused || !strings.Contains(told.Note, "SNAPSHOT") {
+				t.Errorf("route %q: %v, %+v", route, err, told)
+			}
+		}
+		if _, err := b.Get(t.Context(), id); err != nil {
+			t.Errorf("route %q: %v", route, err)
+		}
 	}
 }

@@ -85,6 +85,8 @@ type replaying struct {
 	offset           int64
 	keep             *failedFile
 	services         func(string) aws.Config
+	routes           sluice.Matcher
+	fetch            deadletter.Fetch
 	parkedOrBad, bad int
 
 	telling sync.Mutex
@@ -117,6 +119,7 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 			return err
 		}
 	}
+	r.routes, r.fetch = app.Router, run.Fetch(r.services("dynamodb"))
 	r.keep = &failedFile{path: r.failed}
 	if !r.dryRun {
 		if err := r.keep.check(files); err != nil {
@@ -124,7 +127,7 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 		}
 	}
 	for _, name := range files {
-		if err := r.file(ctx, app.Router, name); err != nil {
+		if err := r.file(ctx, name); err != nil {
 			return errors.Join(err, r.keep.Close())
 		}
 	}
@@ -140,7 +143,7 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 	return nil
 }
 
-func (r *replaying) file(ctx context.Context, m sluice.Matcher, name string) error {
+func (r *replaying) file(ctx context.Context, name string) error {
 	in := r.c.stdin
 	if name != stdinName {
 		f, err := os.Open(name)
@@ -151,7 +154,7 @@ func (r *replaying) file(ctx context.Context, m sluice.Matcher, name string) err
 		in = f
 	}
 	o := r.options(name)
-	p, err := replay.Run(ctx, m, in, o)
+	p, err := replay.Run(ctx, r.routes, in, o)
 	r.parkedOrBad += p.Parked + p.Bad
 	r.bad += p.Bad
 	done := replayed{File: name, Progress: p}
@@ -249,8 +252,14 @@ func (r *replaying) letter(data []byte) (l replay.Letter, ok bool, err error) {
 	case e.Ref != nil:
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if rec, err = run.Fetch(r.services("dynamodb"))(ctx, &e); err != nil {
+		if rec, err = r.fetch(ctx, &e); err != nil {
 			return l, false, fmt.Errorf("its record was too large to be kept, and cannot be read again: %w", err)
+		}
+		if e.Route == "" && e.Stands(rec) { // else it were done where nothing ran
+			rec.Origin = sluice.Redriven
+			if routes, err := r.routes.Match(nil, rec); err == nil && len(routes) == 0 {
+				return l, false, errors.New("its record was too large to be kept, and the stream has forgotten it; no route takes the item, a SNAPSHOT record, in its place")
+			}
 		}
 	}
 	return replay.Letter{Record: rec, Route: e.Route}, true, nil
