@@ -148,8 +148,16 @@ func deadLetters(cfg aws.Config, queue string, hooks batch.Hooks, logger *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("deadLetter.queue: %w", err)
 	}
-	return deadletter.Sender(func(ctx context.Context, _ deadletter.Entry, data []byte) error {
-		return q.Send(ctx, sqs.Message{Body: body.Replace(string(data))})
+	return deadletter.Sender(func(ctx context.Context, e deadletter.Entry, data []byte) error {
+		text := body.Replace(string(data))
+		if len(text) > mostLetter { // by what was escaped, of which nothing is left once it is compressed
+			data, err := e.Fit(len(data) - 1)
+			if err != nil {
+				return err
+			}
+			text = body.Replace(string(data))
+		}
+		return q.Send(ctx, sqs.Message{Body: text})
 	}).AtMost(mostLetter - 64), nil
 }
 

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/run"
+)
+
+const everything = `
+name: shop
+source: {tables: [orders], queues: [jobs], start: LATEST, backfill: true, backfillUnits: 7}
+aws: {region: eu-west-1, endpoints: {dynamodb: "http://127.0.0.1:8000"}}
+routes: [{name: x, on: ["a#*", "a#SNAPSHOT"], log: {}}]
+deadLetter: {park: item, maxAge: 2h}
+limits: {concurrency: 1, window: 2, windowBytes: 3, maxAhead: 4, order: shard, stuckAfter: 5s}
+daemon: {state: s.db, listen: "127.0.0.1:1", pprof: true, grace: 6s, logFormat: json, logLevel: warn}
+`
+
+// What the file says of a daemon reaches it, each field; a flag goes before it.
+func TestFileReachesDaemon(t *testing.T) {
+	cfg, err := config.Parse("f", "", []byte(everything), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, section := range []any{cfg.Source, cfg.DeadLetter, cfg.Limits, cfg.Daemon} {
+		v := reflect.ValueOf(section)
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			if v.Field(i).IsZero() && v.Type().Name()+"."+name != "DeadLetter.Queue" { // which is a function's
+				t.Errorf("%s.%s is not in the file of this test", v.Type().Name(), name)
+			}
+		}
+	}
+	want := run.Options{
+		Application: "shop", Tables: []string{"orders"}, Queues: []string{"jobs"}, Start: "LATEST", Backfill: true, BackfillUnits: 7,
+		State: "s.db", Listen: "127.0.0.1:1", DeadLetter: "item", Grace: 6 * time.Second, LogFormat: "json", LogLevel: "warn", Pprof: true,
+		Region: "eu-west-1",
+		Limits: run.Limits{Concurrency: 1, Window: 2, WindowBytes: 3, MaxAhead: 4, Order: "shard", StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
+	}
+	var o run.Options
+	fromFile(func(string) bool { return false }, &o, cfg)
+	if !reflect.DeepEqual(o, want) {
+		t.Errorf("%+v\nwant %+v", o, want)
+	}
+	var flagged run.Options
+	fromFile(func(string) bool { return true }, &flagged, cfg)
+	if want := (run.Options{Region: want.Region, Limits: want.Limits}); !reflect.DeepEqual(flagged, want) {
+		t.Errorf("%+v\nwant %+v", flagged, want)
+	}
+}
