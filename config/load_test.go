@@ -345,3 +345,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A condition over an image that the opposite event does not have would count
+// what is inserted and never what is removed.
+func TestWhenOfCount(t *testing.T) {
+	file := func(when, of string) string {
+		return "source: {tables: [orders]}\nroutes:\n- {name: x, on: 'a#*', when: '" + when + "', count: {id: c, markers: markers, numbers: [{table: maps, attribute: n, key: [PK]" + of + "}]}}\n"
+	}
+	for _, when := range []string{`new.live`, `(new ?? old).live`, `event == "REMOVE" || new.live`} {
+		_, err := Parse("f", "", []byte(file(when, "")), nil)
+		if err == nil || !strings.Contains(err.Error(), "f:3:30: routes[0].when: it reads the item") {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	for _, text := range []string{file(`keys.PK startsWith "x" && table == "orders"`, ""), file(`event != ""`, ", when: new.live")} {
+		if _, err := Parse("f", "", []byte(text), nil); err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (c *Config) validateProject(path string, r Route) {
 	if o.Only != "" {
 		c.validateItemWhen(path+".only", o.Only)
 	}
-	if w, err := compileWhen(r.When, c.resolver()); r.When != "" && err == nil && w.reads() != 0 {
+	if c.readsItem(r) {
 		d.add(parent(path)+".when", "it reads the item, and a document of an item that no longer fulfils it would stay as it was; want project.only, which says which items have documents")
 	}
 
@@ -222,6 +222,9 @@ func (c *Config) validateCascade(path string, r Route) {
 func (c *Config) validateCount(path string, r Route) {
 	d, o := c.doc, r.Count
 	c.only(path, r, "count", sluice.Insert, sluice.Modify, sluice.Remove)
+	if c.readsItem(r) {
+		d.add(parent(path)+".when", "it reads the item, of which new is nil in a REMOVE and old in an INSERT, so that what one adds the other would not take away; want when in each of numbers, which says which items count")
+	}
 	if strings.Contains(o.ID, "#") {
 		d.add(path+".id", "%s has a '#', which ends it in the ids of markers", d.show(path+".id", o.ID))
 	}
