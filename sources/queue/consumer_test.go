@@ -336,7 +336,7 @@ func TestDeletesThatAreRefused(t *testing.T) {
 		if n := len(w.calls()); n != 10 {
 			t.Errorf("%d calls of the handler, want 10", n)
 		}
-		if h := w.c.Health(); len(h.Reasons) != 2 || !strings.Contains(strings.Join(h.Reasons, " "), "DeleteMessageBatch fails since") || !strings.Contains(h.Reasons[1], "all 10 messages in hand are unfinished") {
+		if h := w.c.Health(); len(h.Reasons) != 2 || !strings.Contains(strings.Join(h.Reasons, " "), "DeleteMessageBatch fails since") || !strings.Contains(h.Reasons[1], "10 of at most 10 messages are in hand") {
 			t.Errorf("health %q", h.Reasons)
 		}
 		if !strings.Contains(w.logged(), "Allow sqs:DeleteMessageBatch") {

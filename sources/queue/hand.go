@@ -43,12 +43,12 @@ type hand struct {
 	used  int // places of messages and reservations
 	byID  map[string]*message
 	lanes map[string][]*message // that wait, of each lane that runs
-	ended time.Time             // when a message last left
+	moved time.Time             // when a message last left, or came into an empty hand
 	freed chan struct{}         // signals a place
 }
 
 func newHand(size int) *hand {
-	return &hand{size: size, byID: map[string]*message{}, lanes: map[string][]*message{}, ended: time.Now(), freed: make(chan struct{}, 1)}
+	return &hand{size: size, byID: map[string]*message{}, lanes: map[string][]*message{}, freed: make(chan struct{}, 1)}
 }
 
 // reserve takes up to most places, at least one, and waits for that. It
@@ -102,6 +102,9 @@ func (h *hand) add(m *message) (added, start bool) {
 	if old := h.byID[m.ID]; old != nil {
 		old.handle, old.taken, old.until, old.renewAt, old.told = m.handle, m.taken, m.until, m.renewAt, false
 		return false, false
+	}
+	if len(h.byID) == 0 {
+		h.moved = time.Now()
 	}
 	h.byID[m.ID] = m
 	waits, runs := h.lanes[m.lane]
@@ -166,7 +169,7 @@ func (h *hand) end(m *message, handle string) bool {
 	}
 	delete(h.byID, m.ID)
 	h.used--
-	h.ended = time.Now()
+	h.moved = time.Now()
 	h.mu.Unlock()
 	h.signal()
 	return true
@@ -186,13 +189,13 @@ func (h *hand) lease(m *message) (handle string, until, limit time.Time) {
 	return m.handle, m.until, m.limit()
 }
 
-// look tells what is in hand.
-func (h *hand) look() (now Hand, full bool, ended time.Time) {
+// look tells what is in hand, and since when nothing of it has come to its end.
+func (h *hand) look() (now Hand, since time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now.Messages = len(h.byID)
 	for _, m := range h.byID {
 		now.Oldest = max(now.Oldest, time.Since(m.taken))
 	}
-	return now, now.Messages >= h.size, h.ended
+	return now, h.moved
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sluicehq/sluice/flow"
 )
 
 // Health says whether the consumer does what it is there for.
@@ -25,11 +27,19 @@ func (c *Consumer) Health() Health {
 	return Health{Ready: len(reasons) == 0, Reasons: reasons}
 }
 
+// Outages lists the routes that fail for every message of a queue, by queue.
+func (c *Consumer) Outages() (all []flow.Outage) {
+	for _, s := range c.sources {
+		all = append(all, s.judge.outages()...)
+	}
+	return all
+}
+
 // Hands tells what is in hand, by the queues' names.
 func (c *Consumer) Hands() map[string]Hand {
 	hands := make(map[string]Hand, len(c.sources))
 	for _, s := range c.sources {
-		hands[s.name], _, _ = s.hand.look()
+		hands[s.name], _ = s.hand.look()
 	}
 	return hands
 }
@@ -38,11 +48,11 @@ func (s *source) trouble() (reasons []string) {
 	for _, r := range s.health.reasons() {
 		reasons = append(reasons, fmt.Sprintf("queue %s: %s", s.name, r))
 	}
-	if now, full, ended := s.hand.look(); full && time.Since(ended) > stallAfter {
-		reasons = append(reasons, fmt.Sprintf("queue %s: all %d messages in hand are unfinished since %s: no more are received", s.name, now.Messages, ended.Format(time.RFC3339)))
+	if now, since := s.hand.look(); now.Messages > 0 && time.Since(since) > stallAfter {
+		reasons = append(reasons, fmt.Sprintf("queue %s: %d of at most %d messages are in hand, and none has come to its end since %s: see whether handlers return", s.name, now.Messages, s.hand.size, since.Format(time.RFC3339)))
 	}
 	for _, o := range s.judge.outages() {
-		reasons = append(reasons, fmt.Sprintf("queue %s: route %q fails for every message since %s: %v", s.name, o.route, o.since.Format(time.RFC3339), o.err))
+		reasons = append(reasons, fmt.Sprintf("queue %s: route %q fails for every message since %s: %v", s.name, o.Route, o.Since.Format(time.RFC3339), o.Err))
 	}
 	return reasons
 }

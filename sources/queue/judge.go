@@ -3,10 +3,13 @@ package queue
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
 )
 
 const (
@@ -126,21 +129,16 @@ func (j *judge) forget(id string) {
 	delete(j.failing, id)
 }
 
-// outage is a route that fails for every message.
-type outage struct {
-	route string
-	since time.Time
-	err   error
-}
-
-func (j *judge) outages() (all []outage) {
+// outages are the routes that fail for every message.
+func (j *judge) outages() (all []flow.Outage) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for name, r := range j.routes {
 		if r.open && time.Since(r.last) < j.stale {
-			all = append(all, outage{name, r.since, r.err})
+			all = append(all, flow.Outage{Route: name, Since: r.since, Err: r.err})
 		}
 	}
+	slices.SortFunc(all, func(a, b flow.Outage) int { return strings.Compare(a.Route, b.Route) })
 	return all
 }
 

@@ -17,7 +17,7 @@ const (
 	minHold      = 5 * time.Second        // less leaves no time to extend it
 	retentionOf  = 4 * 24 * time.Hour     // SQS's default
 	ofRetention  = 0.8                    // of it a failing message is parked
-	stallAfter   = 5 * time.Minute        // a full hand of which nothing ends
+	stallAfter   = 5 * time.Minute        // messages in hand of which none comes to its end
 	maxReceivers = 4                      // of one queue
 	retryDelay   = 100 * time.Millisecond // of calls, doubled each time
 	maxDelay     = 30 * time.Second

@@ -19,7 +19,7 @@ func (s *source) keep(ctx context.Context, t terms) {
 	defer under.Wait()
 	for {
 		if hook := s.c.o.Hooks.Hand; hook != nil {
-			now, _, _ := s.hand.look()
+			now, _ := s.hand.look()
 			hook(s.name, now)
 		}
 		select {

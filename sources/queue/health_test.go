@@ -1,0 +1,87 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Whether messages come to an end is asked of those in hand, not of the time in
+// which there were none, and of few as of many.
+func TestHealthOfWhatIsInHand(t *testing.T) {
+	for _, n := range []int{1, 10} { // of 10 places
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				release := make(chan struct{})
+				w.start(Options{Concurrency: 10}, func(context.Context, *sluice.Record) error {
+					<-release
+					return nil
+				})
+				pass(time.Hour)
+				if h := w.c.Health(); !h.Ready {
+					t.Errorf("unready because nobody sent a message: %q", h.Reasons)
+				}
+				for i := range n {
+					w.stub.send("jobs", body(i))
+				}
+				pass(stallAfter - time.Minute)
+				if got := w.c.Hands()["jobs"].Messages; got != n {
+					t.Fatalf("%d messages in hand, want %d", got, n)
+				}
+				if h := w.c.Health(); !h.Ready {
+					t.Errorf("unready for messages that came a moment ago: %q", h.Reasons)
+				}
+				pass(2 * time.Minute)
+				if h := w.c.Health(); len(h.Reasons) != 1 || !strings.Contains(h.Reasons[0], fmt.Sprintf("queue jobs: %d of at most 10 messages are in hand, and none has come to its end since ", n)) {
+					t.Errorf("nothing moves: %q", h.Reasons)
+				}
+				close(release)
+				pass(time.Minute)
+				if h := w.c.Health(); !h.Ready {
+					t.Errorf("unready after the end of all: %q", h.Reasons)
+				}
+				w.end()
+				w.expectLeft("jobs")
+			})
+		})
+	}
+}
+
+// A route that fails for every message is told of to those who ask, too.
+func TestOutagesOfQueues(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i := range 10 {
+			w.stub.send("jobs", body(i))
+		}
+		down := true
+		w.start(Options{}, func(context.Context, *sluice.Record) error {
+			if down {
+				return errDown
+			}
+			return nil
+		})
+		if got := w.c.Outages(); len(got) != 0 {
+			t.Errorf("outages at the start: %v", got)
+		}
+		pass(10 * time.Minute)
+		if got := w.c.Outages(); len(got) != 1 || got[0].Route != "job" || got[0].Since.IsZero() || got[0].Err == nil || !strings.Contains(got[0].Err.Error(), errDown.Error()) {
+			t.Errorf("outages while it is down: %v", got)
+		}
+		down = false
+		pass(time.Hour)
+		if got := w.c.Outages(); len(got) != 0 {
+			t.Errorf("outages after its end: %v", got)
+		}
+		w.end()
+		if n := len(slices.Compact(w.calls())); n < 10 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
