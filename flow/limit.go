@@ -56,8 +56,7 @@ type gate struct {
 	tickets     uint64
 	timer       *time.Timer
 
-	told   time.Time // when a failure was logged
-	untold int       // failures since then that were not
+	failures teller
 }
 
 // permit is what a call was let through with and gives back at its end.
@@ -320,18 +319,29 @@ func (g *gate) expire() {
 	}
 }
 
-// tellEvery is the least time between two failures of a route in the log.
+// tellEvery is the least time between two lines of the log about the same.
 const tellEvery = time.Second
+
+// teller keeps what fails from filling the log.
+type teller struct {
+	told   time.Time // when a failure was logged
+	untold int       // failures since then that were not
+}
 
 // tell reports whether a failure at now is to be logged, and how many before
 // it were not.
+func (t *teller) tell(now time.Time) (untold int, ok bool) {
+	if now.Sub(t.told) < tellEvery {
+		t.untold++
+		return 0, false
+	}
+	untold, t.untold, t.told = t.untold, 0, now
+	return untold, true
+}
+
+// tell is that of the failures of the route.
 func (g *gate) tell(now time.Time) (untold int, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if now.Sub(g.told) < tellEvery {
-		g.untold++
-		return 0, false
-	}
-	untold, g.untold, g.told = g.untold, 0, now
-	return untold, true
+	return g.failures.tell(now)
 }

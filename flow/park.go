@@ -93,8 +93,12 @@ func (w *worker) parkFailed(t *task, err error) {
 	}
 	f.backOff(t, time.Now().Add(jittered(parkBackoff, maxParkBackoff, t.tries)))
 	t.tries++
+	untold, tell := f.unparked.tell(time.Now())
+	attrs := recordAttrs(t)
 	f.mu.Unlock()
-	f.opts.Logger.Error("dead letters failed: will be tried again", append(recordAttrs(t), "deadLetterError", err)...)
+	if tell {
+		f.opts.Logger.Error("dead letters failed: will be tried again", append(attrs, "deadLetterError", err, "unlogged", untold)...)
+	}
 	if h := f.opts.Hooks.ParkFailed; h != nil && !f.dead.Load() {
 		h(w.e.rec, t.route(), err)
 	}

@@ -25,6 +25,7 @@ import (
 // routes and their limits, the dead letters, and the time to stop.
 type sources struct {
 	group     *flow.Group
+	letters   *kept
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
 	consumer  *queue.Consumer // nil without queues
@@ -32,10 +33,11 @@ type sources struct {
 
 func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, logger *slog.Logger) (s *sources, err error) {
 	group := flow.NewGroup(m)
-	s = &sources{group: group}
+	letters := &kept{Box: box}
+	s = &sources{group: group, letters: letters}
 	hooks := logged(metrics.Flow(m), logger)
 	flows := o.Limits.flow()
-	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = box, o.DeadLetter == "item", group, hooks, logger
+	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
 	if len(o.Tables) > 0 {
 		s.poller, err = poller.New(aws("dynamodb"), m, poller.Options{
@@ -82,7 +84,7 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 		s.consumer, err = queue.New(aws("sqs"), m, queue.Options{
 			Queues:       o.Queues,
 			After:        opened,
-			DeadLetter:   box,
+			DeadLetter:   letters,
 			Concurrency:  o.Limits.Concurrency,
 			StuckAfter:   o.Limits.StuckAfter,
 			Group:        group,
@@ -130,7 +132,16 @@ func (s *sources) unready() (reasons []string) {
 	if s.consumer != nil {
 		reasons = append(reasons, s.consumer.Health().Reasons...)
 	}
-	return reasons
+	return append(reasons, s.letters.unready()...)
+}
+
+// outages lists the routes that fail for everything, those of queues last.
+func (s *sources) outages() []flow.Outage {
+	all := s.group.Outages()
+	if s.consumer != nil {
+		all = append(all, s.consumer.Outages()...)
+	}
+	return all
 }
 
 // held lists the items that wait for a retry or a stuck handler, the oldest

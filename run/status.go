@@ -74,7 +74,9 @@ func (s *sources) status() (st status) {
 		Reasons: s.unready(), Tables: []tableStatus{}, Queues: []queueStatus{}, Backfills: []backfilling{}, Outages: []outage{},
 		HeldLanes: len(s.held()), Gaps: len(s.Gaps()),
 	}
-	st.Ready = len(st.Reasons) == 0
+	if st.Ready = len(st.Reasons) == 0; st.Ready {
+		st.Reasons = []string{}
+	}
 	if s.poller != nil {
 		st.Tables = tablesOf(s.poller.Shards())
 	}
@@ -89,7 +91,7 @@ func (s *sources) status() (st status) {
 		}
 		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
 	}
-	for _, o := range s.group.Outages() {
+	for _, o := range s.outages() {
 		st.Outages = append(st.Outages, outage{o.Route, o.Since, fmt.Sprint(o.Err)})
 	}
 	return st

@@ -62,7 +62,7 @@ func TestDaemonTellsWhatItHolds(t *testing.T) {
 		}
 	}
 	var st status
-	if _, body := c.ask("GET", "/?format=json"); json.Unmarshal([]byte(body), &st) != nil || !st.Ready || st.HeldLanes != 1 || len(st.Tables) != 1 || st.Tables[0].Unsettled < 2 {
+	if _, body := c.ask("GET", "/?format=json"); json.Unmarshal([]byte(body), &st) != nil || !st.Ready || st.Reasons == nil || st.HeldLanes != 1 || len(st.Tables) != 1 || st.Tables[0].Unsettled < 2 {
 		t.Errorf("status in JSON: %s", body)
 	}
 	_, body = c.ask("GET", "/metrics")
