@@ -19,7 +19,6 @@ type flowMetrics struct {
 	seconds *prometheus.HistogramVec
 	lag     *prometheus.HistogramVec
 	refused *prometheus.CounterVec
-	breaker *prometheus.GaugeVec
 	stuck   *prometheus.GaugeVec
 }
 
@@ -43,16 +42,12 @@ func newFlowMetrics(reg prometheus.Registerer) flowMetrics {
 			Name: "sluice_park_failures_total",
 			Help: "Records that the dead letters refused to take; each is tried again.",
 		}, []string{"route"}),
-		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_breaker_open",
-			Help: "1 while a route fails for every record, so that only probes go through.",
-		}, []string{"route"}),
 		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sluice_stuck_handlers",
 			Help: "Calls of a route's handler that have been running for too long.",
 		}, []string{"route"}),
 	}
-	reg.MustRegister(m.records, m.skips, m.seconds, m.lag, m.refused, m.breaker, m.stuck)
+	reg.MustRegister(m.records, m.skips, m.seconds, m.lag, m.refused, m.stuck)
 	return m
 }
 
@@ -97,7 +92,6 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 		s.lag = m.flow.lag.WithLabelValues(r.Name)
 		m.flow.refused.WithLabelValues(r.Name)
 		byIndex[i] = s
-		m.flow.breaker.WithLabelValues(r.Name)
 		m.flow.stuck.WithLabelValues(r.Name)
 	}
 	none := m.flow.series("")
@@ -128,7 +122,7 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 			m.flow.refused.WithLabelValues(name).Inc()
 		},
 		Breaker: func(route *sluice.Route, open bool, _ error) {
-			m.flow.breaker.WithLabelValues(route.Name).Set(oneIf(open))
+			m.status.breaks(route.Name, open)
 		},
 		Stuck: func(_ *sluice.Record, route *sluice.Route, _ time.Duration, returned bool) {
 			g := m.flow.stuck.WithLabelValues(route.Name)

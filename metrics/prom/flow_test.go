@@ -59,7 +59,7 @@ sluice_skips_total{reason="not active",route="second"} 1
 sluice_park_failures_total{route=""} 1
 sluice_park_failures_total{route="first"} 0
 sluice_park_failures_total{route="second"} 1
-# HELP sluice_breaker_open 1 while a route fails for every record, so that only probes go through.
+# HELP sluice_breaker_open 1 while a route fails for every record, so that only probes go through, or for every message of a queue.
 # TYPE sluice_breaker_open gauge
 sluice_breaker_open{route="first"} 0
 sluice_breaker_open{route="second"} 1

@@ -1,6 +1,8 @@
 package prom
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,19 +20,24 @@ type Status struct {
 	Ready       func() bool
 	Held        func() []flow.Held        // items whose lanes wait, of all flows
 	DeadLetters func() []deadletter.Count // that are there now
+	Outages     func() []flow.Outage      // of what no hook tells of, such as queues
 }
 
 // statusMetrics ask at each scrape.
 type statusMetrics struct {
-	ready, held, oldest, letters *prometheus.Desc
+	ready, held, oldest, letters, breaker *prometheus.Desc
 
 	mu     sync.Mutex
 	status Status
-	routes []string // that have a series with 0, too
+	routes []string        // that have a series with 0, too
+	open   map[string]bool // routes whose breaker is, as the hooks tell
 }
 
 func newStatusMetrics(reg prometheus.Registerer) *statusMetrics {
 	m := &statusMetrics{
+		open: make(map[string]bool),
+		breaker: prometheus.NewDesc("sluice_breaker_open",
+			"1 while a route fails for every record, so that only probes go through, or for every message of a queue.", []string{"route"}, nil),
 		ready: prometheus.NewDesc("sluice_ready", "1 while /readyz says ok. It says why when it does not.", nil, nil),
 		held: prometheus.NewDesc("sluice_held_lanes",
 			"Items of streams whose changes wait because one of them failed and will be tried again, or because its handler does not return. Others go on.", []string{"route"}, nil),
@@ -58,7 +65,15 @@ func (m *statusMetrics) know(rs []*sluice.Route) {
 	}
 }
 
+// breaks notes what a flow's hook tells of a breaker.
+func (m *statusMetrics) breaks(route string, open bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open[route] = open
+}
+
 func (m *statusMetrics) Describe(ch chan<- *prometheus.Desc) {
+	ch <- m.breaker
 	ch <- m.ready
 	ch <- m.held
 	ch <- m.oldest
@@ -67,10 +82,18 @@ func (m *statusMetrics) Describe(ch chan<- *prometheus.Desc) {
 
 func (m *statusMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
-	s, routes := m.status, m.routes
+	s, routes, open := m.status, m.routes, maps.Clone(m.open)
 	m.mu.Unlock()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if s.Outages != nil {
+		for _, o := range s.Outages() {
+			open[o.Route] = true
+		}
+	}
+	for _, r := range slices.Compact(slices.Sorted(slices.Values(routes))) {
+		gauge(m.breaker, oneIf(open[r]), r)
 	}
 	if s.Ready != nil {
 		gauge(m.ready, oneIf(s.Ready()))

@@ -64,6 +64,34 @@ sluice_ready 1
 `, "sluice_ready", "sluice_held_lanes")
 }
 
+// A breaker is open when a hook says so, or whoever is asked.
+func TestBreakerOfWhatHasNoHook(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	rs := two()
+	hooks := m.Flow(rs)
+	var outages []flow.Outage
+	m.Ask(Status{Outages: func() []flow.Outage { return outages }})
+	expect := func(first, second string) {
+		t.Helper()
+		expectSeries(t, reg, `
+# HELP sluice_breaker_open 1 while a route fails for every record, so that only probes go through, or for every message of a queue.
+# TYPE sluice_breaker_open gauge
+sluice_breaker_open{route="first"} `+first+`
+sluice_breaker_open{route="second"} `+second+`
+`, "sluice_breaker_open")
+	}
+	expect("0", "0")
+	outages = []flow.Outage{{Route: "second"}, {Route: "second"}} // of two queues
+	expect("0", "1")
+	hooks.Breaker(rs.Routes()[0], true, nil)
+	hooks.Breaker(rs.Routes()[1], false, nil)
+	expect("1", "1")
+	outages = nil
+	hooks.Breaker(rs.Routes()[0], false, nil)
+	expect("0", "0")
+}
+
 func TestLineage(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	h := New(reg).Poller()
