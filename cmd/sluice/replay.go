@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -84,6 +85,7 @@ type replaying struct {
 	attempts         int
 	offset           int64
 	keep             *failedFile
+	items            replay.Items // of all files
 	services         func(string) aws.Config
 	routes           sluice.Matcher
 	fetch            deadletter.Fetch
@@ -187,7 +189,7 @@ func progressLine(p replay.Progress) string {
 
 func (r *replaying) options(name string) replay.Options {
 	o := replay.Options{
-		Offset: r.offset, Route: r.route, Attempts: r.attempts,
+		Offset: r.offset, Route: r.route, Attempts: r.attempts, Items: &r.items,
 		Flow: flow.Options{DeadLetter: r.keep.sender(), Logger: r.c.logger()},
 		Bad: func(b replay.Bad) error {
 			fmt.Fprintf(r.c.stderr, "%s:%d: %v\n", name, b.Line, b.Err)
@@ -306,7 +308,15 @@ type failedFile struct {
 	path string
 
 	mu   sync.Mutex
-	file *os.File
+	file keptFile // an *os.File
+	size int64    // up to the last whole line
+	torn bool     // half a line is behind it
+}
+
+type keptFile interface {
+	io.WriteCloser
+	Sync() error
+	Truncate(size int64) error
 }
 
 // check refuses a file that something would be lost of.
@@ -343,10 +353,22 @@ func (f *failedFile) write(line []byte) error {
 		}
 		f.file = file
 	}
-	if _, err := f.file.Write(append(bytes.Clone(line), '\n')); err != nil {
+	text := append(bytes.Clone(line), '\n')
+	if f.torn {
+		text = append([]byte{'\n'}, text...)
+	}
+	_, err := f.file.Write(text)
+	if err == nil {
+		err = f.file.Sync() // what is kept here counts as done
+	}
+	if err != nil {
+		// It is tried again: half a line must not stand before it.
+		f.torn = f.file.Truncate(f.size) != nil
 		return fmt.Errorf("--failed: %w", err)
 	}
-	return f.file.Sync() // what is kept here counts as done
+	f.torn = false
+	f.size += int64(len(text))
+	return nil
 }
 
 // Close closes the file, if there is one.

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,5 +41,56 @@ func TestReplayOfAReferenceThatNoRouteTakes(t *testing.T) {
 	r := replaying{fetch: func(context.Context, *deadletter.Entry) (*sluice.Record, error) { return nil, errors.New("no network") }}
 	if _, ok, err := r.letter(data); ok || err == nil {
 		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+// fullOnce is a file on a disk that is full for one write, of which half is left.
+type fullOnce struct {
+	*os.File
+	full bool
+	size error // of Truncate
+}
+
+func (f *fullOnce) Write(b []byte) (int, error) {
+	if !f.full {
+		return f.File.Write(b)
+	}
+	f.full = false
+	n, err := f.File.Write(b[:len(b)/2])
+	return n, errors.Join(errors.New("disk full"), err)
+}
+
+func (f *fullOnce) Truncate(n int64) error {
+	if f.size != nil {
+		return f.size
+	}
+	return f.File.Truncate(n)
+}
+
+// A flow parks again when the file was full: what is left of the first try must
+// not spoil the line.
+func TestFailedFileThatWasFull(t *testing.T) {
+	for name, tt := range map[string]struct {
+		truncate error
+		want     string
+	}{
+		"regular":       {nil, "first\nsecond\nthird\n"},
+		"cannot be cut": {errors.New("not that"), "first\nsec\nsecond\nthird\n"},
+	} {
+		path := filepath.Join(t.TempDir(), "failed")
+		f := failedFile{path: path}
+		if err := f.write([]byte("first")); err != nil {
+			t.Fatal(err)
+		}
+		f.file = &fullOnce{f.file.(*os.File), true, tt.truncate}
+		if err := f.write([]byte("second")); err == nil || !strings.Contains(err.Error(), "--failed: disk full") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := errors.Join(f.write([]byte("second")), f.write([]byte("third")), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != tt.want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)
+		}
 	}
 }

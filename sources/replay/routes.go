@@ -17,16 +17,16 @@ type limited struct {
 	sluice.Matcher
 	routes   []*sluice.Route
 	attempts int
+	items    *Items
 
 	mu     sync.Mutex
-	failed map[string]int  // by record and route
-	behind map[string]bool // items by route, of which a dead letter has failed again
+	failed map[string]int // by record and route
 }
 
 var errBehind = errors.New("an earlier change of the item has failed again")
 
-func limit(m sluice.Matcher, attempts int) *limited {
-	l := &limited{Matcher: m, attempts: attempts, failed: make(map[string]int), behind: make(map[string]bool)}
+func limit(m sluice.Matcher, attempts int, items *Items) *limited {
+	l := &limited{Matcher: m, attempts: attempts, items: items, failed: make(map[string]int)}
 	for _, rt := range m.Routes() {
 		one := *rt
 		one.Handler = l.handler(&one, rt.Handler)
@@ -40,30 +40,13 @@ const ages = 100 * 365 * 24 * time.Hour
 
 func (l *limited) handler(rt *sluice.Route, h sluice.Handler) sluice.Handler {
 	return func(ctx context.Context, rec *sluice.Record) error {
-		item := ""
-		if rec.Origin == sluice.Redriven && rec.Keys.Exists() { // which a flow holds behind nothing
-			item = fmt.Sprintf("%d %s %x", rt.Index, rec.Table, rec.Keys.Hash())
-			l.mu.Lock()
-			waits := l.behind[item]
-			l.mu.Unlock()
-			if waits {
-				return sluice.Permanent(errBehind)
-			}
-		}
-		give := func(err error) error {
-			if item != "" {
-				l.mu.Lock()
-				l.behind[item] = true
-				l.mu.Unlock()
-			}
-			return sluice.Permanent(err)
+		if rec.Origin == sluice.Redriven && l.items.have(rec, rt.Name) { // which a flow holds behind nothing
+			return sluice.Permanent(errBehind)
 		}
 		err := h(ctx, rec)
 		switch {
-		case err == nil || sluice.IsSkip(err) || ctx.Err() != nil:
+		case err == nil || sluice.IsSkip(err) || ctx.Err() != nil || sluice.IsPermanent(err):
 			return err
-		case sluice.IsPermanent(err):
-			return give(err)
 		}
 		name := fmt.Sprintf("%d %s %s %s", rt.Index, rec.StreamARN, rec.Sequence, rec.EventID)
 		l.mu.Lock()
@@ -76,7 +59,7 @@ func (l *limited) handler(rt *sluice.Route, h sluice.Handler) sluice.Handler {
 		var rest *sluice.Remaining
 		switch {
 		case n >= l.attempts:
-			return give(fmt.Errorf("given up after %d attempts: %w", n, err))
+			return sluice.Permanent(fmt.Errorf("given up after %d attempts: %w", n, err))
 		case errors.As(err, &rest):
 			return &sluice.Remaining{Rest: l.handler(rt, rest.Rest), After: rest.After, Err: rest.Err}
 		}

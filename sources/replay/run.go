@@ -21,6 +21,10 @@ type Options struct {
 	Route string
 	// Attempts for one record and route (default 5).
 	Attempts int
+	// Items are those of which something failed. Inputs whose records belong together
+	// share them, so that no later change overtakes one that failed before; nil: of
+	// this input alone.
+	Items *Items
 	// Flow is how records are run; its DeadLetter keeps those that fail. Each route
 	// of dead letters has a flow of its own.
 	Flow flow.Options
@@ -99,14 +103,18 @@ func Run(ctx context.Context, m sluice.Matcher, in io.Reader, o Options) (Progre
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
+	if o.Items == nil {
+		o.Items = new(Items)
+	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		timer := time.AfterFunc(o.Grace, cancel)
 		context.AfterFunc(running, func() { timer.Stop() })
 	})()
-	r := &replayer{o: o, matcher: limit(m, o.Attempts), running: running, flows: make(map[string]*flow.Flow), p: Progress{Offset: o.Offset}}
+	r := &replayer{o: o, matcher: limit(m, o.Attempts, o.Items), running: running, flows: make(map[string]*flow.Flow), p: Progress{Offset: o.Offset}}
 	r.o.Flow.MaxAge, r.o.Flow.ParkItem = ages, true // later changes of an item do not overtake one that failed
+	r.o.Flow.DeadLetter = holding{r.o.Flow.DeadLetter, o.Items}
 	r.o.Flow.Group = flow.NewGroup(r.matcher)
 	told := r.tell()
 	err := r.read(ctx, in)
