@@ -153,7 +153,7 @@ func imageNames(v sluice.View) string {
 type RedriveError struct{ Routes []string }
 
 func (e *RedriveError) Error() string {
-	return fmt.Sprintf("redriven record refused by %q: later changes of the item may have been handled since; register the route with router.Redrive() if its handler does no harm then", e.Routes)
+	return fmt.Sprintf("redriven record refused by %q: later changes of the item may have been handled since; if its handler does no harm then, give the route redrive: true, in a program router.Redrive()", e.Routes)
 }
 
 // where names a record for an error's reader; its payload is nobody's business.

@@ -119,13 +119,27 @@ func (c *cli) buildToCheck(ctx context.Context, cfg *config.Config, connect bool
 // add notes what is wrong; the file is valid when that is nothing.
 func (v *validation) add(err error) {
 	v.Valid = err == nil
+	v.tell(err)
+}
+
+// tell lists each mistake that was joined.
+func (v *validation) tell(err error) {
+	if err == nil {
+		return
+	}
 	var all config.Errors
+	placed := errors.As(err, &all)
+	joined, ok := err.(interface{ Unwrap() []error })
 	switch {
-	case errors.As(err, &all):
+	case ok && err.Error() != all.Error() && err.Error() == errors.Join(joined.Unwrap()...).Error(): // no text of its own
+		for _, one := range joined.Unwrap() {
+			v.tell(one)
+		}
+	case placed:
 		for _, e := range all {
 			v.Mistakes = append(v.Mistakes, mistake{Line: e.Line, Column: e.Column, Field: e.Field, Problem: e.Problem, text: e.Error()})
 		}
-	case err != nil:
+	default:
 		v.Mistakes = append(v.Mistakes, mistake{Problem: err.Error(), text: err.Error()})
 	}
 }
