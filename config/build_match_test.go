@@ -162,3 +162,51 @@ func TestCountWhen(t *testing.T) {
 	c.Routes[0].Count.Numbers[0].When = "old.n > 2"
 	fails(t, c, "routes[0].count.numbers[0].when: ")
 }
+
+// Each filter of a file lets through what it says, and no more.
+func TestFilters(t *testing.T) {
+	record := func(event sluice.EventName, region string, ttl bool) *sluice.Record {
+		rec := &sluice.Record{
+			EventName: event, EventID: "e", Table: "orders", Region: region, Keys: plain(`{"pk":"1"}`),
+			Old: plain(`{"pk":"1","entityType":"order"}`),
+		}
+		if ttl {
+			rec.UserIdentity = &sluice.UserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
+		}
+		return rec
+	}
+	deleted, expired := record(sluice.Remove, "eu-west-1", false), record(sluice.Remove, "us-east-1", true)
+	for _, tt := range []struct {
+		route            Route
+		deleted, expired int
+	}{
+		{Route{}, 1, 1},
+		{Route{TTL: "exclude"}, 1, 0},
+		{Route{TTL: "only"}, 0, 1},
+		{Route{Regions: Strings{"eu-west-1"}}, 1, 0},
+		{Route{Regions: Strings{"eu-west-1", "us-east-1"}}, 1, 1},
+		{Route{TTL: "only", Regions: Strings{"eu-west-1"}}, 0, 0},
+	} {
+		tt.route.Send = &Send{To: "jobs", Body: "keys"}
+		for rec, want := range map[*sluice.Record]int{deleted: tt.deleted, expired: tt.expired} {
+			w := newWorld()
+			if err := w.build(t, one(tt.route)).Router.Dispatch(t.Context(), rec); err != nil {
+				t.Fatal(err)
+			}
+			if len(w.sent) != want {
+				t.Errorf("ttl %q, regions %v: %d messages for a deletion in %s, want %d", tt.route.TTL, tt.route.Regions, len(w.sent), rec.Region, want)
+			}
+		}
+	}
+}
+
+// What no message can be made of fails for good, and is not tried again.
+func TestNoMessageFailsForGood(t *testing.T) {
+	rec := &sluice.Record{EventName: sluice.Insert, EventID: "e", Table: "orders", Keys: plain(`{"pk":"1"}`), New: plain(`{"pk":"1","entityType":"order"}`)}
+	for _, send := range []Send{{To: "jobs", Body: `{"a":"{missing}"}`}, {To: "jobs", Body: "{missing}"}, {To: "fifo", Group: "{missing}"}, {To: "fifo", Dedupe: "{missing}"}} {
+		w := newWorld()
+		if err := w.build(t, one(Route{Send: &send})).Router.Dispatch(t.Context(), rec); !sluice.IsPermanent(err) || len(w.sent) != 0 {
+			t.Errorf("%+v: %v, %d messages", send, err, len(w.sent))
+		}
+	}
+}
