@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -321,8 +322,15 @@ type keptFile interface {
 
 // check refuses a file that something would be lost of.
 func (f *failedFile) check(inputs []string) error {
+	if f.path == "" {
+		return usage("--failed: it is empty: name a file for what fails")
+	}
 	info, err := os.Stat(f.path)
 	if errors.Is(err, os.ErrNotExist) {
+		// Told now: what fails would wait for its folder.
+		if _, err := os.Stat(filepath.Dir(f.path)); err != nil {
+			return fmt.Errorf("--failed: %w", err)
+		}
 		return nil
 	}
 	if err != nil {
