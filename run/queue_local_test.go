@@ -5,9 +5,11 @@ package run
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -39,6 +41,15 @@ func init() {
 			_, err := fmt.Println("message", n.Str(), "of", s.Queues)
 			return err
 		})
+		return r, nil
+	}}
+}
+
+func init() {
+	// jobless fails for every message.
+	children["jobless"] = App{Name: "jobless", Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
+		r := router.New(router.Observe(s.RouterHooks))
+		r.Handle("job#MESSAGE", func(context.Context, *sluice.Record) error { return errors.New("the sink is down") }, router.Name("work"))
 		return r, nil
 	}}
 }
@@ -143,6 +154,27 @@ func TestQueueAlone(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, c.output())
 	}
 	q.empty()
+}
+
+// A route that fails for every message is told of wherever one of a stream is.
+func TestOutageOfAQueueAlone(t *testing.T) {
+	q := newQueue(t)
+	for n := range 10 {
+		q.send(fmt.Sprintf(`{"kind":"job","n":%d}`, n))
+	}
+	c := startChild(t, "jobless", q.env, "--queue", q.name, "--state", filepath.Join(t.TempDir(), "state.db"), "--listen", "127.0.0.1:0", "--grace", "1s")
+	c.until(`not ready" reasons="queue `+q.name+`: route \"work\" fails for every message since `, 1)
+	if code, body := c.ask("GET", "/readyz"); code != 503 || !strings.Contains(body, "the sink is down") {
+		t.Errorf("/readyz: %d %s", code, body)
+	}
+	if _, body := c.ask("GET", "/"); !strings.Contains(body, "\nroute work fails for every record since ") {
+		t.Errorf("status:\n%s", body)
+	}
+	if _, body := c.ask("GET", "/metrics"); !strings.Contains(body, "\nsluice_breaker_open{route=\"work\"} 1\n") {
+		t.Error("metrics say that the route works")
+	}
+	c.signal(syscall.SIGTERM)
+	c.exit()
 }
 
 // When one of the two cannot start, neither runs, and no message is received.
