@@ -21,9 +21,9 @@ type InitOptions struct {
 	Start      string   // where a stream begins that was never read (default LATEST)
 	EntityType string   // attribute that tells the entity type (default entityType)
 	Types      []string // entity types that the routes are for (default order)
-	Key        []string // key attributes of the tables (default PK and SK)
-	Handlers   []string // of send, project, cascade, count and log, a route each (default log)
-	Queue      string   // of send and cascade, by name or URL (default jobs)
+	Key        []string // key attributes of the tables, for project and cascade (default pk)
+	Handlers   []string // of send, project, cascade, count and log, a route each (default what Queue and Cluster are for, or else log)
+	Queue      string   // of send, or of cascade where that is alone, by name or URL (default jobs)
 	Cluster    string   // of project, a URL (default http://127.0.0.1:9200)
 	Schema     string   // path or URL of the schema (default SchemaURL)
 }
@@ -32,6 +32,15 @@ type InitOptions struct {
 var InitHandlers = []string{"send", "project", "cascade", "count", "log"}
 
 func (o InitOptions) withDefaults() InitOptions {
+	if len(o.Handlers) == 0 {
+		o.Handlers = nil // append to no array of the caller's
+		if o.Queue != "" {
+			o.Handlers = append(o.Handlers, "send")
+		}
+		if o.Cluster != "" {
+			o.Handlers = append(o.Handlers, "project")
+		}
+	}
 	o.Name = cmp.Or(o.Name, "sluice")
 	o.Start = cmp.Or(o.Start, "LATEST")
 	o.EntityType = cmp.Or(o.EntityType, "entityType")
@@ -41,7 +50,7 @@ func (o InitOptions) withDefaults() InitOptions {
 	for _, list := range []struct {
 		of  *[]string
 		def []string
-	}{{&o.Tables, []string{"orders"}}, {&o.Types, []string{"order"}}, {&o.Key, []string{"PK", "SK"}}, {&o.Handlers, []string{"log"}}} {
+	}{{&o.Tables, []string{"orders"}}, {&o.Types, []string{"order"}}, {&o.Key, []string{"pk"}}, {&o.Handlers, []string{"log"}}} {
 		if len(*list.of) == 0 {
 			*list.of = list.def
 		}
@@ -52,6 +61,7 @@ func (o InitOptions) withDefaults() InitOptions {
 // Init makes a first file, with comments, that is valid as it stands. Its error
 // says what of o cannot be in one.
 func Init(o InitOptions) ([]byte, error) {
+	given := o
 	o = o.withDefaults()
 	for i, h := range o.Handlers {
 		switch {
@@ -60,6 +70,9 @@ func Init(o InitOptions) ([]byte, error) {
 		case slices.Contains(o.Handlers[:i], h):
 			return nil, fmt.Errorf("the handler %s is there twice", h)
 		}
+	}
+	if err := o.useless(given); err != nil {
+		return nil, err
 	}
 	if len(o.Key) > 2 {
 		return nil, fmt.Errorf("a table has one key attribute or two, not %d", len(o.Key))
@@ -80,6 +93,25 @@ func Init(o InitOptions) ([]byte, error) {
 		return nil, err
 	}
 	return text, nil
+}
+
+// useless is an error for what was given and none of the handlers takes: it would
+// be left out of the file without a word.
+func (o InitOptions) useless(given InitOptions) error {
+	for _, one := range []struct {
+		what  string
+		given bool
+		of    []string
+	}{
+		{"queue", given.Queue != "", []string{"send", "cascade"}},
+		{"cluster", given.Cluster != "", []string{"project"}},
+		{"key", len(given.Key) > 0, []string{"project", "cascade"}},
+	} {
+		if one.given && !slices.ContainsFunc(one.of, func(h string) bool { return slices.Contains(o.Handlers, h) }) {
+			return fmt.Errorf("the %s has no effect: it is of %s, and the handlers are %s", one.what, strings.Join(one.of, " and "), strings.Join(o.Handlers, ", "))
+		}
+	}
+	return nil
 }
 
 type initWriter struct {
@@ -168,7 +200,7 @@ func (w *initWriter) head() {
 	}
 	w.line("",
 		"# The attribute that tells what an item is: the first half of the patterns of on.",
-		"# For tables where a key tells, such as order#17: {key: {attribute: PK, pattern: \"{type}#**\"}}",
+		"# For tables where a key tells, such as order#17: {key: {attribute: pk, pattern: \"{type}#**\"}}",
 		"entityType: "+quote(w.o.EntityType))
 }
 
@@ -177,8 +209,18 @@ func (w *initWriter) sinks() {
 		return
 	}
 	w.line("", "# Where routes write, by names of yours.", "sinks:")
-	if w.has("send", "cascade") {
+	if w.has("send") {
 		w.line("  queue:", "    sqs:", "      queue: "+quote(w.o.Queue)+" # by name or URL")
+	}
+	if w.has("cascade") {
+		queue := w.o.Queue
+		if w.has("send") { // whose messages are no tasks of a cascade
+			name, fifo := strings.CutSuffix(queue, ".fifo")
+			if queue = name + "-cascade"; fifo {
+				queue += ".fifo"
+			}
+		}
+		w.line("  cascades:", "    sqs:", "      queue: "+quote(queue)+" # of the cascade alone")
 	}
 	if w.has("project") {
 		w.line("  search:", "    opensearch:", "      urls: "+quoteAll([]string{w.o.Cluster}),
@@ -205,7 +247,7 @@ func (w *initWriter) send() {
 		"    # when: new.status == \"active\"          # and only where this is true",
 		"    send:",
 		"      to: queue",
-		"      body: record                         # or a template: '{\"id\":\"{PK}\"}'",
+		"      body: record                         # or a template: '{\"id\":\"{pk}\"}'",
 		"      # delay: 5m")
 }
 
@@ -235,7 +277,7 @@ func (w *initWriter) cascade() {
 		"    cascade:",
 		"      table: "+quote(tableName(w.o.Tables[0])),
 		"      key: "+quoteAll(w.o.Key),
-		"      queue: queue                         # large cascades go on there",
+		"      queue: cascades                      # large cascades go on there",
 		"      children:",
 		"        - table: children                  # change this: the table of the children,",
 		"          key: [parentId, id]              # its key attributes,",
@@ -246,7 +288,8 @@ func (w *initWriter) cascade() {
 
 func (w *initWriter) count() {
 	w.line("",
-		"  # How many items a parent has, kept on it.",
+		"  # How many items a parent has, kept on it. sluice recount compares the numbers",
+		"  # with the items, and sets them right with --repair.",
 		"  - name: count",
 		"    on: "+w.on("*"),
 		"    count:",
@@ -256,7 +299,9 @@ func (w *initWriter) count() {
 		"      numbers:",
 		"        - table: parents                   # change this: the table of the parents,",
 		"          attribute: itemCount             # the number on them,",
-		"          key: {id: parentId}              # and their key: attribute to the item's")
+		"          key: {id: parentId}              # and their key: attribute to the item's.",
+		"          index: byParent                  # change this: the index of the items by which",
+		"          partition: parentId              # a recount finds those of a parent, and its key")
 }
 
 func (w *initWriter) tail() {

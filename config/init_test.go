@@ -2,6 +2,7 @@ package config
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,10 +24,24 @@ func TestInit(t *testing.T) {
 			EntityType: pick("", "kind", "the: type", "{x}", "12"),
 			Types:      some(3, "order", "Ed-Fi School", "a#b", "no", "日本", "12"),
 			Key:        some(2, "PK", "SK", "a:b", "a|b", "{c}", `d\`, "5", "on"),
-			Handlers:   some(5, InitHandlers...),
-			Queue:      pick("", "jobs", "https://sqs.eu-central-1.amazonaws.com/123/jobs", "123"),
-			Cluster:    pick("", "https://u:p$a@search.example.com:9200/x#y"),
+			Handlers:   some(5, slices.Clone(InitHandlers)...),
+			Queue:      pick("", "jobs", "https://sqs.us-east-1.amazonaws.com/123/jobs", "123"),
+			Cluster:    pick("", "https://u:p$a@search.example.com:9200/x"),
 			Schema:     pick("", "../schema.json"),
+		}
+		switch has := func(h string) bool { return slices.Contains(o.Handlers, h) }; {
+		case len(o.Handlers) == 0:
+			o.Key = nil // with a queue or a cluster, these tell the handlers
+		default:
+			if !has("send") && !has("cascade") {
+				o.Queue = ""
+			}
+			if !has("project") {
+				o.Cluster = ""
+			}
+			if !has("project") && !has("cascade") {
+				o.Key = nil
+			}
 		}
 		for i := range o.Types {
 			o.Types[i] = strings.ReplaceAll(o.Types[i], " ", "-") // patterns have none
@@ -41,6 +56,9 @@ func TestInit(t *testing.T) {
 		c, err := Parse("sluice.yaml", "", text, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
+		}
+		if _, err := c.Build(t.Context(), newWorld().setup()); err != nil {
+			t.Fatalf("%+v: %v\n%s", o, err, text)
 		}
 		o = o.withDefaults()
 		if c.Name != o.Name || strings.Join(c.Source.Tables, "\n") != strings.Join(o.Tables, "\n") || c.EntityType.Attribute != o.EntityType || len(c.Routes) != len(o.Handlers) {
@@ -61,12 +79,15 @@ func TestInitRefuses(t *testing.T) {
 	}{
 		{InitOptions{Handlers: []string{"sned"}}, `there is no handler "sned"; did you mean send?`},
 		{InitOptions{Handlers: []string{"log", "log"}}, "twice"},
-		{InitOptions{Key: []string{"a", "b", "c"}}, "one key attribute or two"},
+		{InitOptions{Handlers: []string{"project"}, Key: []string{"a", "b", "c"}}, "one key attribute or two"},
 		{InitOptions{Tables: []string{"a b"}}, "is no table's name"},
 		{InitOptions{Types: []string{"a b"}}, "routes[0].on"},
 		{InitOptions{Start: "NOW"}, "TRIM_HORIZON or LATEST"},
 		{InitOptions{Handlers: []string{"project"}, Cluster: "nowhere"}, "is no URL"},
 		{InitOptions{Handlers: []string{"send"}, Queue: "a.b"}, "is no queue"},
+		{InitOptions{Handlers: []string{"log"}, Queue: "jobs"}, "the queue has no effect: it is of send and cascade, and the handlers are log"},
+		{InitOptions{Queue: "jobs", Key: []string{"pk"}}, "the key has no effect: it is of project and cascade, and the handlers are send"},
+		{InitOptions{Handlers: []string{"send", "count"}, Cluster: "http://search:9200"}, "the cluster has no effect"},
 		{InitOptions{Schema: "x\ny"}, "space"},
 	} {
 		if _, err := Init(tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,11 +27,15 @@ or, when there are none and this is a terminal, of the answers to a few question
 The file is --config, or $SLUICE_CONFIG, or sluice.yaml; "-" is standard output. A
 file that is there is overwritten with --force only.
 
+Without --handler there is a route for what --queue and --cluster are for: send
+and project. A flag that none of the handlers takes is wrong usage.
+
 It exits with 0 when the file is written, with 1 when it cannot be, and with 2 for
 wrong usage.`,
 		Example: `  sluice init
-  sluice init --table orders --type order --handler send --queue jobs
-  sluice init --config - --handler project --cluster https://search.example.com:9200`,
+  sluice init --table orders --queue jobs
+  sluice init --table orders --type order,invoice --handler send,log
+  sluice init --config - --cluster https://search.example.com:9200`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := 0
@@ -43,9 +49,12 @@ wrong usage.`,
 				return err
 			}
 			if given == 0 && isTerminal(c.stdin) && isTerminal(c.stderr) {
-				if err := ask(c.stdin, c.stderr, &o); err != nil {
+				if err := ask(c.stdin, c.stderr, c.cluster(), &o); err != nil {
 					return err
 				}
+			}
+			if o.Cluster == "" && slices.Contains(o.Handlers, "project") {
+				o.Cluster = c.cluster()
 			}
 			text, err := config.Init(o)
 			if err != nil {
@@ -65,12 +74,12 @@ wrong usage.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringSliceVar(&o.Tables, "table", nil, "`table` whose stream is read, or the ARN of its stream; repeat it, or separate with commas (default orders)")
-	f.StringSliceVar(&o.Handlers, "handler", nil, "what its changes are for: send, project, cascade, count or log; a route for each (default log)")
+	f.StringSliceVar(&o.Handlers, "handler", nil, "what its changes are for: send, project, cascade, count or log; a route for each (default what --queue and --cluster are for, or else log)")
 	f.StringSliceVar(&o.Types, "type", nil, "entity `type` that the routes are for (default order)")
 	f.StringVar(&o.EntityType, "entity-type", "", "`attribute` that tells the entity type (default entityType)")
-	f.StringSliceVar(&o.Key, "key", nil, "key `attributes` of the tables (default PK,SK)")
-	f.StringVar(&o.Queue, "queue", "", "`queue` of send and cascade, by name or URL (default jobs)")
-	f.StringVar(&o.Cluster, "cluster", "", "`URL` of project's OpenSearch (default http://127.0.0.1:9200)")
+	f.StringSliceVar(&o.Key, "key", nil, "key `attributes` of the tables, for project and cascade (default pk)")
+	f.StringVar(&o.Queue, "queue", "", "`queue` of send, or of cascade where that is alone, by name or URL (default jobs)")
+	f.StringVar(&o.Cluster, "cluster", "", "`URL` of project's OpenSearch ($SLUICE_OPENSEARCH; default http://127.0.0.1:9200)")
 	f.StringVar(&o.Start, "start", "", "where a stream begins that was never read: TRIM_HORIZON or LATEST (default LATEST)")
 	f.StringVar(&o.Name, "name", "", "`name` of the application (default sluice)")
 	f.StringVar(&o.Schema, "schema", "", "path or `URL` of the schema, for editors (default where it is published)")
@@ -127,9 +136,15 @@ func (c *cli) next(path string) {
 `, path, flag)
 }
 
+// cluster is the first of the clusters that the environment names.
+func (c *cli) cluster() string {
+	url, _, _ := strings.Cut(c.env(opensearchEnv), ",")
+	return url
+}
+
 // ask asks for the options that differ from one application to the next. An
-// empty answer is the default.
-func ask(in io.Reader, out io.Writer, o *config.InitOptions) error {
+// empty answer is the default, and one that cannot be is asked for again.
+func ask(in io.Reader, out io.Writer, cluster string, o *config.InitOptions) error {
 	lines := bufio.NewScanner(in)
 	question := func(text, def string) (string, error) {
 		fmt.Fprintf(out, "%s [%s]: ", text, def)
@@ -142,39 +157,61 @@ func ask(in io.Reader, out io.Writer, o *config.InitOptions) error {
 		}
 		return def, nil
 	}
-	list := func(text, def string, to *[]string) error {
-		answer, err := question(text, def)
-		for part := range strings.FieldsFuncSeq(answer, func(r rune) bool { return r == ',' || r == ' ' }) {
-			*to = append(*to, part)
-		}
-		return err
+	one := func(text, def string, to *string) func() error {
+		return func() (err error) { *to, err = question(text, def); return err }
 	}
-	var err error
-	if err = list("Tables whose streams are read", "orders", &o.Tables); err != nil {
-		return err
-	}
-	if err = list("Their key attributes", "PK, SK", &o.Key); err != nil {
-		return err
-	}
-	if o.EntityType, err = question("The attribute that tells the entity type", "entityType"); err != nil {
-		return err
-	}
-	if err = list("Entity types that the routes are for", "order", &o.Types); err != nil {
-		return err
-	}
-	if err = list("What is to be done: "+strings.Join(config.InitHandlers, ", "), "log", &o.Handlers); err != nil {
-		return err
-	}
-	for _, h := range o.Handlers {
-		switch {
-		case (h == "send" || h == "cascade") && o.Queue == "":
-			o.Queue, err = question("The queue, by name or URL", "jobs")
-		case h == "project":
-			o.Cluster, err = question("The URL of OpenSearch", "http://127.0.0.1:9200")
-		}
-		if err != nil {
+	list := func(text, def string, to *[]string) func() error {
+		return func() error {
+			*to = nil
+			answer, err := question(text, def)
+			for part := range strings.FieldsFuncSeq(answer, func(r rune) bool { return r == ',' || r == ' ' }) {
+				*to = append(*to, part)
+			}
 			return err
 		}
+	}
+	// until asks until a file can be made with the answer.
+	until := func(ask func() error) error {
+		for {
+			if err := ask(); err != nil {
+				return err
+			}
+			_, err := config.Init(*o)
+			if err == nil {
+				return nil
+			}
+			var places config.Errors // of a file that nobody has seen
+			if errors.As(err, &places) && len(places) > 0 {
+				err = errors.New(places[0].Problem)
+			}
+			fmt.Fprintf(out, "  %v\n", err)
+		}
+	}
+	for _, ask := range []func() error{
+		list("Tables whose streams are read", "orders", &o.Tables),
+		one("The attribute that tells the entity type", "entityType", &o.EntityType),
+		list("Entity types that the routes are for", "order", &o.Types),
+		list("What is to be done: "+strings.Join(config.InitHandlers, ", "), "log", &o.Handlers),
+	} {
+		if err := until(ask); err != nil {
+			return err
+		}
+	}
+	asked := func(handlers ...string) bool {
+		return slices.ContainsFunc(handlers, func(h string) bool { return slices.Contains(o.Handlers, h) })
+	}
+	if asked("project", "cascade") {
+		if err := until(list("The tables' key attributes", "pk", &o.Key)); err != nil {
+			return err
+		}
+	}
+	if asked("send", "cascade") {
+		if err := until(one("The queue, by name or URL", "jobs", &o.Queue)); err != nil {
+			return err
+		}
+	}
+	if asked("project") {
+		return until(one("The URL of OpenSearch", cmp.Or(cluster, "http://127.0.0.1:9200"), &o.Cluster))
 	}
 	return nil
 }
