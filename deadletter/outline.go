@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 	"unicode/utf8"
 )
@@ -40,7 +41,24 @@ type OutlineFault struct {
 	Details []map[string]string `json:"details,omitempty"`
 }
 
-// Outline describes e, with the record when payload is true.
+// outline leaves out of the details what a service gives as its reason, unless
+// payloads are wanted: OpenSearch quotes the value that it refuses.
+func (f Fault) outline(payload bool) OutlineFault {
+	o := OutlineFault(f)
+	if payload {
+		return o
+	}
+	o.Details = nil
+	for _, d := range f.Details {
+		d = maps.Clone(d)
+		delete(d, "reason")
+		o.Details = append(o.Details, d)
+	}
+	return o
+}
+
+// Outline describes e, with the record and the reasons of services when payload
+// is true.
 func (e *Entry) Outline(payload bool) Outline {
 	rec := e.Record()
 	o := Outline{
@@ -48,7 +66,7 @@ func (e *Entry) Outline(payload bool) Outline {
 		EventName: string(e.EventName), EventID: e.EventID, StreamARN: e.StreamARN, ShardID: e.ShardID,
 		Sequence: string(e.Sequence), Origin: e.Origin.String(), Bytes: len(e.Raw),
 		Attempts: e.Attempts, Redrives: e.Redrives, ParkedAt: e.ParkedAt, Created: rec.Created,
-		First: OutlineFault(e.First), Last: OutlineFault(e.Last),
+		First: e.First.outline(payload), Last: e.Last.outline(payload),
 	}
 	if rec.Keys.Exists() {
 		o.Keys = rec.Keys.AppendJSON(nil)

@@ -85,7 +85,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 				return st
 			}),
 		}
-		letters := DeadLetters(ctx, box, m, Fetch(aws("dynamodb")), logger)
+		letters := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
 		answers["/deadletters"], answers["/deadletters/"] = letters, letters
 		if o.Pprof {
 			answers["/debug/pprof/"] = profiles()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,8 +59,10 @@ type letterServer struct {
 
 // DeadLetters shows, redrives and deletes the dead letters of a box, for programs
 // on this machine: what a daemon answers under /deadletters. Redrives end with
-// ctx. docs/dead-letters.md lists the requests.
-func DeadLetters(ctx context.Context, box *deadletter.Box, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
+// ctx. docs/dead-letters.md lists the requests. state is the path of the file
+// that box keeps them in; requests whose header [StateHeader] names another one
+// are refused.
+func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
 	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}
 	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
 	how := []string{"dryRun", "force"}
@@ -80,7 +83,29 @@ func DeadLetters(ctx context.Context, box *deadletter.Box, m sluice.Matcher, fet
 	handle("POST /deadletters/{id}/redrive", append(how, "earlier"), s.redrive)
 	handle("DELETE /deadletters", append(filter, "all", "dryRun"), s.purge)
 	handle("DELETE /deadletters/{id}", nil, s.remove)
-	return onMachine("dead letters are shown and changed", http.NewCrossOriginProtection().Handler(namedByAddress(mux)))
+	return onMachine("dead letters are shown and changed", http.NewCrossOriginProtection().Handler(namedByAddress(meantFor(state, mux))))
+}
+
+// StateHeader is the header of a request that names the state file whose dead
+// letters are meant, by its absolute path: on one machine there can be several
+// daemons, and a wrong one must not delete its own.
+const StateHeader = "Sluice-State"
+
+// meantFor refuses requests that are meant for another state file.
+func meantFor(state string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if meant := r.Header.Get(StateHeader); meant != "" && !sameFile(meant, state) {
+			http.Error(w, fmt.Sprintf("this daemon holds the state file %s, not %s", state, meant), http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // namedByAddress refuses requests for any other host than an address or

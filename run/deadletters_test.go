@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,7 +59,7 @@ func newLetters(t *testing.T, ctx context.Context) *lettersOf {
 		}
 		return nil
 	}, router.Name("r"), router.Redrive())
-	l.h = DeadLetters(ctx, l.box, m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
+	l.h = DeadLetters(ctx, l.box, "", m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
 	return l
 }
 
@@ -208,4 +210,36 @@ type afterFirst struct {
 func (a *afterFirst) Write(b []byte) (int, error) {
 	defer a.then()
 	return a.ResponseWriter.(io.Writer).Write(b)
+}
+
+// A request that is meant for another daemon's dead letters is refused before
+// anything is done.
+func TestDeadLettersOfAnotherStateFile(t *testing.T) {
+	mine, other := filepath.Join(t.TempDir(), "sluice.db"), filepath.Join(t.TempDir(), "sluice.db")
+	for _, path := range []string{mine, other} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := DeadLetters(t.Context(), deadletter.NewBox(state.NewMemory(), "app"), mine, router.New(), nil, slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		meant string
+		want  int
+	}{{"", 200}, {mine, 200}, {other, 421}, {mine + ".gone", 421}} {
+		for _, method := range []string{"GET", "DELETE"} {
+			r := httptest.NewRequest(method, "http://127.0.0.1/deadletters", nil)
+			if method == "DELETE" {
+				r.URL.RawQuery = "all=1"
+			}
+			r.RemoteAddr = "127.0.0.1:1"
+			if c.meant != "" {
+				r.Header.Set(StateHeader, c.meant)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != c.want {
+				t.Errorf("%s meant for %q: %d %s, want %d", method, c.meant, w.Code, w.Body, c.want)
+			}
+		}
+	}
 }

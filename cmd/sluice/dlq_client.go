@@ -18,8 +18,9 @@ import (
 
 // letterClient asks for dead letters as a daemon serves them.
 type letterClient struct {
-	base string
-	http *http.Client
+	base  string
+	state string // absolute path of the state file that is meant; "" is whichever the daemon holds
+	http  *http.Client
 }
 
 // ask makes a request; the body of a good answer is the caller's to close.
@@ -31,6 +32,9 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	r, err := http.NewRequestWithContext(ctx, method, u, nil)
 	if err != nil {
 		return nil, usage("--daemon: %w", err)
+	}
+	if c.state != "" {
+		r.Header.Set(run.StateHeader, c.state)
 	}
 	resp, err := c.http.Do(r)
 	switch {
@@ -44,6 +48,9 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10))
 	problem := strings.TrimSpace(string(text))
+	if resp.StatusCode == http.StatusMisdirectedRequest {
+		problem = fmt.Sprintf("%s: %s; name the address that the other one logs by --daemon or $%s", c.base, problem, daemonEnv)
+	}
 	if problem == "404 page not found" {
 		problem += ": an older daemon, or another program?"
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -24,6 +26,7 @@ const (
 	stateEnv       = "SLUICE_STATE"
 	applicationEnv = "SLUICE_APPLICATION"
 	daemonEnv      = "SLUICE_DAEMON"
+	listenEnv      = "SLUICE_LISTEN"
 	defaultDaemon  = "http://127.0.0.1:9464"
 )
 
@@ -38,7 +41,7 @@ type letterPlace struct {
 
 func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 	p.given = fs.Changed
-	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default "+defaultDaemon+" while it holds the state file)")
+	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default while one holds the state file: where it listens, "+defaultDaemon+")")
 	fs.StringVar(&p.state, "state", "", "state `file` of a daemon that stands still ($"+stateEnv+"; default that of the configuration, or sluice.db)")
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of a program of your own")
 	fs.StringVar(&p.queue, "queue", "", "SQS `queue` that a Lambda function parks in, by name or URL")
@@ -68,8 +71,12 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		return nil, usage("name one of --daemon, --state, --file and --queue")
 	}
 	cfg, err := p.c.loadMaybe()
-	if err != nil {
+	switch {
+	case err == nil:
+	case named == 0, redriving && p.daemon == "":
 		return nil, err
+	case p.daemon == "" && p.application == "" && p.c.env(applicationEnv) == "":
+		return nil, fmt.Errorf("%w; to do without the configuration, name the application by --application", err)
 	}
 	daemon := p.daemon
 	if daemon == "" && named == 0 {
@@ -101,13 +108,38 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	path := p.c.statePath(p.state, cfg)
 	store, err := openState(path)
 	if errors.Is(err, boltstate.ErrLocked) && p.state == "" {
-		fmt.Fprintf(p.c.stderr, "a daemon holds %s: it is asked at %s\n", path, defaultDaemon)
-		return p.ask(defaultDaemon), nil
+		return p.askHolder(path, cfg)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
 	}
 	return p.inside(ctx, cfg, redriving, store, "the state file "+path, store.Close)
+}
+
+// askHolder is for the daemon that holds the state file: it listens where file and
+// environment say. One that holds another state file refuses.
+func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, error) {
+	listen := p.c.env(listenEnv)
+	if listen == "" && cfg != nil {
+		listen = cfg.Daemon.Listen
+	}
+	url := defaultDaemon
+	switch host, port, err := net.SplitHostPort(listen); {
+	case listen == "off":
+		return nil, fmt.Errorf("a daemon holds %s, and does not listen (listen: off): stop it, or let it listen", path)
+	case err == nil && (host == "" || net.ParseIP(host).IsUnspecified()):
+		url = "http://" + net.JoinHostPort("127.0.0.1", port)
+	case err == nil:
+		url = "http://" + listen
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(p.c.stderr, "a daemon holds %s: it is asked at %s\n", path, url)
+	o := p.ask(url)
+	o.api.state = path
+	return o, nil
 }
 
 // statePath is the state file: that of a flag, the environment, or the
@@ -172,7 +204,7 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 		}
 		m, fetch = app.Router, run.Fetch(services("dynamodb"))
 	}
-	h := run.DeadLetters(ctx, deadletter.NewBox(letters, p.name(cfg)), m, fetch, p.c.logger())
+	h := run.DeadLetters(ctx, deadletter.NewBox(letters, p.name(cfg)), "", m, fetch, p.c.logger())
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}
 	return &lettersOpen{api: client, where: where, close: end}, nil
 }

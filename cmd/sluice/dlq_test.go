@@ -75,15 +75,17 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		ts.Check(s.Close())
 	},
 	// daemon FILE holds a state file until the end of the script and answers for
-	// it; its URL is $DAEMON.
+	// it; its URL is $DAEMON,
+	// and its address $LISTEN.
 	"daemon": func(ts *testscript.TestScript, _ bool, args []string) {
 		s, err := boltstate.Open(ts.MkAbs(args[0]), boltstate.Options{})
 		ts.Check(err)
 		ctx := ts.Value(testKey{}).(*testing.T).Context()
 		m := router.New()
 		m.Handle("*#*", sluiceNothing, router.Name("log"), router.Redrive())
-		srv := httptest.NewServer(run.DeadLetters(ctx, deadletter.NewBox(s, "sluice"), m, nil, discard))
+		srv := httptest.NewServer(run.DeadLetters(ctx, deadletter.NewBox(s, "sluice"), s.Path(), m, nil, discard))
 		ts.Setenv("DAEMON", srv.URL)
+		ts.Setenv("LISTEN", srv.Listener.Addr().String())
 		ts.Defer(func() {
 			srv.Close()
 			ts.Check(s.Close())
