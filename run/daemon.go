@@ -78,12 +78,13 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			"GET /livez":             livez(pulse.dead),
 			"GET /metrics":           prom.Handler(registry),
 			"POST /gaps/acknowledge": acknowledge(src, logger),
-			"GET /lanes":             lanes(src.held),
-			"GET /{$}": statusPage(func() status {
+			// Errors of handlers are in these, who may quote what they were given.
+			"GET /lanes": onMachine("held items are shown", lanes(src.held)),
+			"GET /{$}": onMachine("the state of the daemon is shown", statusPage(func() status {
 				st := src.status()
 				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, programVersion(), started, letters.get()
 				return st
-			}),
+			})),
 		}
 		letters := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
 		answers["/deadletters"], answers["/deadletters/"] = letters, letters
@@ -104,12 +105,10 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	watched, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		watchReady(watched, func() []string {
+		watchReady(watched, pulse.after(func() []string {
 			src.held() // for its locks
-			reasons := src.unready()
-			pulse.beat()
-			return reasons
-		}, logger)
+			return src.unready()
+		}), logger)
 	})
 	err = src.run(ctx)
 	unwatch()

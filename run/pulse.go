@@ -32,6 +32,15 @@ func (p *pulse) beat() {
 	p.last, p.told = time.Now(), false
 }
 
+// after is look, with a beat when it has returned.
+func (p *pulse) after(look func() []string) func() []string {
+	return func() []string {
+		seen := look()
+		p.beat()
+		return seen
+	}
+}
+
 // dead returns why the process is to be restarted, or "". The first time it has
 // the log say where all goroutines are: after a restart nobody can tell.
 func (p *pulse) dead() string {

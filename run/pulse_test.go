@@ -25,13 +25,12 @@ func TestPulse(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			watchReady(ctx, func() []string {
+			watchReady(ctx, p.after(func() []string {
 				if blocked.Load() {
 					<-block
 				}
-				p.beat()
 				return []string{"the sink is down"}
-			}, slog.New(slog.DiscardHandler))
+			}), slog.New(slog.DiscardHandler))
 		}()
 		ask := func(code int, part string) {
 			t.Helper()
