@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/sluicehq/sluice/config"
 )
@@ -89,7 +90,7 @@ func (c *cli) loadMaybe() (*config.Config, error) {
 // aws returns the configurations of services: the environment's, with what the
 // file says (which may be nil), and before that SLUICE_ENDPOINT_<SERVICE>.
 func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
-	var options []func(*awsconfig.LoadOptions) error
+	options := []func(*awsconfig.LoadOptions) error{quiet}
 	endpoints := map[string]string{}
 	if cfg != nil {
 		if cfg.AWS.Region != "" {
@@ -114,7 +115,25 @@ func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string)
 	}, nil
 }
 
+// quiet leaves out what the SDK logs beside the errors that it returns.
+func quiet(o *awsconfig.LoadOptions) error {
+	o.Logger = logging.Nop{}
+	return nil
+}
+
 func endpointVar(service string) string { return "SLUICE_ENDPOINT_" + strings.ToUpper(service) }
+
+// endpointName is what has set the endpoint of a service; "" when neither the
+// file has nor a variable of Sluice's.
+func (c *cli) endpointName(service string, cfg *config.Config) string {
+	switch {
+	case c.env(endpointVar(service)) != "":
+		return endpointVar(service)
+	case cfg != nil && cfg.AWS.Endpoints[service] != "":
+		return "aws.endpoints." + service + " of the configuration"
+	}
+	return ""
+}
 
 // build makes sinks and routes of the file, for commands other than run: without
 // metrics. check asks the sinks whether they are there, and makes indices.
@@ -178,12 +197,7 @@ func route(app *config.App, name, kind string, has func(config.BuiltRoute) bool)
 
 // didYouMean proposes the nearest of the names, and lists all when none is near.
 func didYouMean(name string, names []string) string {
-	best, least := "", len(name)/2+1
-	for _, n := range names {
-		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
-			best, least = n, d
-		}
-	}
+	best := nearest(name, names)
 	switch {
 	case best != "":
 		return fmt.Sprintf(": did you mean %q?", best)
@@ -191,6 +205,17 @@ func didYouMean(name string, names []string) string {
 		return "; there are " + strings.Join(names, ", ")
 	}
 	return ""
+}
+
+// nearest is the name that is most like the given one, "" when none is.
+func nearest(name string, names []string) string {
+	best, least := "", len(name)/2+1
+	for _, n := range names {
+		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
+			best, least = n, d
+		}
+	}
+	return best
 }
 
 // distance is the number of letters to insert, delete or replace to make b of a.

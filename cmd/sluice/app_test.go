@@ -38,3 +38,25 @@ func TestRoute(t *testing.T) {
 		}
 	}
 }
+
+// The endpoint is named as it was set; the variable goes before the file.
+func TestEndpointName(t *testing.T) {
+	file := &config.Config{AWS: config.AWS{Endpoints: map[string]string{"dynamodb": "http://127.0.0.1:8000"}}}
+	for _, tt := range []struct {
+		variable string
+		cfg      *config.Config
+		want     string
+	}{
+		{"http://127.0.0.1:1", file, "SLUICE_ENDPOINT_DYNAMODB"},
+		{"", file, "aws.endpoints.dynamodb of the configuration"},
+		{"", &config.Config{}, ""},
+		{"", nil, ""},
+	} {
+		c := &cli{lookup: func(name string) (string, bool) {
+			return tt.variable, name == "SLUICE_ENDPOINT_DYNAMODB" && tt.variable != ""
+		}}
+		if got := c.endpointName("dynamodb", tt.cfg); got != tt.want {
+			t.Errorf("%q, %+v: %q, want %q", tt.variable, tt.cfg, got, tt.want)
+		}
+	}
+}

@@ -169,8 +169,10 @@ func (r *report) result(a audit.Result, err error) {
 		Error  string       `json:"error,omitempty"`
 	}{Result: a, Clean: err == nil && a.Clean()}
 	if err != nil {
+		if line.Error = err.Error(); !r.json && a.Missing+a.Stale+a.Different+a.Ghosts+a.Ahead == 0 {
+			return // the error is all that there is to say
+		}
 		text = "until it ended: " + text
-		line.Error = err.Error()
 	}
 	r.print(text, line)
 }

@@ -223,16 +223,17 @@ func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.
 		}
 	}
 	if built.Explain == nil {
+		r.Effects = []config.Effect{{Does: "runs: what it would do cannot be told"}}
 		return r
 	}
 	effects, err := built.Explain(ctx, rec)
 	switch {
 	case sluice.IsSkip(err):
-		r.Effects = []config.Effect{{Does: "nothing: " + err.Error()}}
+		r.Effects = []config.Effect{{Does: "does nothing: " + err.Error()}}
 	case err != nil:
 		r.Error = err.Error()
 	case len(effects) == 0:
-		r.Effects = []config.Effect{{Does: "nothing: the change makes no difference to it"}}
+		r.Effects = []config.Effect{{Does: nothing(built.Kind)}}
 	default:
 		if !x.payload {
 			for i := range effects {
@@ -242,6 +243,14 @@ func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.
 		r.Effects = effects
 	}
 	return r
+}
+
+// nothing says that a route of the kind takes a record, and does nothing.
+func nothing(kind string) string {
+	if kind == "project" {
+		return "writes nothing: the document would be as it is"
+	}
+	return "does nothing: the change makes no difference to it"
 }
 
 // why is the reason that a record does not take a route, in the words of the

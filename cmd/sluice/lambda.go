@@ -44,7 +44,7 @@ Without --view the filters are right for every stream. Most streams have the vie
 NEW_AND_OLD_IMAGES: with it they are fewer and narrower, but must not be given to
 a stream with another one.
 
-When everything has to pass, there are no filters, which the output says. Without
+When everything has to pass, there are no filters, which standard error says. Without
 --table the tables are those of the file; several make an object by table in
 JSON, and one block each in the other formats.
 
@@ -68,9 +68,19 @@ the stream, and with 2 for wrong usage.`,
 			if err != nil {
 				return err
 			}
+			if table != "" && len(cfg.Source.Tables) > 0 {
+				if table, err = oneTable(cfg, table); err != nil {
+					return err
+				}
+			}
 			all, err := tableFilters(cfg, table, view, viewName != "")
 			if err != nil {
 				return err
+			}
+			for _, f := range all {
+				if len(f.criteria.Filters) == 0 {
+					fmt.Fprintf(c.stderr, "table %s: every record of the stream may be one that a route takes: there is no filter\n", f.table)
+				}
 			}
 			return printFilters(c.stdout, format, all)
 		},

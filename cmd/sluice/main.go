@@ -19,13 +19,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/run"
 )
 
 func main() {
-	c := &cli{lookup: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	os.Exit(c.execute(run.OnSignals(context.Background()), os.Args[1:]))
+	stdout, stderr, end := onScreen(os.Stdout, os.Stderr)
+	c := &cli{lookup: os.LookupEnv, stdin: os.Stdin, stdout: stdout, stderr: stderr}
+	exit := c.execute(run.OnSignals(context.Background()), os.Args[1:])
+	end()
+	os.Exit(exit)
 }
 
 // Exit codes that run.Exit does not know.
@@ -83,7 +87,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		Args:          knownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &run.UsageError{Err: err} })
+	root.SetFlagErrorFunc(knownFlag)
 	cobra.EnableCommandSorting = false
 	root.AddCommand(c.commands()...)
 	root.PersistentFlags().StringVarP(&c.file, "config", "c", "", "configuration `file` ($SLUICE_CONFIG; default sluice.yaml)")
@@ -91,6 +95,13 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" { // else a shell that there is none for has its help, and 0
+			cmd.Args = knownCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
 
@@ -126,6 +137,19 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
 		err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(s, " or "))
+	}
+	return &run.UsageError{Err: err}
+}
+
+// knownFlag says which flag was meant by one that there is not.
+func knownFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
+			err = fmt.Errorf("%w: did you mean --%s?", err, near)
+		}
 	}
 	return &run.UsageError{Err: err}
 }

@@ -35,11 +35,16 @@ func newShow(asJSON bool, stdout, stderr io.Writer) *show {
 	case asJSON:
 		s.json = json.NewEncoder(stdout)
 	case isTerminal(stderr):
-		s.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionShowCount(),
-			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetWidth(30),
-			progressbar.OptionThrottle(100*time.Millisecond))
+		s.bar = newBar(stderr, 100*time.Millisecond)
 	}
 	return s
+}
+
+// newBar is a bar that is drawn at most once in every.
+func newBar(out io.Writer, every time.Duration) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(-1, progressbar.OptionSetWriter(out), progressbar.OptionShowCount(),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(every))
 }
 
 // line is one line of --json.

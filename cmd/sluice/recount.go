@@ -20,7 +20,7 @@ import (
 type recountOptions struct {
 	route, table, attribute, key string
 	settle                       time.Duration
-	dryRun, asJSON               bool
+	repair, asJSON               bool
 }
 
 func recountCommand(c *cli) *cobra.Command {
@@ -28,9 +28,9 @@ func recountCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recount",
 		Short: "Compare counters with what they count, and repair them",
-		Long: `Count the children of parents, and set the counters of a count route that are
-wrong. A counter is looked at twice, --settle apart, before it is corrected: what
-is under way arrives in between. So --settle has to be longer than a record takes
+		Long: `Count the children of parents, and tell which counters of a count route are wrong;
+with --repair they are set right. A counter is looked at twice, --settle apart,
+before it is called wrong: what is under way arrives in between. So --settle has to be longer than a record takes
 from its write to its effect, and the routes should be without lag and without
 dead letters; docs/counters.md says more.
 
@@ -41,9 +41,9 @@ route with several counters has all of them looked at, unless --table or
 It exits with 0 when every counter was right, with 3 when one was wrong, also when
 it was corrected, with 1 when it could not be found out, and with 2 for wrong
 usage.`,
-		Example: `  sluice recount --dry-run
-  sluice recount --route points --table maps
-  sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s`,
+		Example: `  sluice recount
+  sluice recount --route points --table maps --repair
+  sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s --repair`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.recount(cmd.Context(), o) },
 	}
@@ -53,7 +53,7 @@ usage.`,
 	f.StringVar(&o.attribute, "attribute", "", "`name` of the counter (default: all)")
 	f.StringVar(&o.key, "key", "", "key of the only parent, as `JSON`, such as '{\"pk\":\"1\"}', or as DynamoDB's own")
 	f.DurationVar(&o.settle, "settle", time.Minute, "time between two looks at a counter that is wrong")
-	f.BoolVar(&o.dryRun, "dry-run", false, "tell what is wrong, write nothing")
+	f.BoolVar(&o.repair, "repair", false, "set right what is wrong")
 	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each wrong counter, and one for each result")
 	completeBy(cmd, "route", c.routeNames("count"))
 	return cmd
@@ -109,7 +109,7 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 		}
 	}
 	if out.wrong > 0 {
-		return &findings{fmt.Sprintf("%d counters were wrong", out.wrong)}
+		return &findings{out.verdict()}
 	}
 	return out.err
 }
@@ -145,7 +145,7 @@ type recounting struct {
 }
 
 func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.Seq2[sluice.Item, error]) error {
-	one.DryRun, one.Settle = r.o.dryRun, r.o.settle
+	one.DryRun, one.Settle = !r.o.repair, r.o.settle
 	bar := newCounting(r.cli.stderr, one.Table+": parents")
 	one.Found = func(c rollup.Correction) {
 		bar.clear()
@@ -158,12 +158,21 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 	return err
 }
 
+// verdict says how many counters were wrong, and whether they still are.
+func (r *recounting) verdict() string {
+	text := plural(r.wrong, "counter was wrong", "counters were wrong")
+	if !r.o.repair {
+		text += ": sluice recount --repair sets what is wrong right"
+	}
+	return text
+}
+
 func (r *recounting) found(c rollup.Correction) {
 	verb := "set from"
 	switch {
 	case c.Busy:
 		verb = "left, since it keeps changing: from"
-	case r.o.dryRun:
+	case !r.o.repair:
 		verb = "would be set from"
 	}
 	line := struct {
@@ -174,7 +183,7 @@ func (r *recounting) found(c rollup.Correction) {
 		New       int64   `json:"new"`
 		Corrected bool    `json:"corrected"`
 		Busy      bool    `json:"busy,omitempty"`
-	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !r.o.dryRun, c.Busy}
+	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && r.o.repair, c.Busy}
 	r.print(fmt.Sprintf("table %s, %s: %s %s %d to %d", c.Table, keyText(c.Key), c.Attribute, verb, c.Old, c.New), line)
 }
 

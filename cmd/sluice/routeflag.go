@@ -39,7 +39,7 @@ func (r *routeFlag) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	}
 }
 
-// byFlags reports whether flags describe the projection, or nothing else does. A
+// byFlags reports whether flags describe the projection, and not the file. A
 // mixture with --route is an error.
 func (r *routeFlag) byFlags(f *pflag.FlagSet) (bool, error) {
 	var given []string
@@ -61,8 +61,13 @@ func (r *routeFlag) byFlags(f *pflag.FlagSet) (bool, error) {
 	if named {
 		return false, nil
 	}
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist), nil
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if f.Changed("table") { // a table of no file
+			return true, nil
+		}
+		return false, usage("%w; or describe the projection by flags, as --help shows", &noFileError{path: path})
+	}
+	return false, nil
 }
 
 // projected is a route of the file that projects.

@@ -71,7 +71,7 @@ func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
 	}
 	c := opensearch.Connection{URLs: s.urls, CAFile: s.caFile, Service: s.sign}
 	if s.sign != "" {
-		cfg, err := config.LoadDefaultConfig(ctx)
+		cfg, err := config.LoadDefaultConfig(ctx, quiet)
 		if err != nil {
 			return nil, fmt.Errorf("AWS configuration: %w", err)
 		}
@@ -182,7 +182,7 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 	if err != nil {
 		return nil, &run.UsageError{Err: err}
 	}
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, quiet)
 	if err != nil {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}

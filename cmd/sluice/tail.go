@@ -123,7 +123,7 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	t.route.Handler = t.show
 	p, err := poller.New(services("dynamodb"), t, poller.Options{
 		Application: "tail", Streams: []poller.Stream{s}, Store: state.NewMemory(),
-		Start: o.start, StartName: "--from", Logger: c.logger(),
+		Start: o.start, StartName: "--from", EndpointName: c.endpointName("dynamodb", cfg), Logger: c.logger(),
 		// One after the other, so that they are shown as they happened, and
 		// nothing is handled behind the last one. What cannot be decoded is
 		// shown, too.
@@ -131,6 +131,9 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	})
 	if err != nil {
 		return err
+	}
+	if o.start == poller.Latest {
+		fmt.Fprintf(c.stderr, "waiting for changes of %s from now on; --from TRIM_HORIZON shows earlier ones, too\n", plain(name))
 	}
 	if err := p.Run(ctx); err != nil {
 		return err

@@ -1,19 +1,107 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"sync"
+
+	"golang.org/x/term"
 )
 
-// isTerminal reports whether w is one.
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
+// isTerminal reports whether f is one. A device such as /dev/null is none.
+func isTerminal(f any) bool {
+	file, ok := f.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// screen is a terminal with a status, such as a bar, on its last line: what begins
+// with a carriage return and ends without a new line. Whatever else is printed
+// takes the place of the status; a new line alone ends it.
+type screen struct {
+	width func() int
+
+	mu     sync.Mutex
+	out    io.Writer // where the status stands
+	status bool
+}
+
+// onScreen returns what to print to in place of stdout and stderr, and what to
+// call at the end.
+func onScreen(stdout, stderr *os.File) (out, err io.Writer, end func()) {
+	if !isTerminal(stderr) {
+		return stdout, stderr, func() {}
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	s := &screen{out: stderr, width: func() int {
+		width, _, err := term.GetSize(int(stderr.Fd()))
+		if err != nil || width <= 0 {
+			return 80
+		}
+		return width
+	}}
+	out, err = stdout, &onFile{stderr, s, stderr}
+	if isTerminal(stdout) {
+		out = &onFile{stdout, s, stdout}
+	}
+	return out, err, s.end
+}
+
+// end takes the status away.
+func (s *screen) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+}
+
+func (s *screen) clear() {
+	if s.status {
+		_, _ = io.WriteString(s.out, "\r\x1b[K")
+		s.status = false
+	}
+}
+
+func (s *screen) write(to io.Writer, b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(b) > 0 && b[0] == '\r' && b[len(b)-1] != '\n' {
+		text := string(bytes.TrimPrefix(b[bytes.LastIndexByte(b, '\r')+1:], []byte("\x1b[K")))
+		_, err := fmt.Fprintf(s.out, "\r\x1b[K%s", fitting(text, s.width()-1)) // one that wraps could not be taken away
+		s.status = text != ""
+		return len(b), err
+	}
+	if string(b) == "\n" {
+		s.status = false
+	}
+	s.clear()
+	return to.Write(b)
+}
+
+// fitting is as much of text as has room in the columns.
+func fitting(text string, columns int) string {
+	runes := []rune(text)
+	return string(runes[:min(len(runes), max(columns, 0))])
+}
+
+// onFile writes to a file on a screen.
+type onFile struct {
+	to     io.Writer
+	screen *screen
+	file   *os.File
+}
+
+func (f *onFile) Write(b []byte) (int, error) { return f.screen.write(f.to, b) }
+
+// Fd is the file's, by which it is known as a terminal.
+func (f *onFile) Fd() uintptr { return f.file.Fd() }
+
+// plural is a number of things.
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // printJSON prints v for people's eyes and machines alike.

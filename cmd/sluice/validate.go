@@ -191,7 +191,7 @@ func (v *validation) print(stdout, stderr io.Writer) error {
 	}
 	switch n := len(v.Mistakes); {
 	case v.Valid:
-		fmt.Fprintf(stdout, "%s is valid: %d routes, tables %s\n", v.File, len(v.Routes), strings.Join(v.Tables, ", "))
+		fmt.Fprintf(stdout, "%s is valid: %s, tables %s\n", v.File, plural(len(v.Routes), "route", "routes"), strings.Join(v.Tables, ", "))
 	case n == 1:
 		fmt.Fprintf(stderr, "%s has 1 mistake\n", v.File)
 	default:

@@ -70,6 +70,9 @@ type Options struct {
 	// StartName is how a user of the program gives Start, such as a flag; the
 	// *NoStartError says it (default "Options.Start").
 	StartName string
+	// EndpointName is what has set the configuration's endpoint, such as a
+	// variable; the *StreamError of a service that does not answer says it.
+	EndpointName string
 
 	Flow  flow.Options // of every shard's flow; Policy must be flow.Park
 	Owner string       // of the leases; unique per process (default host name, process id and random digits)

@@ -262,6 +262,9 @@ func (p *Poller) endpointFrom() string {
 	if p.cfg.BaseEndpoint == nil {
 		return fmt.Sprintf("It follows from the Region (%s)", p.cfg.Region)
 	}
+	if p.o.EndpointName != "" {
+		return "It was set by " + p.o.EndpointName
+	}
 	return "It was set by the program's options or by AWS_ENDPOINT_URL"
 }
 

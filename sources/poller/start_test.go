@@ -89,6 +89,10 @@ func TestRefusesToStart(t *testing.T) {
 		{"unreachable", func(_ *stub, cfg *aws.Config, _ *Options) {
 			cfg.HTTPClient = &http.Client{Transport: refusing{}}
 		}, []string{"http://stub", "DescribeTable", "connection refused", "within 5s", "AWS_ENDPOINT_URL"}},
+		{"unreachable, by a name", func(_ *stub, cfg *aws.Config, o *Options) {
+			cfg.HTTPClient = &http.Client{Transport: refusing{}}
+			o.EndpointName = "THE_ENDPOINT"
+		}, []string{"http://stub", "It was set by THE_ENDPOINT"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
