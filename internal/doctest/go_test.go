@@ -41,7 +41,12 @@ func sources(t *testing.T) {
 	}
 }
 
-func isProgram(b block) bool { return strings.HasPrefix(b.text, "package ") }
+func isProgram(b block) bool { return strings.HasPrefix(b.text, "package ") && !isTest(b) }
+
+// isTest reports whether a block is a whole file of tests.
+func isTest(b block) bool {
+	return strings.HasPrefix(b.text, "package ") && strings.Contains(b.text, "\nfunc Test")
+}
 
 // Every Go block that has a package is a whole program, which builds as it stands.
 func TestProgramsBuild(t *testing.T) {
@@ -84,7 +89,7 @@ func TestFragments(t *testing.T) {
 	c := newChecker(t)
 	n := 0
 	for _, b := range blocks(t, "go") {
-		if isProgram(b) {
+		if isProgram(b) || isTest(b) {
 			continue
 		}
 		n++

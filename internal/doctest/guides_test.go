@@ -26,7 +26,7 @@ func TestGuidesTests(t *testing.T) {
 			case b.kind != "go":
 			case isProgram(b):
 				program = &p.blocks[i]
-			case strings.HasPrefix(b.text, "func Test") && program != nil:
+			case (isTest(b) || strings.HasPrefix(b.text, "func Test")) && program != nil:
 				n++
 				pkg := filepath.Join(dir, fmt.Sprintf("%s-%d", strings.TrimSuffix(filepath.Base(p.name), ".md"), b.line))
 				for _, f := range p.blocks {
@@ -49,9 +49,13 @@ func TestGuidesTests(t *testing.T) {
 	}
 }
 
-// testFile makes a file of a test that names packages without importing them.
+// testFile is the file that a test is; one is made of a test that names packages
+// without importing them.
 func (c *checker) testFile(t *testing.T, b block) string {
 	t.Helper()
+	if isTest(b) {
+		return b.text
+	}
 	f, err := parser.ParseFile(c.fset, "", "package main\n"+b.text, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatalf("%s:%d: %v", b.page, b.line, err)
