@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -175,6 +176,7 @@ func (w *world) watch(writing context.Context, d *daemon, begin time.Time, p *pa
 	tick := time.NewTicker(w.o.every)
 	defer tick.Stop()
 	before, at, rested := int64(0), begin, false
+	told := time.Duration(0)
 	for {
 		select {
 		case <-writing.Done():
@@ -194,6 +196,10 @@ func (w *world) watch(writing context.Context, d *daemon, begin time.Time, p *pa
 			return nil, err
 		}
 		samples = append(samples, s)
+		if s.at-told >= time.Minute {
+			told = s.at
+			fmt.Fprintf(os.Stderr, "soak: %v of %v: %d writes, %d records wait, %.0f MB\n", s.at.Round(time.Second), w.o.duration, written, s.lag, s.rss/1e6)
+		}
 		limit.SetLimit(rate.Limit(p.next(s.lag, w.o.lag, float64(written-before)/now.Sub(at).Seconds())))
 		if !rested && now.Sub(begin) >= w.o.duration/5 {
 			rested = true
