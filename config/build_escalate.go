@@ -20,11 +20,11 @@ import (
 const defaultExpiry = 5 * time.Minute
 
 func (b *builder) escalate(rt *Route, field string) (*built, error) {
-	o, err := b.escalation(rt, field)
+	o, of, err := b.escalation(rt, field)
 	if err != nil {
 		return nil, err
 	}
-	table, err := b.tableOf(rt, o.Ladder.Table)
+	table, err := b.tableOf(of, o.Ladder.Table)
 	if err != nil {
 		return nil, b.c.wrong(field+".ladder.table", err)
 	}
@@ -47,7 +47,12 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	}
 	made := &built{late: true}
 	next := o.Do == "next"
-	if made.handle = e.Start; next {
+	if !next {
+		if err := l.startable(); err != nil {
+			return nil, b.c.wrong(field+".ladder", err)
+		}
+	}
+	if made.handle = l.own(e.Start); next {
 		made.handle, made.options = e.Next, []router.Option{router.NeedsNew()}
 	}
 	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
@@ -72,7 +77,7 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 		if next {
 			err = e.Next(ctx, rec)
 		} else {
-			err = e.Start(ctx, rec)
+			err = l.own(e.Start)(ctx, rec)
 		}
 		if sluice.IsSkip(err) {
 			err = nil
@@ -83,22 +88,22 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 }
 
 // escalation is what the route says, and for one of next what the only one of
-// start says where it does not.
-func (b *builder) escalation(rt *Route, field string) (Escalate, error) {
-	o := *rt.Escalate
+// start says where it does not. It also returns the route that has the ladder.
+func (b *builder) escalation(rt *Route, field string) (Escalate, *Route, error) {
+	o, of := *rt.Escalate, rt
 	if o.Do != "start" && o.Do != "next" {
-		return o, b.c.wrong(field+".do", fmt.Errorf("%q is neither start nor next", o.Do))
+		return o, nil, b.c.wrong(field+".do", fmt.Errorf("%q is neither start nor next", o.Do))
 	}
-	var starts []*Escalate
+	var starts []*Route
 	for i := range b.c.Routes {
 		if e := b.c.Routes[i].Escalate; e != nil && e.Do == "start" {
-			starts = append(starts, e)
+			starts = append(starts, &b.c.Routes[i])
 		}
 	}
 	if o.Do == "next" && len(starts) == 1 {
-		s := starts[0]
+		s := starts[0].Escalate
 		if o.Ladder == nil {
-			o.Ladder = s.Ladder
+			o.Ladder, of = s.Ladder, starts[0]
 		}
 		if o.Queue == "" {
 			o.Queue = s.Queue
@@ -111,7 +116,7 @@ func (b *builder) escalation(rt *Route, field string) (Escalate, error) {
 		}
 	}
 	if o.Ladder == nil {
-		return o, b.c.wrong(field+".ladder", fmt.Errorf("it is missing, and %d routes of start could have it, want one", len(starts)))
+		return o, nil, b.c.wrong(field+".ladder", fmt.Errorf("it is missing, and %d routes of start could have it, want one", len(starts)))
 	}
 	if o.Kind == "" {
 		o.Kind = "escalation"
@@ -119,7 +124,7 @@ func (b *builder) escalation(rt *Route, field string) (Escalate, error) {
 	if o.ExpireAfter == 0 {
 		o.ExpireAfter = Duration(defaultExpiry)
 	}
-	return o, nil
+	return o, of, nil
 }
 
 // ladder reads escalations and their steps, and writes what becomes of them.
@@ -142,6 +147,12 @@ func (l *ladder) config(expireAfter time.Duration) (escalation.Config, error) {
 		if strings.Contains(name, ".") {
 			return escalation.Config{}, fmt.Errorf("escalation.%s is %q, within a map: want an attribute, which is written", field, name)
 		}
+	}
+	if l.failed() == e.Active {
+		return escalation.Config{}, fmt.Errorf("escalation.failed and escalation.active are both %q: an escalation without steps would never end", e.Active)
+	}
+	if e.Reason == e.Status {
+		return escalation.Config{}, fmt.Errorf("escalation.reason and escalation.status are both %q: want two attributes", e.Status)
 	}
 	return escalation.Config{
 		Escalation: escalation.EscalationAttributes{ID: e.ID, Ladder: e.Ladder, Started: e.Started, Status: e.Status, Active: e.Active},
@@ -168,6 +179,29 @@ func templates(field string, of map[string]string, want string) error {
 		}
 	}
 	return fmt.Errorf("%s has %s nowhere: it would be the same item always", field, want)
+}
+
+// startable says why the key of no record leads back to its escalation.
+func (l *ladder) startable() error {
+	if id := l.Escalation.ID; l.Key[id] != "{id}" {
+		return fmt.Errorf("key has %q for %s, the attribute of escalation.id: want {%s: '{id}'}, since a record's id is the whole of that key attribute", l.Key[id], id, id)
+	}
+	return nil
+}
+
+// own fails a record for good whose item is not where its escalation would be
+// read: the read would find nothing, and the escalation would never begin.
+func (l *ladder) own(start sluice.Handler) sluice.Handler {
+	return func(ctx context.Context, rec *sluice.Record) error {
+		if rec.Table != l.table {
+			return sluice.Permanent(fmt.Errorf("it is of table %s, and escalations are read in table %s (ladder.table)", rec.Table, l.table))
+		}
+		id, ok := rec.Keys.Lookup(l.Escalation.ID)
+		if ok && id.Kind() == item.S && !l.key(id.Str()).Equal(rec.Keys) {
+			return sluice.Permanent(fmt.Errorf("its key is %s, and its escalation would be read with %s, which ladder.key makes", rec.Keys.Raw(), l.key(id.Str()).AppendJSON(nil)))
+		}
+		return start(ctx, rec)
+	}
 }
 
 // key is that of an escalation.

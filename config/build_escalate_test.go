@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/internal/tabletest"
 )
@@ -106,12 +107,60 @@ func TestEscalationFails(t *testing.T) {
 	})
 }
 
+// A record whose item its ladder does not lead back to would find no escalation,
+// and nobody would be told: it fails for good.
+func TestEscalationElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, app := newCalls(t, aStep, strings.Replace(aCall, `"SK":"call"`, `"SK":"call#2"`, 1))
+		other := w.tables.Records()[1]
+		err := app.Router.Dispatch(t.Context(), &other)
+		if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "which ladder.key makes") {
+			t.Errorf("another key: %v", err)
+		}
+		if _, err := app.Routes[1].Explain(t.Context(), &other); err == nil {
+			t.Error("explained as if there were nothing to do")
+		}
+		w, app = newCalls(t, aStep, aCall)
+		elsewhere := w.tables.Records()[1]
+		elsewhere.Table = "calls-2"
+		if err := app.Router.Dispatch(t.Context(), &elsewhere); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "it is of table calls-2") {
+			t.Errorf("another table: %v", err)
+		}
+		if len(w.sent) != 0 {
+			t.Errorf("%+v", w.sent)
+		}
+	})
+}
+
+// The ladder that a route of next takes over is in the table of the route of
+// start, whichever table the attempts are in.
+func TestNextTakesTheTableOfStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := newCalls(t, aStep, aCall)
+		w.tables.Create("attempts", "PK", "SK")
+		put(t, w.tables, "attempts", attempt, made)
+		c := calls()
+		c.Source.Tables = []string{"calls", "attempts"}
+		c.EntityType.Tables = map[string]string{"calls": "call", "attempts": "attempt"}
+		c.Routes[1].Escalate.Ladder.Step.TypeAttribute, c.Routes[1].Escalate.Ladder.Step.Type = "entityType", "step"
+		app := w.build(t, c)
+		recs := w.tables.Records()
+		if err := app.Router.Dispatch(t.Context(), &recs[3]); err != nil || len(w.sent) != 1 {
+			t.Errorf("%v, sent %+v", err, w.sent)
+		}
+	})
+}
+
 func TestEscalateSaysWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(start, next *Escalate, c *Config){
 		"routes[1].escalate.do: \"begin\" is neither start nor next":      func(s, n *Escalate, _ *Config) { s.Do = "begin"; n.Ladder = s.Ladder; n.Queue = "tries" },
 		"routes[0].escalate.ladder: it is missing, and 2 routes of start": func(s, _ *Escalate, c *Config) { c.Routes = append(c.Routes, Route{Escalate: s}) },
 		"routes[0].escalate.ladder: key is missing":                       func(s, _ *Escalate, _ *Config) { s.Ladder.Key = nil },
-		"key has {id} nowhere":                                                func(s, _ *Escalate, _ *Config) { s.Ladder.Key = map[string]string{"PK": "x"} },
+		"key has {id} nowhere": func(s, _ *Escalate, _ *Config) { s.Ladder.Key = map[string]string{"PK": "x"} },
+		"key has \"call-{id}\" for PK, the attribute of escalation.id":        func(s, _ *Escalate, _ *Config) { s.Ladder.Key["PK"] = "call-{id}" },
+		"key has \"\" for number, the attribute of escalation.id":             func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.ID = "number" },
+		"escalation.failed and escalation.active are both \"open\"":           func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Failed = "open" },
+		"escalation.reason and escalation.status are both \"status\"":         func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Reason = "status" },
 		"steps has {ladder} nowhere":                                          func(s, _ *Escalate, _ *Config) { s.Ladder.Steps = map[string]string{"PK": "x"} },
 		"steps has 2 attributes":                                              func(s, _ *Escalate, _ *Config) { s.Ladder.Steps["SK"] = "x" },
 		"escalation.status is \"a.b\", within a map":                          func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Status = "a.b" },
