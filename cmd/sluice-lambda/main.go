@@ -61,6 +61,9 @@ func function(ctx context.Context) (*router.Router, lambda.Options, error) {
 	if err != nil {
 		return nil, lambda.Options{}, err
 	}
+	if d := cfg.DeadLetter; d.MaxAge > 0 && d.Queue == "" {
+		return nil, lambda.Options{}, fmt.Errorf("deadLetter.maxAge is %v, and a function has no place for what is older: name a queue by deadLetter.queue, or leave maxAge out", d.MaxAge)
+	}
 	options, observed, err := emf.FromEnv(os.Getenv)
 	if err != nil {
 		return nil, lambda.Options{}, err

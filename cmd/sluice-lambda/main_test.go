@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,8 +26,15 @@ import (
 // queues is SQS for SendMessageBatch.
 type queues struct {
 	*httptest.Server
-	mu   sync.Mutex
-	sent map[string][]string // by queue URL
+	mu     sync.Mutex
+	sent   map[string][]string        // by queue URL
+	refuse func(queue string) refusal // of what is sent to a queue; nil takes all
+}
+
+// refusal is what SQS says of a message; without a code it takes it.
+type refusal struct {
+	Code        string
+	SenderFault bool
 }
 
 func newQueues(t *testing.T) *queues {
@@ -46,16 +54,27 @@ func (q *queues) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	type done struct{ Id, MessageId, MD5OfMessageBody string }
+	type failed struct {
+		Id string
+		refusal
+	}
 	var all []done
+	var refused []failed
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range in.Entries {
+		if q.refuse != nil {
+			if no := q.refuse(path.Base(in.QueueURL)); no.Code != "" {
+				refused = append(refused, failed{e.Id, no})
+				continue
+			}
+		}
 		q.sent[in.QueueURL] = append(q.sent[in.QueueURL], e.MessageBody)
 		sum := md5.Sum([]byte(e.MessageBody))
 		all = append(all, done{e.Id, "m", hex.EncodeToString(sum[:])})
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	json.NewEncoder(w).Encode(map[string]any{"Successful": all})
+	json.NewEncoder(w).Encode(map[string]any{"Successful": all, "Failed": refused})
 }
 
 func (q *queues) take(queue string) []string {
@@ -152,6 +171,56 @@ func TestFunction(t *testing.T) {
 	}
 }
 
+// What the queue of dead letters refuses is not lost: for the moment, it is sent
+// again; for good, the batch ends before it, and those after it come again too.
+func TestDeadLettersRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		no     refusal
+		times  int // that a letter is refused
+		parked int
+		whole  bool
+	}{
+		{"for the moment", refusal{"InternalError", false}, 1, 1, true},
+		{"for good", refusal{"InvalidMessageContents", true}, 1000, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := newQueues(t)
+			left := tt.times
+			q.refuse = func(queue string) refusal {
+				if queue != "dead" || left == 0 {
+					return refusal{}
+				}
+				left--
+				return tt.no
+			}
+			var log bytes.Buffer
+			fn, err := start(t, file, &log, "CALLS="+q.URL+"/1/calls", "DEAD="+q.URL+"/1/dead", "SLUICE_ENDPOINT_SQS="+q.URL)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, log.String())
+			}
+			bad := recordtest.New(order(`{"S":"x"}`, "b"))
+			answer, err := fn.Invoke(t.Context(), recordtest.Event(recordtest.New(order(`{"N":"2"}`, "a")), bad), 5*time.Second)
+			want := `{"batchItemFailures":[]}`
+			if !tt.whole {
+				want = `{"batchItemFailures":[{"itemIdentifier":"` + string(bad.Sequence) + `"}]}`
+			}
+			if err != nil || string(answer.Payload) != want {
+				t.Errorf("answer %s, %v; want %s", answer.Payload, err, want)
+			}
+			if dead := q.take("dead"); len(dead) != tt.parked {
+				t.Errorf("parked %q", dead)
+			}
+			if sent := q.take("calls"); len(sent) != 1 {
+				t.Errorf("sent %q", sent)
+			}
+			if _, err := fn.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Without a queue for them, what fails for good stops its batch.
 func TestNoDeadLetters(t *testing.T) {
 	q := newQueues(t)
@@ -180,8 +249,10 @@ func TestStartErrors(t *testing.T) {
 		"mistakes": {"source: {tables: orders}\nroutes: [{name: x, on: a, lgo: {}}]\n", nil, []string{
 			`sluice.yaml:2:24: routes[0].on: pattern "a"`, `sluice.yaml:2:27: routes[0]: unknown field "lgo"; did you mean log?`}},
 		"no variable": {file, []string{"DEAD=d"}, []string{"sinks.calls.sqs.queue: the variable CALLS is not set"}},
-		"no region":   {file, []string{"CALLS=c", "DEAD=d", "AWS_REGION="}, []string{"no region is configured"}},
-		"metrics":     {file, []string{"CALLS=c", "DEAD=d", "SLUICE_EMF=maybe"}, []string{"SLUICE_EMF"}},
+		"no queue for what is old": {"source: {tables: [orders]}\nroutes: [{name: x, on: 'a#*', log: {}}]\ndeadLetter: {maxAge: 2h}\n", nil, []string{
+			"deadLetter.maxAge is 2h0m0s, and a function has no place for what is older: name a queue by deadLetter.queue"}},
+		"no region": {file, []string{"CALLS=c", "DEAD=d", "AWS_REGION="}, []string{"no region is configured"}},
+		"metrics":   {file, []string{"CALLS=c", "DEAD=d", "SLUICE_EMF=maybe"}, []string{"SLUICE_EMF"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
