@@ -82,6 +82,9 @@ func (r *Rollup) inserted(ctx context.Context, rec *sluice.Record) error {
 
 func (r *Rollup) deleteOrphan(ctx context.Context, rec *sluice.Record, parent sluice.Item) error {
 	o := r.c.Orphans
+	if o.Table == rec.Table && parent.Equal(rec.Keys) { // its own parent, of which no transaction takes a check and a delete
+		return sluice.Skip("child is gone, or belongs to another parent")
+	}
 	gone := dynamo.Check(o.Table, parent, "attribute_not_exists(#k)")
 	for name := range parent.All() {
 		gone = gone.Name("#k", name)

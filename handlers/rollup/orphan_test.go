@@ -165,6 +165,35 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
+// A child may be its own parent, as the root of a tree is. When it is gone by the
+// time its record comes, nothing is left to do.
+func TestOrphanOfItself(t *testing.T) {
+	w := tabletest.NewWorld(time.Now())
+	w.Create("nodes", "pk", "")
+	w.Create("markers", "pk", "")
+	r, err := New(Config{
+		Name: "nodes", Markers: "markers", Once: w.Once, Now: w.Now,
+		Counts:  []Count{{Table: "nodes", Attribute: "children", Key: From(map[string]string{"pk": "parent"})}},
+		Orphans: &Orphans{Table: "nodes", While: []string{"parent"}, Get: w.Get, Transact: w.Transact},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := parse(`{"pk":{"S":"r"},"parent":{"S":"r"}}`)
+	if err := w.Put(t.Context(), "nodes", root); err != nil {
+		t.Fatal(err)
+	}
+	rec := w.Records()[0]
+	if err := w.Transact(t.Context(), dynamo.Delete("nodes", root.Only("pk"))); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.Handle(t.Context(), &rec); !sluice.IsSkip(err) {
+			t.Error(err)
+		}
+	}
+}
+
 func TestOrphansThatFail(t *testing.T) {
 	w := newOrphans(t)
 	w.put("orders", `{"pk":{"S":"1"},"owner":{"S":"o"}}`)
