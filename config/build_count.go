@@ -125,6 +125,11 @@ func (c *Count) orphans(store Tables) (*rollup.Orphans, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%q is no table of numbers", c.DeleteOrphans)
 	}
+	for j, n := range c.Numbers {
+		if n.Table == c.DeleteOrphans && !maps.Equal(n.Key, c.Numbers[i].Key) {
+			return nil, fmt.Errorf("numbers[%d] and numbers[%d] have different parents in table %s: which of them a child is an orphan without is not said; want one key for both, or a route of its own for one", i, j, c.DeleteOrphans)
+		}
+	}
 	o := &rollup.Orphans{Table: c.DeleteOrphans, Get: store.Get, Transact: store.Transact}
 	for _, child := range slices.Sorted(maps.Values(c.Numbers[i].Key)) {
 		if strings.Contains(child, ".") {

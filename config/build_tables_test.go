@@ -254,17 +254,18 @@ func TestQueuesOfOneName(t *testing.T) {
 
 func TestTablesSayWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(*Config){
-		"routes[0].count: count is not for SNAPSHOT, which on (point#SNAPSHOT)":                     func(c *Config) { c.Routes[0].On = Strings{"point#SNAPSHOT"} },
-		"routes[1].cascade: cascade is not for INSERT":                                              func(c *Config) { c.Routes[1].On = Strings{"map#*"} },
-		"routes[0].count.deleteOrphans: \"map\" is no table of numbers":                             func(c *Config) { c.Routes[0].Count.DeleteOrphans = "map" },
-		"routes[0].count.deleteOrphans: the key of the parents in table maps is taken from \"a.b\"": func(c *Config) { c.Routes[0].Count.Numbers[0].Key["map_id"] = "a.b" },
-		"routes[0].count: rollup: Name is \"\"":                                                     func(c *Config) { c.Routes[0].Count.ID = "" },
-		"routes[0].count: rollup: Counts[1]: Key is missing":                                        func(c *Config) { c.Routes[0].Count.Numbers[1].Key = nil },
-		"routes[1].cascade.table: it names no table":                                                func(c *Config) { c.EntityType.Tables = nil },
-		"routes[1].cascade.queue: \"no\" is no sink of kind sqs; there are: cascades":               func(c *Config) { c.Routes[1].Cascade.Queue = "no" },
-		"is a FIFO queue, which cannot delay a message":                                             func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
-		"routes[2].cascade.threshold: it is for a cascade with a queue":                             func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
-		"routes[1].cascade: cascade: Children[0].Key is missing":                                    func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
+		"routes[0].count: count is not for SNAPSHOT, which on (point#SNAPSHOT)":                         func(c *Config) { c.Routes[0].On = Strings{"point#SNAPSHOT"} },
+		"routes[1].cascade: cascade is not for INSERT":                                                  func(c *Config) { c.Routes[1].On = Strings{"map#*"} },
+		"routes[0].count.deleteOrphans: \"map\" is no table of numbers":                                 func(c *Config) { c.Routes[0].Count.DeleteOrphans = "map" },
+		"routes[0].count.deleteOrphans: the key of the parents in table maps is taken from \"a.b\"":     func(c *Config) { c.Routes[0].Count.Numbers[0].Key["map_id"] = "a.b" },
+		"routes[0].count.deleteOrphans: numbers[0] and numbers[1] have different parents in table maps": func(c *Config) { c.Routes[0].Count.Numbers[1].Table = "maps" },
+		"routes[0].count: rollup: Name is \"\"":                                                         func(c *Config) { c.Routes[0].Count.ID = "" },
+		"routes[0].count: rollup: Counts[1]: Key is missing":                                            func(c *Config) { c.Routes[0].Count.Numbers[1].Key = nil },
+		"routes[1].cascade.table: it names no table":                                                    func(c *Config) { c.EntityType.Tables = nil },
+		"routes[1].cascade.queue: \"no\" is no sink of kind sqs; there are: cascades":                   func(c *Config) { c.Routes[1].Cascade.Queue = "no" },
+		"is a FIFO queue, which cannot delay a message":                                                 func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
+		"routes[2].cascade.threshold: it is for a cascade with a queue":                                 func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
+		"routes[1].cascade: cascade: Children[0].Key is missing":                                        func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
 		"routes[3].send.to: the queue cascades is consumed by the application itself, and no route takes MESSAGE": func(c *Config) {
 			c.Routes = append(c.Routes, Route{Name: "s", On: Strings{"map#INSERT"}, Send: &Send{To: "cascades"}})
 		},
