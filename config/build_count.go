@@ -49,6 +49,9 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 		c.Counts = append(c.Counts, count)
 	}
 	if o.DeleteOrphans != "" {
+		if !rt.takes("INSERT") {
+			return nil, b.c.wrong(field+".deleteOrphans", fmt.Errorf("orphans are deleted as they are inserted, and on (%s) has no INSERT: want it, or no deleteOrphans", strings.Join(rt.On, ", ")))
+		}
 		orphans, err := o.orphans(store)
 		if err != nil {
 			return nil, b.c.wrong(field+".deleteOrphans", err)
@@ -67,7 +70,7 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 		made.options = append(made.options, router.NeedsOld())
 	}
 	made.Recounts = b.recounts(rt, c.Counts, store)
-	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
+	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
 		if err := decide(whens, rec); err != nil {
 			return nil, err
 		}
@@ -84,9 +87,34 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 				})
 			}
 		}
-		return effects, nil
+		if o.DeleteOrphans == "" || rec.EventName != sluice.Insert {
+			return effects, nil
+		}
+		deleted, err := b.orphaned(ctx, rec, o.DeleteOrphans, c.Counts, store)
+		return append(effects, deleted...), err
 	}
 	return made, nil
+}
+
+// orphaned is the deletion of the item that rec has inserted, if its parent in a
+// table is not there.
+func (b *builder) orphaned(ctx context.Context, rec *sluice.Record, table string, counts []rollup.Count, store Tables) ([]Effect, error) {
+	i := slices.IndexFunc(counts, func(n rollup.Count) bool { return n.Table == table })
+	parent := counts[i].Key(rec.New)
+	if !parent.Exists() {
+		return nil, fmt.Errorf("it has not all of the attributes that a key of table %s is made of", table)
+	}
+	it, err := store.Get(ctx, table, parent)
+	if err != nil {
+		return nil, fmt.Errorf("reading its parent of table %s: %w", table, err)
+	}
+	if it.Exists() {
+		return nil, nil
+	}
+	return []Effect{{
+		Does: fmt.Sprintf("delete it, since table %s has no %s", table, parent.AppendJSON(nil)),
+		Sink: b.sinks.storeName, Target: rec.Table, Key: string(rec.Keys.AppendJSON(nil)),
+	}}, nil
 }
 
 type itemWhen = func(sluice.Item) (bool, error)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,11 @@ func TestCountAndCascade(t *testing.T) {
 			t.Fatal(got)
 		}
 		put(t, w, "points", `{"map_id":"gone","point_id":"5","user_id":"u"}`)
+		orphan := w.Records()[0]
+		if got, want := explained(t, app, "count points", &orphan), `delete it, since table maps has no {"map_id":"gone","user_id":"u"} [dynamodb points {"map_id":"gone","point_id":"5"}]`; !strings.HasSuffix(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		w.Replay(orphan)
 		run(t, w, app)
 		if got := all(w, "users", "maps"); got != counted || strings.Contains(all(w, "points"), "gone") {
 			t.Errorf("an orphan: %s", got)
@@ -154,9 +160,20 @@ func TestCountExplains(t *testing.T) {
 	w, app := newMaps(t)
 	put(t, w, "points", `{"map_id":"m","point_id":"1","user_id":"u"}`)
 	rec := w.Records()[0]
+	put(t, w, "maps", `{"user_id":"u","map_id":"m"}`)
 	want := `add 1 to points of an item of table maps [dynamodb maps {"map_id":"m","user_id":"u"}]; add 1 to points of an item of table users [dynamodb users {"user_id":"u"}]`
 	if got := explained(t, app, "count points", &rec); got != want || all(w, "markers") != "" {
 		t.Error(got)
+	}
+	rec.New = plain(`{"map_id":"m","point_id":"1"}`) // of no user
+	if _, err := app.Routes[0].Explain(t.Context(), &rec); err == nil || !strings.Contains(err.Error(), "a key of table maps is made of") {
+		t.Error(err)
+	}
+	rec.New = plain(`{"map_id":"m","point_id":"1","user_id":"u"}`)
+	down := errors.New("down")
+	w.ReadFault = func() error { return down }
+	if _, err := app.Routes[0].Explain(t.Context(), &rec); !errors.Is(err, down) {
+		t.Error(err)
 	}
 }
 
@@ -254,18 +271,19 @@ func TestQueuesOfOneName(t *testing.T) {
 
 func TestTablesSayWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(*Config){
-		"routes[0].count: count is not for SNAPSHOT, which on (point#SNAPSHOT)":                         func(c *Config) { c.Routes[0].On = Strings{"point#SNAPSHOT"} },
-		"routes[1].cascade: cascade is not for INSERT":                                                  func(c *Config) { c.Routes[1].On = Strings{"map#*"} },
-		"routes[0].count.deleteOrphans: \"map\" is no table of numbers":                                 func(c *Config) { c.Routes[0].Count.DeleteOrphans = "map" },
-		"routes[0].count.deleteOrphans: the key of the parents in table maps is taken from \"a.b\"":     func(c *Config) { c.Routes[0].Count.Numbers[0].Key["map_id"] = "a.b" },
-		"routes[0].count.deleteOrphans: numbers[0] and numbers[1] have different parents in table maps": func(c *Config) { c.Routes[0].Count.Numbers[1].Table = "maps" },
-		"routes[0].count: rollup: Name is \"\"":                                                         func(c *Config) { c.Routes[0].Count.ID = "" },
-		"routes[0].count: rollup: Counts[1]: Key is missing":                                            func(c *Config) { c.Routes[0].Count.Numbers[1].Key = nil },
-		"routes[1].cascade.table: it names no table":                                                    func(c *Config) { c.EntityType.Tables = nil },
-		"routes[1].cascade.queue: \"no\" is no sink of kind sqs; there are: cascades":                   func(c *Config) { c.Routes[1].Cascade.Queue = "no" },
-		"is a FIFO queue, which cannot delay a message":                                                 func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
-		"routes[2].cascade.threshold: it is for a cascade with a queue":                                 func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
-		"routes[1].cascade: cascade: Children[0].Key is missing":                                        func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
+		"routes[0].count: count is not for SNAPSHOT, which on (point#SNAPSHOT)":                                        func(c *Config) { c.Routes[0].On = Strings{"point#SNAPSHOT"} },
+		"routes[1].cascade: cascade is not for INSERT":                                                                 func(c *Config) { c.Routes[1].On = Strings{"map#*"} },
+		"routes[0].count.deleteOrphans: \"map\" is no table of numbers":                                                func(c *Config) { c.Routes[0].Count.DeleteOrphans = "map" },
+		"routes[0].count.deleteOrphans: the key of the parents in table maps is taken from \"a.b\"":                    func(c *Config) { c.Routes[0].Count.Numbers[0].Key["map_id"] = "a.b" },
+		"routes[0].count.deleteOrphans: orphans are deleted as they are inserted, and on (point#REMOVE) has no INSERT": func(c *Config) { c.Routes[0].On = Strings{"point#REMOVE"} },
+		"routes[0].count.deleteOrphans: numbers[0] and numbers[1] have different parents in table maps":                func(c *Config) { c.Routes[0].Count.Numbers[1].Table = "maps" },
+		"routes[0].count: rollup: Name is \"\"":                                                                        func(c *Config) { c.Routes[0].Count.ID = "" },
+		"routes[0].count: rollup: Counts[1]: Key is missing":                                                           func(c *Config) { c.Routes[0].Count.Numbers[1].Key = nil },
+		"routes[1].cascade.table: it names no table":                                                                   func(c *Config) { c.EntityType.Tables = nil },
+		"routes[1].cascade.queue: \"no\" is no sink of kind sqs; there are: cascades":                                  func(c *Config) { c.Routes[1].Cascade.Queue = "no" },
+		"is a FIFO queue, which cannot delay a message":                                                                func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
+		"routes[2].cascade.threshold: it is for a cascade with a queue":                                                func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
+		"routes[1].cascade: cascade: Children[0].Key is missing":                                                       func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
 		"routes[3].send.to: the queue cascades is consumed by the application itself, and no route takes MESSAGE": func(c *Config) {
 			c.Routes = append(c.Routes, Route{Name: "s", On: Strings{"map#INSERT"}, Send: &Send{To: "cascades"}})
 		},
