@@ -12,7 +12,10 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// Clients keep connections for the next request.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+}
 
 func load(t *testing.T, env map[string]string) *config.Config {
 	t.Helper()
