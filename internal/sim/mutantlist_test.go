@@ -216,8 +216,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "one dead letter for all routes", file: "deadletter/entry.go",
-		old:   `fmt.Fprintf(h, "%q %q %q", rec.StreamARN, rec.EventID, route)`,
-		new:   `fmt.Fprintf(h, "%q %q", rec.StreamARN, rec.EventID)`,
+		old:   `fmt.Fprintf(h, "%q %q %q", e.StreamARN, e.EventID, route)`,
+		new:   `fmt.Fprintf(h, "%q %q", e.StreamARN, e.EventID)`,
 		props: []string{propLost},
 	},
 	{
