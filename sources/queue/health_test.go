@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,9 +61,10 @@ func TestOutagesOfQueues(t *testing.T) {
 		for i := range 10 {
 			w.stub.send("jobs", body(i))
 		}
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		w.start(Options{}, func(context.Context, *sluice.Record) error {
-			if down {
+			if down.Load() {
 				return errDown
 			}
 			return nil
@@ -74,7 +76,7 @@ func TestOutagesOfQueues(t *testing.T) {
 		if got := w.c.Outages(); len(got) != 1 || got[0].Route != "job" || got[0].Since.IsZero() || got[0].Err == nil || !strings.Contains(got[0].Err.Error(), errDown.Error()) {
 			t.Errorf("outages while it is down: %v", got)
 		}
-		down = false
+		down.Store(false)
 		pass(time.Hour)
 		if got := w.c.Outages(); len(got) != 0 {
 			t.Errorf("outages after its end: %v", got)
