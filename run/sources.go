@@ -46,6 +46,7 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 			Store:        store,
 			Start:        o.Start,
 			StartName:    "--start",
+			EndpointName: endpointName(o),
 			Flow:         flows,
 			StartTimeout: o.startTimeout,
 			Grace:        grace,
@@ -172,4 +173,12 @@ func (s *sources) AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error
 		return nil
 	}
 	return s.poller.AcknowledgeGaps(ctx, gaps...)
+}
+
+// endpointName says what has set the endpoint of DynamoDB; "" is not known here.
+func endpointName(o Options) string {
+	if o.Endpoint == "" {
+		return ""
+	}
+	return "--endpoint-dynamodb (" + envOf["endpoint-dynamodb"] + ")"
 }

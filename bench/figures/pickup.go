@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/bench/figures/tell"
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -132,22 +131,11 @@ func (b *bench) write(ctx context.Context, tables []string, writes int) error {
 
 // polls returns how often the shard of each table was polled.
 func polls(ctx context.Context, address string) (map[string]float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	text, err := local.Metrics(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	return countPolls(string(text))
+	return countPolls(text)
 }
 
 // countPolls adds up a table's outcomes in the text of /metrics.

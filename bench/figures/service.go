@@ -3,17 +3,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/bench/figures/tell"
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/benchdata"
 )
 
@@ -23,31 +20,7 @@ type service struct{ url string }
 
 // call makes one request and decodes the answer into out, unless that is nil.
 func (s *service) call(ctx context.Context, action string, request []byte, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(request))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+action)
-	req.Header.Set("Authorization", tell.Unsigned)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return fmt.Errorf("%s: %w", action, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", action, resp.Status, body)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(body, out)
+	return local.Call(ctx, s.url, action, request, out)
 }
 
 // createTable makes a table, without a stream.

@@ -3,12 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -19,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/time/rate"
 
+	"github.com/sluicehq/sluice/bench/local"
 	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -72,34 +69,9 @@ func newWorld(ctx context.Context, stack *localstack.Stack, o options) (*world, 
 	return w, w.search.Call(ctx, "PUT", "/"+indexName, []byte(`{"settings":{"number_of_replicas":0,"gc_deletes":"1d"}}`), nil)
 }
 
-// dynamo makes one request by plain HTTP, so that writing is no work to speak of
-// on this side.
+// dynamo makes one request.
 func (w *world) dynamo(ctx context.Context, action string, request []byte, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.dynamoDB, bytes.NewReader(request))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+action)
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return fmt.Errorf("%s: %w", action, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", action, resp.Status, body)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(body, out)
+	return local.Call(ctx, w.dynamoDB, action, request, out)
 }
 
 // soak writes for the time that was asked for, waits until every record was

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
@@ -70,34 +69,19 @@ func streamOf(t *testing.T, ids ...string) (recs []sluice.Record) {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
 	db := dynamodb.NewFromConfig(cfg)
-	name := "oncall-" + rand.Text()
-	out, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		StreamSpecification:  &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
-			t.Error(err)
-		}
-	})
+	name, arn := localtest.Streamed(t, "oncall-")
 	for _, id := range ids {
 		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	streams := dynamodbstreams.NewFromConfig(cfg)
-	arn := out.TableDescription.LatestStreamArn
-	d, err := streams.DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: arn})
+	d, err := streams.DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
 	if err != nil {
 		t.Fatal(err)
 	}
 	shard := d.StreamDescription.Shards[0].ShardId
-	it, err := streams.GetShardIterator(t.Context(), &dynamodbstreams.GetShardIteratorInput{StreamArn: arn, ShardId: shard, ShardIteratorType: "TRIM_HORIZON"})
+	it, err := streams.GetShardIterator(t.Context(), &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: shard, ShardIteratorType: "TRIM_HORIZON"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +91,7 @@ func streamOf(t *testing.T, ids ...string) (recs []sluice.Record) {
 	}
 	for i, r := range page.Records {
 		raw := fmt.Sprintf(`{"eventID":%q,"eventName":"INSERT","eventSource":"aws:dynamodb","awsRegion":"us-east-1","eventSourceARN":%q,"dynamodb":{"Keys":{"id":{"S":%q}},"NewImage":{"id":{"S":%[3]q}},"SequenceNumber":%q,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`,
-			*r.EventID, *arn, ids[i], *r.Dynamodb.SequenceNumber)
+			*r.EventID, arn, ids[i], *r.Dynamodb.SequenceNumber)
 		rec := sluice.DecodeRecord([]byte(raw))
 		if rec.Err() != nil {
 			t.Fatal(rec.Err())

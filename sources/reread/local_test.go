@@ -3,13 +3,10 @@
 package reread
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
@@ -23,21 +20,7 @@ import (
 func TestLocal(t *testing.T) {
 	cfg := localtest.DynamoDB(t)
 	db := dynamodb.NewFromConfig(cfg)
-	name := "reread-" + rand.Text()
-	out, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		StreamSpecification:  &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := db.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
-			t.Error(err)
-		}
-	})
+	name, arn := localtest.Streamed(t, "reread-")
 	for i := range 5 {
 		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{
 			"id": &types.AttributeValueMemberS{Value: fmt.Sprint("item ", i)}, "n": &types.AttributeValueMemberN{Value: "7"},
@@ -45,7 +28,6 @@ func TestLocal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	arn := *out.TableDescription.LatestStreamArn
 	d, err := dynamodbstreams.NewFromConfig(cfg).DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
 	if err != nil {
 		t.Fatal(err)

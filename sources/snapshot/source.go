@@ -237,7 +237,7 @@ func (s *Source) checkStream(ctx context.Context) error {
 	if s.o.WithoutStream {
 		return nil
 	}
-	const do = "Have the daemon store where it begins to read the stream, then begin the backfill; or say that nothing is written meanwhile (WithoutStream)"
+	const do = "Have the daemon store where it begins to read the stream, then begin the backfill; or say that nothing is written meanwhile"
 	t := &s.scanner.table
 	if t.stream == "" {
 		return &TableError{Table: t.name, Err: fmt.Errorf("%w: the table has no stream", ErrNoStream), Do: do}

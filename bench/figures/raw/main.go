@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/bench/figures/tell"
+	"github.com/sluicehq/sluice/bench/local"
 )
 
 func main() {
@@ -79,7 +80,7 @@ func (r *reader) call(action, request string) ([]byte, error) {
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	req.Header.Set("X-Amz-Target", "DynamoDBStreams_20120810."+action)
 	req.Header.Set("Accept-Encoding", "identity")
-	req.Header.Set("Authorization", tell.Unsigned)
+	req.Header.Set("Authorization", local.Unsigned)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

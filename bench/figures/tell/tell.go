@@ -24,9 +24,6 @@ const (
 // nanoseconds.
 const Sent = "sentAt"
 
-// Unsigned is an Authorization header that DynamoDB Local takes.
-const Unsigned = "AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
-
 // Line is one report. Times are Unix nanoseconds.
 type Line struct {
 	At   int64 `json:",omitempty"` // when a record was handled
