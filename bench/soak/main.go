@@ -32,9 +32,9 @@
 //	soak counters <n>              parents, each with two numbers
 //	soak wrong <n>                 how many checks failed
 //
-// The writer goes as fast as the daemon follows: it makes way when more than
-// -lag records wait. DynamoDB Local becomes slower with every record that it
-// keeps, so that -records bounds them; they are spread over the time.
+// The writer goes as fast as the servers take its writes and the daemon follows:
+// it makes way when more than -lag records wait. -records, spread over the time,
+// bounds it; the default is beyond what DynamoDB Local takes in ten minutes.
 package main
 
 import (
@@ -59,7 +59,7 @@ func main() {
 	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long to write")
 	flag.IntVar(&o.items, "items", 2000, "that are written, changed and deleted over and over")
 	flag.IntVar(&o.parents, "parents", 50, "whose numbers are kept")
-	flag.IntVar(&o.records, "records", 300_000, "writes at most")
+	flag.IntVar(&o.records, "records", 1_000_000, "writes at most, spread over the time")
 	flag.IntVar(&o.lag, "lag", 2000, "records that may wait before the writer makes way")
 	flag.DurationVar(&o.every, "every", 2*time.Second, "how often the daemon is looked at")
 	flag.DurationVar(&o.patience, "patience", 3*time.Minute, "for the lag to return to 0 after the last write")
