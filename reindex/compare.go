@@ -43,6 +43,10 @@ func (c Comparison) String() string {
 		switch {
 		case d.Bodies:
 			fmt.Fprintf(&b, "\n  %s: version %d has two bodies, which part at %s", d.ID, d.Current, d.Path)
+		case d.Current == 0:
+			fmt.Fprintf(&b, "\n  %s: not in %s, version %d in %s", d.ID, c.Current, d.Other, c.Other)
+		case d.Other == 0:
+			fmt.Fprintf(&b, "\n  %s: version %d in %s, not in %s", d.ID, d.Current, c.Current, c.Other)
 		default:
 			fmt.Fprintf(&b, "\n  %s: version %d in %s, %d in %s", d.ID, d.Current, c.Current, d.Other, c.Other)
 		}
@@ -51,11 +55,13 @@ func (c Comparison) String() string {
 }
 
 // NotEqualError says that the indices differ, which a swap would show to those
-// who search.
+// who search. That is so while records wait for their effect, such as dead letters
+// that the one index has taken and the other has not, and when a writer does not
+// write to both.
 type NotEqualError struct{ Comparison Comparison }
 
 func (e *NotEqualError) Error() string {
-	return "reindex: the two indices differ: does every writer write by reindex.Writer? " + e.Comparison.String()
+	return "reindex: the two indices differ, by dead letters, by changes that are not handled yet, or since a writer does not write by reindex.Writer: " + e.Comparison.String()
 }
 
 // Compare compares counts, and samples of documents: of each index those written

@@ -125,6 +125,25 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// What differs is named, with where it is, up to ten of it.
+func TestDifferencesInWords(t *testing.T) {
+	c := Comparison{Current: "a-1", Other: "a-2", Counts: [2]int64{7, 8}, Sampled: 8, Differences: []Difference{
+		{ID: "new", Other: 3}, {ID: "old", Current: 4}, {ID: "both", Current: 5, Other: 6}, {ID: "body", Current: 7, Other: 7, Bodies: true, Path: "/n"},
+	}}
+	want := `reindex: the two indices differ, by dead letters, by changes that are not handled yet, or since a writer does not write by reindex.Writer: a-1 has 7 documents, a-2 8; 8 compared, 4 differ
+  new: not in a-1, version 3 in a-2
+  old: version 4 in a-1, not in a-2
+  both: version 5 in a-1, 6 in a-2
+  body: version 7 has two bodies, which part at /n`
+	if got := (&NotEqualError{Comparison: c}).Error(); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	c.Differences = make([]Difference, 11)
+	if got := c.String(); strings.Count(got, "\n") != 11 || !strings.HasSuffix(got, "\n  …") {
+		t.Error(got)
+	}
+}
+
 // A writer that knows nothing of a second index is found by the comparison, and
 // keeps the alias from being swapped.
 func TestForeignWriter(t *testing.T) {

@@ -67,6 +67,7 @@ attributes.
 				}
 			}
 			result, err := a.Run(ctx)
+			err = stopped(ctx, err, "all was compared: the same command begins anew")
 			out.result(result, err)
 			if err != nil {
 				return err
@@ -172,7 +173,7 @@ func (r *report) result(a audit.Result, err error) {
 		if line.Error = err.Error(); !r.json && a.Missing+a.Stale+a.Different+a.Ghosts+a.Ahead == 0 {
 			return // the error is all that there is to say
 		}
-		text = "until it ended: " + text
+		text = "so far: " + text
 	}
 	r.print(text, line)
 }

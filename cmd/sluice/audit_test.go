@@ -17,7 +17,7 @@ func TestReportOfFailure(t *testing.T) {
 		want   string
 	}{
 		{audit.Result{Items: 250, Documents: 250}, errors.New("refused"), false, ""},
-		{audit.Result{Items: 250, Documents: 250, Missing: 1}, errors.New("refused"), false, "until it ended: 250 items, 250 documents, 0 listed: 1 missing"},
+		{audit.Result{Items: 250, Documents: 250, Missing: 1}, errors.New("refused"), false, "so far: 250 items, 250 documents, 0 listed: 1 missing"},
 		{audit.Result{Items: 250}, errors.New("refused"), true, `"clean":false,"error":"refused"`},
 		{audit.Result{Items: 250}, nil, false, "250 items"},
 	} {

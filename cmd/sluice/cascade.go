@@ -85,7 +85,7 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 		image = sluice.Item{} // what children need besides the key is not known
 	}
 	rec := recordOf(sluice.Remove, "local", r.Cascade.Table(), key, image)
-	err = r.Cascade.Remove(ctx, rec)
+	err = stopped(ctx, r.Cascade.Remove(ctx, rec), "all children were deleted: the same command goes on")
 	if sluice.IsSkip(err) {
 		done.Skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
 	}

@@ -49,7 +49,7 @@ var errMistakes = errors.New("mistakes were found")
 func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := stopped(ctx, root.ExecuteContext(ctx), "its end") // of commands that say no more
 	if errors.Is(err, errMistakes) {
 		return exitFailed
 	}

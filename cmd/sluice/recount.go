@@ -151,8 +151,15 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 		bar.clear()
 		r.found(c)
 	}
+	one.Settling = func(counters int) {
+		bar.clear()
+		which := fmt.Sprintf("%s of table %s", one.Attribute, one.Table)
+		fmt.Fprintf(r.cli.stderr, "%s: looking again after %v (--settle)\n",
+			plural(counters, "counter "+which+" does not agree", "counters "+which+" do not agree"), r.o.settle)
+	}
 	done, err := one.Run(ctx, bar.count(parents))
 	bar.end()
+	err = stopped(ctx, err, "all counters were looked at: the same command begins anew")
 	r.wrong += done.Corrected + done.Busy
 	r.result(one, done, err)
 	return err
@@ -197,15 +204,19 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 		Wrong     int    `json:"wrong"`
 		Busy      int    `json:"busy"`
 		Gone      int    `json:"gone"`
+		Open      int    `json:"open,omitempty"` // not looked at again
 		Error     string `json:"error,omitempty"`
-	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone, ""}
+	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone, done.Open(), ""}
 	if err != nil {
 		line.Error = err.Error()
 	}
 	text := fmt.Sprintf("%s of table %s: %d parents, %d right, %d right at a later look, %d wrong, %d busy, %d not there",
 		one.Attribute, one.Table, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone)
+	if done.Open() > 0 {
+		text += fmt.Sprintf(", %d did not agree and were not looked at again", done.Open())
+	}
 	if err != nil {
-		text = "until it ended: " + text
+		text = "so far: " + text
 	}
 	r.print(text, line)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -177,13 +178,13 @@ with 2 for wrong usage.`,
 			}
 			c, err := x.Start(ctx)
 			left.end()
-			if err != nil {
-				return err
+			switch {
+			case err != nil:
+				return stopped(ctx, err, "the new index was filled and compared: the same command goes on, or fills it anew; sluice reindex abandon gives it up")
+			case !c.Equal():
+				return differing(&reindex.NotEqualError{Comparison: c})
 			}
 			fmt.Fprintln(r.stdout, c)
-			if !c.Equal() {
-				return &reindex.NotEqualError{Comparison: c}
-			}
 			return nil
 		},
 	}
@@ -246,6 +247,21 @@ func (l *leftOut) end() {
 	}
 }
 
+// differing says what to do about indices that differ.
+func differing(err error) error {
+	if !errors.As(err, new(*reindex.NotEqualError)) {
+		return err
+	}
+	return fmt.Errorf(`%w
+What may be the cause, and what to do:
+  dead letters of the routes, which sluice dlq list shows: mend and redrive them, and swap then;
+    those that only the new mapping takes: swap --force, finish, and redrive them then
+  changes that are not handled yet: wait until the daemon has no lag, and swap then
+  a writer that does not write to both indices: have it write by reindex.Writer, as sluice run does;
+    then sluice audit --repair, and swap
+swap --force leaves the comparison out: searches see the new index as it is.`, err)
+}
+
 // step makes the command of a step that has one option at most.
 func (r *reindexing) step(name, short, option, usage string, do func(context.Context, reindex.Reindex, bool) error) *cobra.Command {
 	var set bool
@@ -261,7 +277,7 @@ func (r *reindexing) step(name, short, option, usage string, do func(context.Con
 				return err
 			}
 			if err := do(cmd.Context(), x, set); err != nil {
-				return err
+				return stopped(cmd.Context(), differing(err), "it was done: the same command goes on; sluice reindex status says how far it is")
 			}
 			return r.tell(cmd.Context(), x) // also where nothing was to be done
 		},

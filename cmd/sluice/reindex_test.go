@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/reindex"
 )
 
 func TestLeftOut(t *testing.T) {
@@ -30,5 +32,25 @@ func TestLeftOut(t *testing.T) {
 				t.Errorf("%d lines, the last %q; want %d and %q", len(lines), lines[len(lines)-1], tt.lines, tt.last)
 			}
 		})
+	}
+}
+
+// Indices that differ by what is parked say where to look and what to do.
+func TestDiffering(t *testing.T) {
+	err := differing(fmt.Errorf("swapping: %w", &reindex.NotEqualError{Comparison: reindex.Comparison{
+		Current: "a-1", Other: "a-2", Differences: []reindex.Difference{{ID: "p-6", Other: 3}},
+	}}))
+	for _, want := range []string{
+		"p-6: not in a-1, version 3 in a-2", "sluice dlq list", "redrive", "changes that are not handled yet", "reindex.Writer", "swap --force, finish",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say %q: %v", want, err)
+		}
+	}
+	if err := differing(io.EOF); err != io.EOF {
+		t.Errorf("another error: %v", err)
+	}
+	if err := differing(nil); err != nil {
+		t.Errorf("none: %v", err)
 	}
 }

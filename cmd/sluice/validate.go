@@ -34,7 +34,7 @@ found something missing, and with 2 for wrong usage.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, _ := c.path()
 			v := validation{File: path}
-			err := c.validate(cmd.Context(), &v, connect)
+			err := stopped(cmd.Context(), c.validate(cmd.Context(), &v, connect), "all were asked")
 			var none *noFileError
 			if errors.As(err, &none) {
 				return err

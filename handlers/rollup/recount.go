@@ -63,6 +63,11 @@ type Recount struct {
 	// Found is called for each counter that is wrong, once its parent's turn is
 	// over (default: nothing).
 	Found func(Correction)
+
+	// Settling is called each time before Settle is waited for, with how many
+	// counters do not agree with the children and are looked at again then
+	// (default: nothing).
+	Settling func(counters int)
 }
 
 // Correction is a counter that is wrong.
@@ -79,12 +84,18 @@ type Correction struct {
 
 // Recounted says how many parents were found how.
 type Recounted struct {
-	Parents   int
+	Parents   int // that were looked at
 	Right     int // at the first look
 	Settled   int // right at a later look: records had been under way
 	Corrected int // or, by a dry run, to be corrected
 	Busy      int
 	Gone      int // not there (any more)
+}
+
+// Open is how many counters did not agree and were still to be looked at again,
+// which is 0 unless the recount has failed.
+func (r Recounted) Open() int {
+	return r.Parents - r.Right - r.Settled - r.Corrected - r.Busy - r.Gone
 }
 
 // batchSize is how many wrong counters wait for their second look together.
@@ -107,11 +118,12 @@ func (r Recount) Run(ctx context.Context, parents iter.Seq2[sluice.Item, error])
 		if key.Len() != len(r.Keys) {
 			return done, fmt.Errorf("a parent has not all of the key attributes %q of table %s", r.Keys, r.Table)
 		}
-		done.Parents++
 		l, err := r.look(ctx, key)
-		switch {
-		case err != nil:
+		if err != nil {
 			return done, err
+		}
+		done.Parents++
+		switch {
 		case l.gone:
 			done.Gone++
 			continue
@@ -138,6 +150,9 @@ func (r Recount) withDefaults() Recount {
 	}
 	if r.Found == nil {
 		r.Found = func(Correction) {}
+	}
+	if r.Settling == nil {
+		r.Settling = func(int) {}
 	}
 	return r
 }
@@ -239,6 +254,7 @@ func (r Recount) counter(parent sluice.Item) (n int64, has bool, err error) {
 // corrected, gone or busy.
 func (r Recount) repair(ctx context.Context, wrong []look, done *Recounted) error {
 	for attempt := 1; len(wrong) > 0; attempt++ {
+		r.Settling(len(wrong))
 		if err := sleep(ctx, r.Settle); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -228,6 +229,36 @@ func TestRecountWhileRecordsAreUnderWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who waits is told for how many counters; who stops meanwhile, what is open.
+func TestRecountTellsThatItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shop{counter: num(8), orders: prices("o-1", "o-2")}
+		s.at(30*time.Second, func() { s.orders["o-3"] = 5; s.apply(1) })
+		begin := time.Now()
+		var told []string
+		_, found := s.run(t, func(r *Recount) {
+			r.Settling = func(counters int) { told = append(told, fmt.Sprint(counters, " at ", time.Since(begin))) }
+		})
+		if want := []string{"1 at 0s", "1 at 1m0s"}; !slices.Equal(told, want) || found != shopA+" orders 9 to 3 busy false" {
+			t.Errorf("%q, want %q; %s", told, want, found)
+		}
+
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, stop)
+		s.counter = num(8)
+		done, err := s.recount().Run(ctx, seq(parse(`{"shop":{"S":"a"}}`)))
+		if !errors.Is(err, context.Canceled) || done != (Recounted{Parents: 1}) || done.Open() != 1 {
+			t.Errorf("%+v, %v", done, err)
+		}
+		unread := s.recount(func(r *Recount) {
+			r.Get = func(context.Context, string, sluice.Item) (sluice.Item, error) { return sluice.Item{}, errDown }
+		})
+		if done, err := unread.Run(t.Context(), seq(parse(`{"shop":{"S":"a"}}`))); !errors.Is(err, errDown) || done.Open() != 0 {
+			t.Errorf("what cannot be read: %+v, %v", done, err)
+		}
+	})
 }
 
 // A record that arrives between the second look and the write fails the write.

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/item"
+)
+
+// customers have one order each, and say that they have 2.
+func customers(names ...string) (one rollup.Recount, parents iter.Seq2[sluice.Item, error]) {
+	items := func(all ...sluice.Item) iter.Seq2[sluice.Item, error] {
+		return func(yield func(sluice.Item, error) bool) {
+			for _, it := range all {
+				if !yield(it, nil) {
+					return
+				}
+			}
+		}
+	}
+	var keys []sluice.Item
+	for _, name := range names {
+		keys = append(keys, item.Of(item.String("id", name)))
+	}
+	return rollup.Recount{
+		Table: "customers", Keys: []string{"id"}, Attribute: "orders",
+		Get: func(_ context.Context, _ string, key sluice.Item) (sluice.Item, error) {
+			return key.With(item.Number("orders", "2")), nil
+		},
+		Children: func(context.Context, sluice.Item) iter.Seq2[sluice.Item, error] {
+			return items(item.Of(item.String("order", "1")))
+		},
+	}, items(keys...)
+}
+
+// A minute in which nothing is printed looks as if it hung.
+func TestRecountSaysThatItLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, errs bytes.Buffer
+		r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute}}
+		one, parents := customers("a", "b")
+		if err := r.run(t.Context(), one, parents); err != nil {
+			t.Fatal(err)
+		}
+		if got := errs.String(); got != "2 counters orders of table customers do not agree: looking again after 1m0s (--settle)\n" {
+			t.Errorf("%q", got)
+		}
+		if got := out.String(); !strings.Contains(got, "customers, id=b: orders would be set from 2 to 1\n") {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// Ctrl-C while it waits: what is known so far is told, and that it was stopped.
+func TestRecountIsStopped(t *testing.T) {
+	for _, tt := range []struct {
+		asJSON bool
+		want   string
+	}{
+		{false, "so far: orders of table customers: 2 parents, 0 right, 0 right at a later look, 0 wrong, 0 busy, 0 not there, 2 did not agree and were not looked at again\n"},
+		{true, `{"table":"customers","attribute":"orders","parents":2,"right":0,"settled":0,"wrong":0,"busy":0,"gone":0,"open":2,"error":"stopped before all counters were looked at: the same command begins anew"}` + "\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			ctx, stop := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, stop)
+			r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, asJSON: tt.asJSON}}
+			one, parents := customers("a", "b")
+			err := r.run(ctx, one, parents)
+			if err == nil || err.Error() != "stopped before all counters were looked at: the same command begins anew" {
+				t.Errorf("%v", err)
+			}
+			if got := out.String(); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
