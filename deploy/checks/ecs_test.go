@@ -33,6 +33,11 @@ func TestECSRunsOneDaemonWithItsState(t *testing.T) {
 	tf.is("deployment_maximum_percent", "100")
 	m.resource("aws_autoscaling_group", "sluice").is("max_size", "1")
 	m.resource("aws_ebs_volume", "state").block("lifecycle").is("prevent_destroy", "true")
+	// Version 6 of the provider has region in its place, and warns of name; 5 lacks
+	// region. Both have the Region's name as the id.
+	if strings.Contains(read(t, deploy, "ecs/terraform/main.tf"), "data.aws_region.current.name") {
+		t.Error("ecs/terraform reads the name of aws_region, which is going away: want its id")
+	}
 }
 
 // The volume of an instance before must not be formatted, and the instance must

@@ -15,9 +15,9 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// module is a folder of Terraform files. Without its providers nobody knows which
-// attributes a resource has; that all files parse, are formatted, and name only
-// what is there, is told without.
+// module is a folder of Terraform files. That all files parse, are formatted, and
+// name only what is there, is told by themselves; which attributes a resource has,
+// by awsschema_test.go.
 type module struct {
 	t      *testing.T
 	blocks []block

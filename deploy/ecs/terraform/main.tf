@@ -59,7 +59,7 @@ resource "aws_launch_template" "sluice" {
 
   user_data = base64encode(templatefile("${path.module}/user-data.sh", {
     cluster = aws_ecs_cluster.sluice.name
-    region  = data.aws_region.current.name
+    region  = data.aws_region.current.id
     volume  = aws_ebs_volume.state.id
   }))
 }
@@ -124,7 +124,7 @@ resource "aws_ecs_task_definition" "sluice" {
     stopTimeout = local.grace + 15
 
     environment = concat([
-      { name = "AWS_REGION", value = data.aws_region.current.name },
+      { name = "AWS_REGION", value = data.aws_region.current.id },
       { name = "SLUICE_STATE", value = "/var/lib/sluice/state.db" },
       { name = "SLUICE_LISTEN", value = var.listen },
       { name = "SLUICE_GRACE", value = "${local.grace}s" },
@@ -140,7 +140,7 @@ resource "aws_ecs_task_definition" "sluice" {
       logDriver = "awslogs"
       options = {
         awslogs-group         = aws_cloudwatch_log_group.sluice.name
-        awslogs-region        = data.aws_region.current.name
+        awslogs-region        = data.aws_region.current.id
         awslogs-stream-prefix = "sluice"
       }
     }
