@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ type Box struct {
 	letters state.Letters
 	app     string
 	held    held
-	redrive sync.Mutex // one at a time, so that an item's entries stay in order
+	redrive chan struct{} // holds one while somebody redrives or purges
 
 	// What is stored and what is held change together: many put under the reader's
 	// side, and one deletes under the writer's, also so that it knows what it deletes.
@@ -27,7 +28,7 @@ type Box struct {
 
 // NewBox returns a box over the letters of an application.
 func NewBox(letters state.Letters, app string) *Box {
-	return &Box{letters: letters, app: app}
+	return &Box{letters: letters, app: app, redrive: make(chan struct{}, 1)}
 }
 
 // ErrNotFound says that there is no entry of an id.
@@ -72,12 +73,20 @@ func (b *Box) List(ctx context.Context, after string, limit int) (entries []Entr
 		last = l.ID
 		e, err := Parse(l.Data)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", l.ID, err))
+			errs = append(errs, unreadable(l.ID, err))
 			continue
 		}
 		entries = append(entries, e)
 	}
 	return entries, last, errors.Join(errs...)
+}
+
+// unreadable says which letter err is about, once.
+func unreadable(id string, err error) error {
+	if strings.Contains(err.Error(), id) {
+		return err
+	}
+	return fmt.Errorf("dead letter %s: %w", id, err)
 }
 
 // Get returns one entry, or [ErrNotFound].
@@ -89,7 +98,11 @@ func (b *Box) Get(ctx context.Context, id string) (Entry, error) {
 	if !ok {
 		return Entry{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
-	return Parse(data)
+	e, err := Parse(data)
+	if err != nil {
+		err = unreadable(id, err)
+	}
+	return e, err
 }
 
 // Delete gives one entry up: what it holds is lost, and its item is no longer

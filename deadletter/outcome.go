@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/sluicehq/sluice"
 )
@@ -25,7 +26,7 @@ type Outcome struct {
 	ID      string   `json:"id"`
 	Result  Result   `json:"result"`
 	Routes  []string `json:"routes,omitempty"`  // that ran, or would
-	Error   string   `json:"error,omitempty"`   // of what failed or was refused
+	Error   string   `json:"error,omitempty"`   // of what failed or was refused, without what stands above
 	Note    string   `json:"note,omitempty"`    // what else there is to know, such as that not the record itself was run
 	Earlier []string `json:"earlier,omitempty"` // ids that it waits for
 }
@@ -34,6 +35,18 @@ func (h *How) tell(o Outcome) {
 	if h.Told != nil {
 		h.Told(o)
 	}
+}
+
+// say notes why, without what o says itself: the id, what came of it, and the
+// route when it is the only one.
+func (o *Outcome) say(err error) {
+	if err == nil {
+		return
+	}
+	if one, ok := err.(*routeError); ok && len(o.Routes) == 1 {
+		err = one.err
+	}
+	o.Error = strings.TrimPrefix(err.Error(), ErrRefused.Error()+": ")
 }
 
 // fetch reads e's record again, and notes in o what it is.

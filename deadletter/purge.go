@@ -40,8 +40,11 @@ func (b *Box) All(ctx context.Context, filter Filter, f func(Entry) error) error
 // they can be deleted by their ids. One that fails again meanwhile is left, too.
 // Deleting a gap acknowledges it.
 func (b *Box) Purge(ctx context.Context, filter Filter, dryRun bool) (n int, err error) {
-	b.redrive.Lock()
-	defer b.redrive.Unlock()
+	release, err := b.alone(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
 	err = b.All(ctx, filter, func(e Entry) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -109,7 +112,7 @@ func (b *Box) Counts(ctx context.Context) ([]Count, error) {
 				continue
 			}
 			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", l.ID, err))
+				errs = append(errs, unreadable(l.ID, err))
 				continue
 			}
 			counts[c]++

@@ -33,7 +33,11 @@ type EarlierError struct {
 }
 
 func (e *EarlierError) Error() string {
-	return fmt.Sprintf("dead letter %s: earlier changes of its item are still parked: %s; redrive them first, or together", e.ID, strings.Join(e.IDs, ", "))
+	return fmt.Sprintf("dead letter %s: %s", e.ID, e.why())
+}
+
+func (e *EarlierError) why() string {
+	return fmt.Sprintf("earlier changes of its item are still parked: %s; redrive them first, or together", strings.Join(e.IDs, ", "))
 }
 
 // Redrive runs the route of one entry again, or all routes that its record
@@ -46,8 +50,11 @@ func (e *EarlierError) Error() string {
 // While an earlier change of the item is parked for the same route, the entry is
 // refused with an [*EarlierError], unless how says what to do.
 func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How) error {
-	b.redrive.Lock()
-	defer b.redrive.Unlock()
+	release, err := b.alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	e, err := b.Get(ctx, id)
 	if err != nil {
 		return err
@@ -61,7 +68,7 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 	}
 	if len(earlier) > 0 && !how.Earlier {
 		err := &EarlierError{ID: e.ID, IDs: earlier}
-		how.tell(Outcome{ID: e.ID, Result: Waiting, Error: err.Error(), Earlier: earlier})
+		how.tell(Outcome{ID: e.ID, Result: Waiting, Error: err.why(), Earlier: earlier})
 		return err
 	}
 	for _, id := range earlier {
@@ -77,6 +84,11 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 			return err
 		}
 	}
+	if len(earlier) > 0 { // somebody may have deleted it, or its record has failed anew
+		if e, err = b.Get(ctx, id); err != nil {
+			return err
+		}
+	}
 	return b.redriveEntry(ctx, m, e, how)
 }
 
@@ -89,112 +101,72 @@ type Report struct {
 	WouldRun int `json:"wouldRun"` // of a dry run
 }
 
-// RedriveAll redrives every entry that the filter chooses, a table's streams one
-// behind the other, each in the order of ids: changes of one item in their
-// order, and none after one that failed or that the filter left out, unless
+// RedriveAll redrives every entry that the filter chooses and that is there when
+// it begins, a table's streams one behind the other, each in the order of ids:
+// changes of one item in their order, and none after one that failed, that the
+// filter left out, or that cannot be read and may be of the item, unless
 // how.Force. The error joins what how.Told was not told: entries that cannot be
-// read, and those that failed when it is nil. Cancelling ctx ends it between two
-// entries.
+// read, and those that failed when it is nil. Cancelling ctx, or a store that
+// cannot be read, ends it between two entries.
 func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, how How) (Report, error) {
-	b.redrive.Lock()
-	defer b.redrive.Unlock()
+	release, err := b.alone(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	defer release()
+	all, err := b.scan(ctx)
+	if err != nil {
+		return Report{}, err
+	}
 	var (
 		r     Report
-		errs  []error
+		errs  = all.errs
 		stays = parkedItems{}
 	)
-	streams, err := b.streams(ctx)
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for after := ""; len(streams) > 0; {
-		entries, last, err := b.List(ctx, after, page)
-		if err != nil && last == "" { // else entries cannot be read, which is told above
-			errs = append(errs, err)
+	for _, id := range all.inOrder() {
+		if err := ctx.Err(); err != nil {
+			return r, errors.Join(append(errs, err)...)
 		}
-		for _, e := range entries {
-			chosen := filter.Matches(&e)
-			switch {
-			case e.StreamARN != streams[0]:
-				continue
-			case e.Gap != nil:
-				if chosen {
-					r.Gaps++
-					how.tell(Outcome{ID: e.ID, Result: IsGap, Note: e.Gap.String()})
-				}
-				continue
-			case !chosen:
-				stays.add(&e)
-				continue
-			}
-			if err := ctx.Err(); err != nil {
-				return r, errors.Join(append(errs, err)...)
-			}
-			if behind := stays.before(&e); len(behind) > 0 && !how.Force {
-				r.Waiting++
-				stays.add(&e)
-				how.tell(Outcome{ID: e.ID, Result: Waiting, Earlier: behind})
-				continue
-			}
-			switch err := b.redriveEntry(ctx, m, e, how); {
-			case err != nil:
-				r.Failed++
-				if how.Told == nil {
-					errs = append(errs, err)
-				}
-				stays.add(&e)
-			case how.DryRun:
-				r.WouldRun++
-			default:
-				r.Done++
-			}
+		// As it is now: somebody may have deleted it, or its record has failed anew.
+		e, err := b.Get(ctx, id)
+		if errors.Is(err, ErrNotFound) {
+			continue
 		}
-		if after = last; last == "" {
-			streams = streams[1:]
+		if err != nil { // what comes behind may be of the same item
+			return r, errors.Join(append(errs, err)...)
+		}
+		chosen := filter.Matches(&e)
+		switch {
+		case e.Gap != nil:
+			if chosen {
+				r.Gaps++
+				how.tell(Outcome{ID: e.ID, Result: IsGap, Note: e.Gap.String()})
+			}
+			continue
+		case !chosen:
+			stays.add(&e)
+			continue
+		}
+		if wait := all.waits(stays, &e); len(wait.Earlier) > 0 && !how.Force {
+			r.Waiting++
+			stays.add(&e)
+			how.tell(wait)
+			continue
+		}
+		switch err := b.redriveEntry(ctx, m, e, how); {
+		case err != nil:
+			r.Failed++
+			if how.Told == nil {
+				errs = append(errs, err)
+			}
+			stays.add(&e)
+		case how.DryRun:
+			r.WouldRun++
+		default:
+			r.Done++
 		}
 	}
 	return r, errors.Join(errs...)
-}
-
-// parkedItems are the entries that stay, by item, in their order.
-type parkedItems map[heldItem][]heldEntry
-
-func (p parkedItems) add(e *Entry) {
-	if rec := e.Record(); rec.Keys.Exists() { // else nobody knows which item it is
-		it := itemOf(rec)
-		p[it] = append(p[it], heldEntry{id: e.ID, route: e.Route})
-	}
-}
-
-// before returns those that e has to wait for. An entry for all routes holds
-// each of them, and waits for each.
-func (p parkedItems) before(e *Entry) (ids []string) {
-	for _, h := range p[itemOf(e.Record())] {
-		if h.route == e.Route || h.route == "" || e.Route == "" {
-			ids = append(ids, h.id)
-		}
-	}
-	return ids
-}
-
-// streams lists those that have entries; of one table the oldest comes first.
-func (b *Box) streams(ctx context.Context) (all []string, err error) {
-	var errs []error
-	for after := ""; ; {
-		entries, last, err := b.List(ctx, after, page)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		for _, e := range entries {
-			if i, ok := slices.BinarySearch(all, e.StreamARN); !ok {
-				all = slices.Insert(all, i, e.StreamARN)
-			}
-		}
-		if last == "" {
-			return all, errors.Join(errs...)
-		}
-		after = last
-	}
 }
 
 // redriveEntry redrives e, and tells what came of it.
@@ -207,23 +179,27 @@ func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry, how H
 	case err == nil:
 		o.Result = Done
 	case errors.Is(err, ErrRefused):
-		o.Result, o.Error = Refused, err.Error()
+		o.Result = Refused
 	default:
-		o.Result, o.Error = Failed, err.Error()
+		o.Result = Failed
 	}
+	o.say(err)
 	how.tell(o)
+	if err != nil {
+		err = fmt.Errorf("dead letter %s: %w", e.ID, err)
+	}
 	return err
 }
 
 func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, o *Outcome) error {
 	if e.Gap != nil {
-		return fmt.Errorf("dead letter %s: %w: it is a gap, and has no record to run: %v; compare what was made of the table with the table itself, then delete the dead letter", e.ID, ErrRefused, e.Gap)
+		return fmt.Errorf("%w: it is a gap, and has no record to run: %v; compare what was made of the table with the table itself, then delete the dead letter", ErrRefused, e.Gap)
 	}
 	rec := e.Record()
 	if e.Ref != nil {
 		var err error
 		if rec, err = fetch(ctx, &e, how.Fetch, o); err != nil {
-			return fmt.Errorf("dead letter %s: %w", e.ID, err)
+			return err
 		}
 	}
 	routes, err := routesOf(m, rec, e.Route)
@@ -231,7 +207,7 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 		err = fmt.Errorf("%w: no route takes the item in its place: have one name SNAPSHOT, or delete the dead letter", ErrRefused)
 	}
 	if err != nil {
-		return fmt.Errorf("dead letter %s: %w", e.ID, err)
+		return err
 	}
 	for _, rt := range routes {
 		o.Routes = append(o.Routes, rt.Name)
@@ -248,9 +224,9 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 		}
 		if cut := ctx.Err(); cut != nil {
 			// The caller gave up, which says nothing about the record.
-			return fmt.Errorf("dead letter %s on route %q: %w", e.ID, rt.Name, cut)
+			return &routeError{rt.Name, cut}
 		}
-		failed = append(failed, fmt.Errorf("dead letter %s on route %q: %w", e.ID, rt.Name, err))
+		failed = append(failed, &routeError{rt.Name, err})
 		one := e
 		if e.Route == "" {
 			one.ID, one.Route = id(&e, rt.Name), rt.Name
@@ -266,20 +242,34 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 	// New entries first: a crash in between repeats, and loses nothing.
 	for _, one := range again {
 		if err := b.put(ctx, one, one.Record()); err != nil {
-			return errors.Join(append(failed, err)...)
+			return errors.Join(append(failed, fmt.Errorf("and its new error cannot be stored: %w", err))...)
 		}
 	}
 	if !slices.ContainsFunc(again, func(one Entry) bool { return one.ID == e.ID }) {
 		deleted, err := b.deleteKnown(ctx, &e)
-		if err == nil && !deleted {
-			err = fmt.Errorf("dead letter %s: its record failed again meanwhile, and stays parked", e.ID)
+		if err != nil {
+			err = fmt.Errorf("the dead letter cannot be deleted, and what has succeeded will run again with it: %w", err)
+		} else if !deleted {
+			err = errors.New("its record failed again meanwhile, and stays parked")
 		}
 		if err != nil {
-			return errors.Join(append(failed, err)...)
+			failed = append(failed, err)
 		}
+	}
+	if len(failed) == 1 {
+		return failed[0]
 	}
 	return errors.Join(failed...)
 }
+
+// routeError is the failure of one route.
+type routeError struct {
+	route string
+	err   error
+}
+
+func (e *routeError) Error() string { return fmt.Sprintf("route %q: %v", e.route, e.err) }
+func (e *routeError) Unwrap() error { return e.err }
 
 // storeTimeout is for storing what came of a redrive.
 const storeTimeout = 10 * time.Second
@@ -295,15 +285,23 @@ func routesOf(m sluice.Matcher, rec *sluice.Record, name string) ([]*sluice.Rout
 	}
 	routes, err := m.Match(nil, rec)
 	if name != "" {
+		named := func(rt *sluice.Route) bool { return rt.Name == name }
 		// What other routes refuse does not matter.
-		i := slices.IndexFunc(routes, func(rt *sluice.Route) bool { return rt.Name == name })
-		switch {
+		var refusal interface {
+			error
+			Refuses(route string) bool
+		}
+		switch i := slices.IndexFunc(routes, named); {
 		case i >= 0:
 			routes, err = routes[i:i+1], nil
-		case err != nil:
+		case !slices.ContainsFunc(m.Routes(), named):
+			return nil, fmt.Errorf("%w: there is no route %q any more: bring its name back, or delete the dead letter", ErrRefused, name)
+		case errors.As(err, &refusal) && refusal.Refuses(name):
+			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		case err != nil && refusal == nil:
 			return nil, fmt.Errorf("%w: route %q: %w", ErrRefused, name, err)
 		default:
-			return nil, fmt.Errorf("%w: route %q does not take this record: it was removed or filters it now; restore the route, or delete the dead letter", ErrRefused, name)
+			return nil, fmt.Errorf("%w: route %q does not take this record any more: it filters it now; have it take the record, or delete the dead letter", ErrRefused, name)
 		}
 	}
 	if err != nil {

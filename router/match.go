@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/item"
@@ -167,3 +168,6 @@ func where(rec *sluice.Record) string {
 	}
 	return s + ", sequence number " + string(rec.Sequence)
 }
+
+// Refuses reports whether the route of that name is among them.
+func (e *RedriveError) Refuses(route string) bool { return slices.Contains(e.Routes, route) }

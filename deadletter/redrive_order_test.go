@@ -1,0 +1,160 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/state"
+)
+
+// Two people work on the same letters: what one has deleted while the other's
+// redrive was on its way there is not run.
+func TestDeletedWhileOthersAreRedriven(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	park(t, b, record("a", "10"), "r")
+	second := park(t, b, record("b", "20"), "r")
+	var got []string
+	m := router.New()
+	m.Handle("*#*", func(ctx context.Context, rec *sluice.Record) error {
+		got = append(got, string(rec.Sequence))
+		return b.Delete(ctx, second)
+	}, router.Name("r"), router.Redrive())
+	report, err := b.RedriveAll(t.Context(), m, Filter{}, How{})
+	if err != nil || report != (Report{Done: 1}) || !slices.Equal(got, []string{"10"}) {
+		t.Errorf("%+v, %v; it ran %v, want 10 alone", report, err, got)
+	}
+}
+
+// So too behind the earlier ones that a single redrive was asked to run first.
+func TestDeletedWhileEarlierOnesAreRedriven(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	park(t, b, record("a", "10"), "r")
+	later := park(t, b, record("a", "20"), "r")
+	var got []string
+	m := router.New()
+	m.Handle("*#*", func(ctx context.Context, rec *sluice.Record) error {
+		got = append(got, string(rec.Sequence))
+		return b.Delete(ctx, later)
+	}, router.Name("r"), router.Redrive())
+	err := b.Redrive(t.Context(), m, later, How{Earlier: true})
+	if !errors.Is(err, ErrNotFound) || !slices.Equal(got, []string{"10"}) {
+		t.Errorf("%v; it ran %v, want 10 alone", err, got)
+	}
+}
+
+// An entry that cannot be read may be of any item: what comes behind it waits,
+// unless it is forced. What comes before it does not.
+func TestRedriveBehindUnreadable(t *testing.T) {
+	letters := state.NewMemory()
+	b := NewBox(letters, "app")
+	park(t, b, record("a", "10"), "r")
+	middle := record("a", "20")
+	damaged := idOf(middle, "r")
+	if err := letters.PutLetter(t.Context(), "app", damaged, fmt.Appendf(nil, `{"version":9,"id":%q}`, damaged)); err != nil {
+		t.Fatal(err)
+	}
+	behind := park(t, b, record("a", "30"), "r")
+	var c calls
+	m := router.New()
+	m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
+	var last Outcome
+	report, err := b.RedriveAll(t.Context(), m, Filter{}, How{Told: func(o Outcome) { last = o }})
+	if report != (Report{Done: 1, Waiting: 1}) || !slices.Equal(c.got, []string{"10 redriven"}) || !strings.Contains(fmt.Sprint(err), damaged) {
+		t.Errorf("%+v, %v; it ran %v", report, err, c.got)
+	}
+	if last.ID != behind || last.Result != Waiting || !slices.Equal(last.Earlier, []string{damaged}) || !strings.Contains(last.Note, "cannot be read") {
+		t.Errorf("%+v", last)
+	}
+	if report, _ := b.RedriveAll(t.Context(), m, Filter{}, How{Force: true}); report != (Report{Done: 1}) {
+		t.Errorf("by force: %+v", report)
+	}
+}
+
+// failsOnce is a store that cannot be read for a moment, after some lists.
+type failsOnce struct {
+	state.Letters
+	after int
+}
+
+var errDisk = errors.New("disk")
+
+func (f *failsOnce) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+	if f.after--; f.after == 0 {
+		return nil, errDisk
+	}
+	return f.Letters.ListLetters(ctx, app, after, limit)
+}
+
+// Where the store cannot be read for a moment, no later stream of a table is run
+// before an older one.
+func TestRedriveWhenTheStoreFails(t *testing.T) {
+	for after := 1; after <= 6; after++ {
+		letters := &failsOnce{Letters: state.NewMemory()}
+		b := NewBox(letters, "app")
+		park(t, b, itemOn(earlierARN, "a", "20"), "r")
+		park(t, b, itemOn(laterARN, "a", "10"), "r")
+		var c calls
+		m := router.New()
+		m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
+		letters.after = after
+		_, err := b.RedriveAll(t.Context(), m, Filter{}, How{})
+		if letters.after > 0 { // it did not come to that
+			continue
+		}
+		if !errors.Is(err, errDisk) || len(c.got) > 0 && c.got[0] != "20 redriven" {
+			t.Errorf("list %d fails: %v, it ran %v", after, err, c.got)
+		}
+	}
+}
+
+// What one route of an entry for all becomes is not counted, nor run, once more.
+func TestRedriveAllTakesWhatWasThere(t *testing.T) {
+	for seq := range 20 { // whose ids sort this way and that
+		b := NewBox(state.NewMemory(), "app")
+		park(t, b, record("a", fmt.Sprint(100+seq)), "")
+		c := calls{answer: func(*sluice.Record) error { return errors.New("down") }}
+		m := router.New()
+		m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
+		report, _ := b.RedriveAll(t.Context(), m, Filter{}, How{})
+		if report != (Report{Failed: 1}) || len(c.got) != 1 {
+			t.Fatalf("%d: %+v, %v", seq, report, c.got)
+		}
+	}
+}
+
+// Who gives up waiting for another's redrive gets an answer.
+func TestRedriveIsNotWaitedForForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBox(state.NewMemory(), "app")
+		id := park(t, b, record("a", "10"), "r")
+		stuck := make(chan struct{})
+		m := router.New()
+		m.Handle("*#*", func(context.Context, *sluice.Record) error { <-stuck; return nil }, router.Name("r"), router.Redrive())
+		ended := make(chan error)
+		go func() { ended <- b.Redrive(t.Context(), m, id, How{}) }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		answers := make(chan error, 3)
+		go func() { answers <- b.Redrive(ctx, m, id, How{}) }()
+		go func() { _, err := b.RedriveAll(ctx, m, Filter{}, How{}); answers <- err }()
+		go func() { _, err := b.Purge(ctx, Filter{}, false); answers <- err }()
+		synctest.Wait()
+		cancel()
+		for range 3 {
+			if err := <-answers; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "another redrive or purge") {
+				t.Error(err)
+			}
+		}
+		close(stuck)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
