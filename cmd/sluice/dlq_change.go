@@ -131,6 +131,9 @@ func outcomeLine(o deadletter.Outcome) string {
 			text += ": " + cutText(more, 1000)
 		}
 	}
+	if o.Result == deadletter.Waiting && o.Error != "" {
+		text += " (--earlier runs them first, --force runs this one all the same)"
+	}
 	return text
 }
 

@@ -157,7 +157,7 @@ func TestLettersOfAQueue(t *testing.T) {
 		t.Errorf("list: %s%s", out, &o.stderr)
 	}
 	out = o.run(1, "dlq", "redrive", "--queue", name, "--all")
-	if strings.Count(out, "done on log") != 2 || !strings.Contains(out, "is read again") || !strings.Contains(out, `route "gone" does not take this record`) {
+	if strings.Count(out, "done on log") != 2 || !strings.Contains(out, "is read again") || !strings.Contains(out, `there is no route "gone" any more`) {
 		t.Errorf("redrive: %s%s", out, &o.stderr)
 	}
 	if out = o.run(0, "dlq", "list", "--queue", *q.QueueUrl, "--count"); !strings.Contains(out, "1 in all") {

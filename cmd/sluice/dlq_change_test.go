@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/state"
+)
+
+// A line about a redrive says id, route and cause once each, and what to do.
+func TestOutcomeLines(t *testing.T) {
+	for _, tt := range []struct {
+		name, route string
+		twice       bool // two changes of the item are parked
+		want        string
+	}{
+		{"failed", "calls", false, "ID: failed on calls: the queue is down"},
+		{"refused", "strict", false, `ID: refused: redriven record refused by ["strict"]: later changes of the item may have been handled since; if its handler does no harm then, give the route redrive: true, in a program router.Redrive()`},
+		{"no route", "gone", false, `ID: refused: there is no route "gone" any more: bring its name back, or delete the dead letter`},
+		{"filtered", "deletions", false, `ID: refused: route "deletions" does not take this record any more: it filters it now; have it take the record, or delete the dead letter`},
+		{"waiting", "calls", true, `ID: waiting: earlier changes of its item are still parked: EARLIER; redrive them first, or together (--earlier runs them first, --force runs this one all the same)`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			box := deadletter.NewBox(state.NewMemory(), "app")
+			sequences := []string{"2"}
+			if tt.twice {
+				sequences = []string{"1", "2"}
+			}
+			for _, sequence := range sequences {
+				rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: sequence, Shard: "shard"})
+				if err := box.Park(t.Context(), &rec, sluice.Failure{Route: tt.route, Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			entries, _, err := box.List(t.Context(), "", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := router.New()
+			m.Handle("*#*", func(context.Context, *sluice.Record) error { return errors.New("the queue is down") }, router.Name("calls"), router.Redrive())
+			m.Handle("*#*", sluiceNothing, router.Name("strict"))
+			m.Handle("*#REMOVE", sluiceNothing, router.Name("deletions"), router.Redrive())
+			var got string
+			id := entries[len(entries)-1].ID
+			err = box.Redrive(t.Context(), m, id, deadletter.How{Told: func(o deadletter.Outcome) { got = outcomeLine(o) }})
+			want := strings.NewReplacer("ID", id, "EARLIER", entries[0].ID).Replace(tt.want)
+			if got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if err == nil || !strings.Contains(err.Error(), id) { // who is not told has it in the error
+				t.Errorf("%v does not name %s", err, id)
+			}
+		})
+	}
+}
