@@ -204,12 +204,20 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	if name == "" || keys.Len() == 0 {
 		return nil, failed(fmt.Errorf("%w: its table or its key is not known", ErrNoItem))
 	}
+	// Of the same name, another table may be in another place: that the item is
+	// not there says nothing, and what is there is another.
+	if in := arnPart(tableARN, 3); r.tables.Options().BaseEndpoint == nil && in != r.region {
+		return nil, failed(fmt.Errorf("it is in Region %s, and Region %s is set: set the other one, by AWS_REGION or aws.region", in, r.region))
+	}
 	var table *dynamodb.DescribeTableOutput
 	var out *dynamodb.GetItemOutput
 	err := r.again(ctx, func(ctx context.Context) (err error) {
 		table, err = r.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 		return err
 	})
+	if found := describedARN(table); err == nil && found != "" && arnPart(found, 4) != arnPart(tableARN, 4) {
+		return nil, failed(fmt.Errorf("it is %s, and the credentials lead to %s: use those of its account", tableARN, found))
+	}
 	if err == nil {
 		err = r.again(ctx, func(ctx context.Context) (err error) {
 			out, err = r.tables.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: sdkitem.Map(keys), ConsistentRead: aws.Bool(true)})
@@ -237,6 +245,22 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 		return nil, failed(err)
 	}
 	return &page.Records[0], nil
+}
+
+// arnPart is the Region (3) or the account (4) of an ARN.
+func arnPart(arn string, i int) string {
+	if parts := strings.SplitN(arn, ":", 6); len(parts) > i {
+		return parts[i]
+	}
+	return ""
+}
+
+// describedARN is the table's own; "" when the service does not say.
+func describedARN(d *dynamodb.DescribeTableOutput) string {
+	if d == nil || d.Table == nil {
+		return ""
+	}
+	return aws.ToString(d.Table.TableArn)
 }
 
 // again makes a call until it does not fail for a while, a few times.
