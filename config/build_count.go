@@ -30,6 +30,7 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 	store := b.sinks.use(field, used...)
 	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Now: b.s.Fakes.Now}
 	var whens []itemWhen
+	ofNumber := make([]itemWhen, len(o.Numbers))
 	for i, n := range o.Numbers {
 		count := rollup.Count{Table: n.Table, Attribute: n.Attribute, Of: n.Of, Create: n.Create}
 		if len(n.Key) > 0 {
@@ -41,9 +42,10 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 				return nil, err
 			}
 			whens = append(whens, when)
+			ofNumber[i] = when
 			count.When = func(child sluice.Item) bool {
 				ok, err := when(child)
-				return ok && err == nil // decided has seen the error before
+				return ok && err == nil // decided, or a recount's children, have seen the error before
 			}
 		}
 		c.Counts = append(c.Counts, count)
@@ -69,7 +71,7 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 	if rt.takes("REMOVE") || rt.takes("MODIFY") {
 		made.options = append(made.options, router.NeedsOld())
 	}
-	made.Recounts = b.recounts(rt, c.Counts, store)
+	made.Recounts = b.recounts(rt, field, c.Counts, ofNumber, store)
 	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
 		if err := decide(whens, rec); err != nil {
 			return nil, err

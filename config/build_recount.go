@@ -15,9 +15,10 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// recounts are those of a route's numbers. How children are found depends on the
-// keys of tables, which are asked for when a recount begins.
-func (b *builder) recounts(rt *Route, counts []rollup.Count, store Tables) []rollup.Recount {
+// recounts are those of a route's numbers, whose conditions, where there are some,
+// are whens. How children are found depends on the keys of tables, which are asked
+// for when a recount begins.
+func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens []itemWhen, store Tables) []rollup.Recount {
 	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.types(), resolver: b.resolver}
 	r.table, r.noTable = b.tableOf(rt, rt.Count.Table)
 	var all []rollup.Recount
@@ -25,7 +26,8 @@ func (b *builder) recounts(rt *Route, counts []rollup.Count, store Tables) []rol
 		all = append(all, rollup.Recount{
 			Table: n.Table, Keys: slices.Sorted(maps.Keys(n.Key)), Attribute: n.Attribute, Of: n.Of, When: counts[i].When,
 			Children: func(ctx context.Context, parent sluice.Item) iter.Seq2[sluice.Item, error] {
-				return r.children(ctx, n, parent)
+				of := fmt.Sprintf("route %q, %s.numbers[%d].when", rt.name(), field, i)
+				return r.told(ctx, of, whens[i], r.children(ctx, n, parent))
 			},
 			Get: store.Get, Write: store.Write,
 		})
@@ -59,6 +61,35 @@ func (r *recounter) children(ctx context.Context, n Counter, parent sluice.Item)
 			}
 		}
 	}
+}
+
+// told ends at a child of which the condition cannot tell whether it counts. The
+// stream's route parks the record of such a child; a recount that took it for one
+// that does not count would set a counter that is right to less.
+func (r *recounter) told(ctx context.Context, of string, when itemWhen, children iter.Seq2[sluice.Item, error]) iter.Seq2[sluice.Item, error] {
+	if when == nil {
+		return children
+	}
+	return func(yield func(sluice.Item, error) bool) {
+		for child, err := range children {
+			if err == nil {
+				if _, failed := when(child); failed != nil {
+					err = r.untold(ctx, of, child, failed)
+				}
+			}
+			if !yield(child, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (r *recounter) untold(ctx context.Context, of string, child sluice.Item, failed error) error {
+	names, err := r.store.KeyNames(ctx, r.table)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: whether the item %s of table %s counts cannot be told, so that nothing is set: %w; mend the condition or the item, and recount again", of, child.Only(names...).Raw(), r.table, failed)
 }
 
 // counts reports whether a child is of this parent, and of the route's types.

@@ -229,6 +229,41 @@ func TestRecountsByIndex(t *testing.T) {
 	})
 }
 
+// A condition that fails for a child ends the recount: not to count the child
+// would set a right counter to less.
+func TestRecountEndsWhereAConditionFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.tables.Create("orders", "shop", "id")
+		w.tables.Create("shops", "shop", "")
+		c := one(Route{Name: "orders of shops", On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
+			{Table: "shops", Attribute: "all", Key: KeyFrom{"shop": "shop"}},
+			{Table: "shops", Attribute: "large", Key: KeyFrom{"shop": "shop"}, When: "new.total > 5"},
+		}}})
+		recounts := w.build(t, c).Routes[0].Recounts
+		put(t, w.tables, "shops", `{"shop":"a","all":3,"large":3}`)
+		put(t, w.tables, "orders", `{"shop":"a","id":"1","entityType":"order","total":7}`, `{"shop":"a","id":"2","entityType":"order","total":"s3cret"}`,
+			`{"shop":"a","id":"3","entityType":"order","total":8}`, `{"shop":"a","id":"4","entityType":"draft","total":"not asked for"}`)
+		parents := func(yield func(sluice.Item, error) bool) { yield(plain(`{"shop":"a"}`), nil) }
+		if done, err := recounts[0].Run(t.Context(), parents); err != nil || done.Right != 1 {
+			t.Errorf("%+v, %v", done, err) // a number without the condition
+		}
+		done, err := recounts[1].Run(t.Context(), parents)
+		if got := all(w.tables, "shops"); got != `{"all":3,"large":3,"shop":"a"}` || done.Corrected+done.Right != 0 {
+			t.Errorf("it is done as %+v and leaves %s", done, got)
+		}
+		if want := `route "orders of shops", routes[0].count.numbers[1].when: whether the item {"shop":{"S":"a"},"id":{"S":"2"}} of table orders counts cannot be told`; err == nil ||
+			!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a text > a number") || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+		put(t, w.tables, "orders", `{"shop":"a","id":"2","entityType":"order","total":4}`)
+		put(t, w.tables, "shops", `{"shop":"a","all":3,"large":9}`)
+		if done, err := recounts[1].Run(t.Context(), parents); err != nil || done.Corrected != 1 || all(w.tables, "shops") != `{"all":3,"large":2,"shop":"a"}` {
+			t.Errorf("mended: %+v, %v, %s", done, err, all(w.tables, "shops"))
+		}
+	})
+}
+
 func TestAppOfTables(t *testing.T) {
 	_, app := newMaps(t)
 	var routes []string

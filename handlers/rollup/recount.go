@@ -41,7 +41,7 @@ type Recount struct {
 	Keys      []string // names of their key attributes
 	Attribute string   // as in Count
 	Of        string
-	When      func(child sluice.Item) bool
+	When      func(child sluice.Item) bool // as in Count; where it can fail, let Children end with the error
 
 	// Children reads the children of a parent, consistently: usually
 	// dynamo.All of a Query. They are compared as they come, so that a query
