@@ -42,6 +42,7 @@ type Setup struct {
 	Documents   opensearch.Hooks
 	Projection  projection.Hooks
 	Cascade     cascade.Hooks
+	Rollup      rollup.Hooks
 
 	// Fakes stand in for services, in tests of a file.
 	Fakes Fakes

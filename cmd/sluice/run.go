@@ -67,15 +67,20 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, que
 // routesOf makes a file's routes with what a daemon gives to them.
 func routesOf(cfg *config.Config) func(context.Context, run.Setup) (sluice.Matcher, error) {
 	return func(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
-		app, err := cfg.Build(ctx, config.Setup{
-			AWS: s.AWS, Logger: s.Logger, Check: true,
-			RouterHooks: s.RouterHooks, BatchHooks: s.BatchHooks, Consumed: s.Consumed,
-			Documents: s.Documents, Projection: s.Projection, Cascade: s.Cascade,
-		})
+		app, err := cfg.Build(ctx, setupOf(s))
 		if err != nil {
 			return nil, err
 		}
 		return app.Router, nil
+	}
+}
+
+// setupOf is what a daemon gives to a file's handlers.
+func setupOf(s run.Setup) config.Setup {
+	return config.Setup{
+		AWS: s.AWS, Logger: s.Logger, Check: true,
+		RouterHooks: s.RouterHooks, BatchHooks: s.BatchHooks, Consumed: s.Consumed,
+		Documents: s.Documents, Projection: s.Projection, Cascade: s.Cascade, Rollup: s.Rollup,
 	}
 }
 

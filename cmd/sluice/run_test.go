@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"reflect"
 	"testing"
 	"time"
@@ -49,5 +50,31 @@ func TestFileReachesDaemon(t *testing.T) {
 	fromFile(func(string) bool { return true }, &flagged, cfg)
 	if want := (run.Options{Region: want.Region, Limits: want.Limits}); !reflect.DeepEqual(flagged, want) {
 		t.Errorf("%+v\nwant %+v", flagged, want)
+	}
+}
+
+// What a daemon gives to the handlers of a file reaches them, each field: a hook
+// that does not is a metric that stays at 0.
+func TestDaemonReachesHandlers(t *testing.T) {
+	var given run.Setup
+	fill(reflect.ValueOf(&given).Elem())
+	given.Logger = slog.New(slog.DiscardHandler)
+	got := reflect.ValueOf(setupOf(given))
+	for i := range got.NumField() {
+		if name := got.Type().Field(i).Name; got.Field(i).IsZero() && name != "Fakes" { // which are for tests
+			t.Errorf("%s is not set", name)
+		}
+	}
+}
+
+// fill sets the functions of a struct, also of those in it.
+func fill(v reflect.Value) {
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Func:
+			f.Set(reflect.MakeFunc(f.Type(), nil))
+		case reflect.Struct:
+			fill(f)
+		}
 	}
 }
