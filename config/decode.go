@@ -24,7 +24,7 @@ type decoder struct {
 }
 
 func (d *decoder) addAt(n *node, path, format string, args ...any) {
-	d.errs = append(d.errs, &Error{File: d.name, Line: n.line, Column: n.column, Field: path, Problem: fmt.Sprintf(format, args...)})
+	d.errs = append(d.errs, &Error{File: d.name, Line: n.line, Column: n.column, Field: d.named(path), Problem: fmt.Sprintf(format, args...)})
 }
 
 // wrong notes that a value is not what is wanted.
@@ -323,7 +323,7 @@ func (d *decoder) object(n *node, path string, v reflect.Value) {
 	for _, f := range seen {
 		i, known := at[f.key.text]
 		if !known {
-			d.addAt(f.key, path, "unknown field %q; %s", f.key.text, meant(f.key.text, names))
+			d.addAt(f.key, path, "unknown field %q; %s", f.key.text, meantField(f.key.text, v.Type(), names))
 			broken = true
 			continue
 		}
@@ -350,11 +350,13 @@ func (d *decoder) object(n *node, path string, v reflect.Value) {
 // keys returns the fields of a mapping, the first of those of one name.
 func (d *decoder) keys(n *node, path string) []pair {
 	var kept []pair
+	lines := map[string]int{}
 	for _, f := range n.fields {
-		if i := slices.IndexFunc(kept, func(o pair) bool { return o.key.text == f.key.text }); i >= 0 {
-			d.addAt(f.key, path, "%q is there twice; it stands in line %d, too", f.key.text, kept[i].key.line)
+		if line, twice := lines[f.key.text]; twice {
+			d.addAt(f.key, path, "%s is there twice; it stands in line %d, too", d.showName(join(path, f.key.text), f.key.text), line)
 			continue
 		}
+		lines[f.key.text] = f.key.line
 		kept = append(kept, f)
 	}
 	return kept

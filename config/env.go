@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // substitute puts variables in the scalars of a document, and in names where they
@@ -29,11 +31,14 @@ func (d *decoder) substitute(path string, n *node) {
 	case aMapping:
 		for _, f := range n.fields {
 			if ofTables(path) && strings.Contains(f.key.text, "$") {
-				name, _, err := expand(f.key.text, d.env)
+				name, used, err := expand(f.key.text, d.env)
 				if err != nil {
 					d.addAt(f.key, path, "%v", err)
 					d.bad[path] = true
 					continue
+				}
+				if used {
+					d.names[join(path, name)] = asWritten{path: join(path, f.key.text), text: f.key.text}
 				}
 				f.key.text = name
 			}
@@ -70,7 +75,7 @@ func expand(s string, env func(string) (string, bool)) (out string, used bool, e
 			name, fallback, has := strings.Cut(inner, ":-")
 			switch {
 			case !closed:
-				return "", used, fmt.Errorf("${ has no }; write $$ for a dollar sign")
+				return "", used, errors.New("${ has no }; write $$ for a dollar sign, and put the value in quotes if a default has a # behind a space")
 			case !isVariable(name):
 				return "", used, fmt.Errorf("${%s} names no variable; want ${NAME} or ${NAME:-default}, or $${ for the characters", inner)
 			case strings.Contains(fallback, "${"):
@@ -82,6 +87,9 @@ func expand(s string, env func(string) (string, bool)) (out string, used bool, e
 			}
 			if !ok && !has {
 				return "", used, fmt.Errorf("the variable %s is not set; set it, or give a default: ${%s:-…}", name, name)
+			}
+			if !utf8.ValidString(value) {
+				return "", used, fmt.Errorf("the variable %s is no UTF-8", name)
 			}
 			if value == "" && has {
 				value = fallback

@@ -67,9 +67,19 @@ func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Con
 		}
 		return nil, Errors{one}
 	}
-	d := &decoder{env: env, source: &source{
-		name: name, dir: dir, at: map[string]place{}, from: map[string]string{}, bad: map[string]bool{},
+	d := &decoder{source: &source{
+		name: name, dir: dir, at: map[string]place{}, from: map[string]string{}, names: map[string]asWritten{}, bad: map[string]bool{},
 	}}
+	d.env = func(name string) (string, bool) {
+		if env == nil {
+			return "", false
+		}
+		value, ok := env(name)
+		if len(value) > 3 { // shorter ones are in many a message by chance
+			d.values = append(d.values, value)
+		}
+		return value, ok
+	}
 	c := &Config{doc: d.source}
 	if n.kind != aMapping {
 		return nil, Errors{{File: name, Line: n.line, Column: n.column, Problem: fmt.Sprintf("the file is %s; want a mapping with source and routes", n.what())}}

@@ -246,7 +246,7 @@ func TestParseErrors(t *testing.T) {
 		"empty":         {"", nil, []string{"f.yaml:1:1: the file is empty; `sluice init` writes a first one"}},
 		"only comments": {"# nothing\n", nil, []string{"f.yaml:1:1: the file is empty"}},
 		"a list":        {"- a\n", nil, []string{"f.yaml:1:1: the file is a list; want a mapping with source and routes"}},
-		"documents":     {"name: a\n---\nname: b\n", nil, []string{"f.yaml:3:1: a second document begins here (after ---); a configuration is one document"}},
+		"documents":     {"name: a\n---\nname: b\n", nil, []string{"f.yaml:3:1: a second document begins here (after --- or ...); a configuration is one document"}},
 		"tab":           {"source:\n\ttables: x\n", nil, []string{"f.yaml:2:1: a tab in the indentation, for which YAML takes spaces only"}},
 		"utf-16":        {"\xff\xfen\x00a\x00", nil, []string{"f.yaml:1:1: the file is UTF-16 or UTF-32; save it as UTF-8"}},
 		"utf-16 bare":   {"n\x00a\x00", nil, []string{"f.yaml:1:1: the file is UTF-16 or UTF-32; save it as UTF-8"}},

@@ -7,13 +7,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
 
 const (
-	maxText  = 1 << 20 // bytes of a file
-	maxDepth = 32      // of lists and mappings in each other
+	maxText    = 1 << 20 // bytes of a file
+	maxEntries = 10_000  // of a file
+	maxDepth   = 32      // of lists and mappings in each other
 )
 
 // node is a value in a file.
@@ -74,9 +76,20 @@ func read(name string, data []byte) (_ *node, err error) {
 			_, err = fail(1, 1, "the file cannot be read as YAML (%v)", r)
 		}
 	}()
-	f, err := parser.ParseBytes([]byte(source), 0, parser.AllowDuplicateMapKey())
+	if n := entries(source); n > maxEntries {
+		return fail(1, 1, "the file has some %d values, more than the %d that are read: is it a configuration?", n, maxEntries)
+	}
+	tokens := lexer.Tokenize(source)
+	if t := directive(tokens); t != nil {
+		return fail(t.Position.Line, t.Position.Column, "directives (%%) are not taken: leave the line out")
+	}
+	second := secondDocument(tokens)
+	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, syntaxError(name, source, err)
+	}
+	if second != nil {
+		return fail(second.line, second.column, "a second document begins here (after --- or ...); a configuration is one document")
 	}
 	var docs []*ast.DocumentNode
 	for _, doc := range f.Docs {
@@ -84,18 +97,53 @@ func read(name string, data []byte) (_ *node, err error) {
 			docs = append(docs, doc)
 		}
 	}
-	switch {
-	case len(docs) == 0:
+	if len(docs) != 1 {
 		return fail(1, 1, "the file is empty; `sluice init` writes a first one")
-	case len(docs) > 1:
-		n, _ := newNode(name, docs[1].Body, 0)
-		p := place{line: 1, column: 1}
-		if n != nil {
-			p = n.place
-		}
-		return fail(p.line, p.column, "a second document begins here (after ---); a configuration is one document")
 	}
 	return newNode(name, docs[0].Body, 0)
+}
+
+// entries counts what may be values: lines that are neither empty nor comments,
+// and commas. The library's time grows with the square of a list.
+func entries(s string) int {
+	n := strings.Count(s, ",")
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			n++
+		}
+	}
+	return n
+}
+
+func directive(tokens token.Tokens) *token.Token {
+	for _, t := range tokens {
+		if t.Type == token.DirectiveType && t.Position.Column == 1 {
+			return t
+		}
+	}
+	return nil
+}
+
+// secondDocument is where one begins that is not empty, or nil. The library
+// drops one that comes behind an empty one.
+func secondDocument(tokens token.Tokens) *place {
+	const none, first, between = 0, 1, 2
+	state := none
+	for _, t := range tokens {
+		switch t.Type {
+		case token.CommentType:
+		case token.DocumentHeaderType, token.DocumentEndType:
+			if state == first {
+				state = between
+			}
+		default:
+			if state == between && t.Position != nil {
+				return &place{line: max(t.Position.Line, 1), column: max(t.Position.Column, 1)}
+			}
+			state = first
+		}
+	}
+	return nil
 }
 
 // encoding says what is wrong with a file that is no UTF-8 at all.
@@ -226,6 +274,8 @@ func newNode(name string, in ast.Node, depth int) (*node, error) {
 		return fail("anchors (&) and aliases (*) are not taken: write out what is meant, or put it in quotes if it is text")
 	case *ast.TagNode:
 		return fail("tags (!) are not taken: put the value in quotes if it is text")
+	case *ast.MappingKeyNode:
+		return fail("names behind a question mark are not taken: write name: value")
 	default:
 		return fail("%v is not taken in a configuration", in.Type())
 	}

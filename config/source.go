@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,13 +10,18 @@ import (
 
 // source is what is known of a file besides its values: where they stand.
 type source struct {
-	name string
-	dir  string
-	at   map[string]place  // by path; what is missing is not there
-	from map[string]string // what stands in the file for a value with variables in it, which may be a secret
-	bad  map[string]bool   // paths that were not understood: what hangs on them is not known
-	errs Errors
+	name   string
+	dir    string
+	at     map[string]place     // by path; what is missing is not there
+	from   map[string]string    // what stands in the file for a value with variables in it, which may be a secret
+	names  map[string]asWritten // by path; names with variables in them
+	values []string             // of variables that were put in
+	bad    map[string]bool      // paths that were not understood: what hangs on them is not known
+	errs   Errors
 }
+
+// asWritten is a name as it stands in the file, and the path that it makes.
+type asWritten struct{ path, text string }
 
 // place is where something begins; both count from 1.
 type place struct {
@@ -59,7 +65,7 @@ func element(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) 
 // fault makes an error at a path.
 func (d *source) fault(path, format string, args ...any) *Error {
 	p := d.where(path)
-	return &Error{File: d.name, Line: p.line, Column: p.column, Field: path, Problem: fmt.Sprintf(format, args...)}
+	return &Error{File: d.name, Line: p.line, Column: p.column, Field: d.named(path), Problem: fmt.Sprintf(format, args...)}
 }
 
 // add notes a mistake, unless it may come of another that is known.
@@ -84,8 +90,29 @@ func (d *source) show(path, value string) string {
 	return fmt.Sprintf("%q", value)
 }
 
+// shown is a value without quotes, as it stands in the file.
+func (d *source) shown(path, value string) string { return cmp.Or(d.from[path], value) }
+
+// showName quotes the name at a path, as it stands in the file.
+func (d *source) showName(path, name string) string {
+	return fmt.Sprintf("%q", cmp.Or(d.names[path].text, name))
+}
+
+// named is a path with its names as they stand in the file.
+func (d *source) named(path string) string {
+	for put, w := range d.names {
+		if rest, ok := strings.CutPrefix(path, put); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return w.path + rest
+		}
+	}
+	return path
+}
+
 // detail is the message of err, which may quote the value at path.
 func (d *source) detail(path string, err error) string {
+	if slices.ContainsFunc(d.values, func(v string) bool { return strings.Contains(err.Error(), v) }) && d.from[path] == "" {
+		return "it is wrong together with a variable that is put in elsewhere; what is wrong is not shown, since it may be a secret"
+	}
 	if text, ok := d.from[path]; ok {
 		return fmt.Sprintf("%q is wrong once its variables are put in; what is wrong is not shown, since they may be secrets", text)
 	}

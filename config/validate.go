@@ -269,7 +269,8 @@ func (c *Config) only(path string, r Route, handler string, events ...sluice.Eve
 				for i, e := range events {
 					names[i] = string(e)
 				}
-				c.doc.add(c.doc.one(parent(path)+".on", i), "%s has no use for %s; want %s", handler, event, either(names))
+				at := c.doc.one(parent(path)+".on", i)
+				c.doc.add(at, "%s has no use for %s; want %s", handler, c.doc.shown(at, event), either(names))
 			}
 		}
 	}

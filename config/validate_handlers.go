@@ -147,6 +147,15 @@ func (c *Config) tables() []string {
 	return names
 }
 
+// shownTables are those as they stand in the file.
+func (c *Config) shownTables() []string {
+	names := c.tables()
+	for i := range names {
+		names[i] = c.doc.shown(c.doc.one("source.tables", i), names[i])
+	}
+	return names
+}
+
 // ownTable notes a table that is to be one of those that are read, or is to be
 // said because there are several.
 func (c *Config) ownTable(path string, r Route, table, whose string) {
@@ -157,9 +166,9 @@ func (c *Config) ownTable(path string, r Route, table, whose string) {
 		if _, err := (&builder{c: c}).tableOf(&r, ""); err == nil {
 			return
 		}
-		d.add(path, "it is missing, and neither source nor entityType leaves only one; say which has %s: %s", whose, either(tables))
+		d.add(path, "it is missing, and neither source nor entityType leaves only one; say which has %s: %s", whose, either(c.shownTables()))
 	case table != "" && !slices.Contains(tables, table):
-		d.add(path, "the table %s is not read; %s", d.show(path, table), d.meant(path, table, tables))
+		d.add(path, "the table %s is not read; %s", d.show(path, table), d.meant(path, table, c.shownTables()))
 	}
 }
 
@@ -198,7 +207,7 @@ func (c *Config) validateCascade(path string, r Route) {
 			d.add(at+".index", "children that are found by an index need a queue: an index lags, and what it did not show yet is looked for again later")
 		}
 		if child.Index == "" && len(child.Key) > 0 && child.Partition.Name != "" && child.Partition.Name != child.Key[0] {
-			d.add(at+".partition.name", "%s is not the partition key of the children's table, %s; set index if they are found by one", d.show(at+".partition.name", child.Partition.Name), child.Key[0])
+			d.add(at+".partition.name", "%s is not the partition key of the children's table, %s; set index if they are found by one", d.show(at+".partition.name", child.Partition.Name), d.shown(d.one(at+".key", 0), child.Key[0]))
 		}
 		switch p, s := child.Partition, child.Sort; {
 		case p.From == "" && (s == nil || s.From == ""):
@@ -231,10 +240,11 @@ func (c *Config) validateCount(path string, r Route) {
 	if _, there := d.at[path+".numbers"]; there && len(o.Numbers) == 0 {
 		d.add(path+".numbers", "there is none")
 	}
-	var parents []string
+	var parents, shown []string
 	for i, n := range o.Numbers {
 		at := element(path+".numbers", i)
 		parents = append(parents, n.Table)
+		shown = append(shown, d.shown(at+".table", n.Table))
 		if len(n.Key) > 2 {
 			d.add(at+".key", "it has %d attributes; want the partition key, and the sort key if there is one", len(n.Key))
 		}
@@ -249,7 +259,7 @@ func (c *Config) validateCount(path string, r Route) {
 		}
 	}
 	if t := o.DeleteOrphans; t != "" && len(parents) > 0 && !slices.Contains(parents, t) {
-		d.add(path+".deleteOrphans", "%s is not a table of numbers; %s", d.show(path+".deleteOrphans", t), d.meant(path+".deleteOrphans", t, parents))
+		d.add(path+".deleteOrphans", "%s is not a table of numbers; %s", d.show(path+".deleteOrphans", t), d.meant(path+".deleteOrphans", t, shown))
 	}
 	for i, other := range c.Routes {
 		if other.Count != nil && other.Count != o && other.Count.ID == o.ID && other.Count.Markers == o.Markers && o.ID != "" && element("routes", i) < parent(path) {

@@ -49,7 +49,8 @@ func (c *Config) validateSink(path string, s Sink) {
 	if s.DynamoDB != nil {
 		for table := range s.DynamoDB.Budget {
 			if !goodTable.MatchString(table) {
-				d.add(join(path+".dynamodb.budget", table), "%q is no table's name", table)
+				at := join(path+".dynamodb.budget", table)
+				d.add(at, "%s is no table's name", d.showName(at, table))
 			}
 		}
 	}
