@@ -74,15 +74,12 @@ func (s *splitter) read() ([]byte, error) {
 func (s *splitter) values() ([]value, error) {
 	for {
 		text, err := s.read()
-		if len(text) == 0 && err != nil {
-			return nil, err
+		if err != nil && (len(text) == 0 || !errors.Is(err, io.EOF)) {
+			return nil, err // half a line is none
 		}
 		s.line++
 		first := s.line
 		s.off += int64(len(text))
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err // half a line is none
-		}
 		trimmed := bytes.TrimSpace(text)
 		if len(trimmed) == 0 {
 			if err != nil {
