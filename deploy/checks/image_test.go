@@ -27,6 +27,10 @@ func TestImagesAreSmallPinnedAndNotRoot(t *testing.T) {
 		if !strings.Contains(text, "CGO_ENABLED=0") || !strings.Contains(text, "GOARCH=${TARGETARCH}") {
 			t.Errorf("%s: the binary is not static, or of one architecture only", name)
 		}
+		// BuildKit takes a default before the platform that was asked for.
+		if !strings.Contains(stages[1], "\nARG TARGETARCH\n") || regexp.MustCompile(`(?m)^ARG TARGET\w+=`).MatchString(text) {
+			t.Errorf("%s: want ARG TARGETARCH in the stage that builds, and without a default: an image of arm64 would have a binary of amd64", name)
+		}
 	}
 	for _, want := range []string{"SLUICE_STATE=/var/lib/sluice/", "SLUICE_CONFIG=/etc/sluice/sluice.yaml", "--chown=65532:65532 --chmod=0700 /out/state /var/lib/sluice"} {
 		if !strings.Contains(read(t, deploy, "docker/Dockerfile"), want) {
