@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"maps"
 	"slices"
 	"testing"
 )
@@ -39,6 +40,68 @@ func TestSAMTemplateLosesNothing(t *testing.T) {
 	}
 	if n := queue.at("RedrivePolicy", "maxReceiveCount").num(); n < 5 {
 		t.Errorf("a message is given up after %v receives, want 5 at least", n)
+	}
+}
+
+// Nobody has to make a queue, or anything else, that the routes do not name.
+func TestSAMTemplateAsksForTheStreamAlone(t *testing.T) {
+	parameters := yamlFile(t, deploy, "lambda/sam/template.yaml").at("Parameters")
+	for name := range parameters.v.(map[string]any) {
+		if parameters.at(name).has("Default") == (name == "StreamArn") {
+			t.Errorf("%s: want a default of all parameters but StreamArn", name)
+		}
+	}
+	for _, v := range terraform(t, deploy, "lambda/terraform").blocks {
+		if v.Type == "variable" && (v.Body.Attributes["default"] != nil) == (v.Labels[0] == "stream_arn") {
+			t.Errorf("%s: want a default of all variables but stream_arn", v.name)
+		}
+	}
+}
+
+// What the policies of deploy/iam hold is proved by the calls of the code; the
+// templates may do as much, not more.
+func TestLambdaTemplatesAllowWhatThePoliciesDo(t *testing.T) {
+	want := map[string]bool{}
+	for _, file := range []string{"lambda.json", "lambda-queue.json", "send.json"} {
+		for _, s := range jsonFile(t, deploy, "iam", file).at("Statement").list() {
+			for _, a := range s.at("Action").list() {
+				want[a.text()] = true
+			}
+		}
+	}
+
+	m, tf := terraform(t, deploy, "lambda/terraform"), map[string]bool{}
+	for _, b := range m.blocks {
+		if b.Type != "data" || b.Labels[1] != "sluice" {
+			continue
+		}
+		for _, s := range b.Body.Blocks {
+			if s.Type == "dynamic" {
+				s = s.Body.Blocks[0]
+			}
+			for _, a := range (block{t, b.name, s, b.eval}).list("actions") {
+				tf[a] = true
+			}
+		}
+	}
+	if !maps.Equal(tf, want) {
+		t.Errorf("lambda/terraform allows %v, deploy/iam %v", slices.Sorted(maps.Keys(tf)), slices.Sorted(maps.Keys(want)))
+	}
+
+	sam := map[string]bool{}
+	for _, v := range yamlFile(t, deploy, "lambda/sam/template.yaml").at("Resources", "Function", "Properties", "Policies").values("Action") {
+		if l, ok := v.v.([]any); ok {
+			for _, a := range l {
+				sam[a.(string)] = true
+			}
+		} else {
+			sam[v.text()] = true
+		}
+	}
+	// SAM gives every function AWSLambdaBasicExecutionRole, which has these.
+	sam["logs:CreateLogStream"], sam["logs:PutLogEvents"] = true, true
+	if !maps.Equal(sam, want) {
+		t.Errorf("lambda/sam allows %v, deploy/iam %v", slices.Sorted(maps.Keys(sam)), slices.Sorted(maps.Keys(want)))
 	}
 }
 
