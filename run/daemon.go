@@ -28,6 +28,9 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	if err := o.validate(); err != nil {
 		return err
 	}
+	if err := checkStateFolder(o.State); err != nil {
+		return err
+	}
 	logger := newLogger(o, stderr)
 	limitMemory(os.DirFS("/"), env, logger)
 	defer heedHangups(logger)()

@@ -42,6 +42,9 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	if len(o.Tables) != 1 {
 		return &UsageError{fmt.Errorf("--table (%s): %q are named: one backfill reads one table", envOf["table"], o.Tables)}
 	}
+	if err := checkStateFolder(o.State); err != nil {
+		return err
+	}
 	logger := newLogger(o, stderr)
 	aws, err := loadAWS(ctx, env, o.Region, map[string]string{"dynamodb": o.Endpoint}, logger)
 	if err != nil {

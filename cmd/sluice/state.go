@@ -168,6 +168,9 @@ func stateListCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if wanted := file.application; wanted != "" && len(apps) > 0 && !slices.Contains(apps, wanted) {
+					fmt.Fprintf(c.stderr, "the state file remembers nothing of the application %q; %s\n", wanted, applicationsOf(wanted, apps))
+				}
 				all := []applicationState{}
 				var unreadable []error
 				for _, app := range apps {
@@ -180,7 +183,7 @@ func stateListCommand(c *cli) *cobra.Command {
 				}
 				if asJSON {
 					err = printJSON(c.stdout, all)
-				} else {
+				} else if len(all) > 0 || len(apps) == 0 {
 					err = c.printStates(all)
 				}
 				return errors.Join(append(unreadable, err)...)
@@ -318,8 +321,58 @@ func namedStreams(ctx context.Context, store *boltstate.Store, app, name string)
 			found = append(found, s)
 		}
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("nothing is stored of %q for the application %q%s", name, app, didYouMean(name, tables))
+	if len(found) > 0 {
+		return found, nil
 	}
-	return found, nil
+	hint, err := elsewhere(ctx, store, app, name)
+	if err != nil {
+		return nil, err
+	}
+	if hint == "" {
+		hint = didYouMean(name, tables)
+	}
+	return nil, fmt.Errorf("nothing is stored of %q for the application %q%s", name, app, hint)
+}
+
+// elsewhere says which applications have a stream that app does not have, or, if
+// nothing is stored of app's streams, which applications there are; "" when neither
+// helps.
+func elsewhere(ctx context.Context, store *boltstate.Store, app, name string) (string, error) {
+	apps, err := store.Applications(ctx)
+	if err != nil {
+		return "", err
+	}
+	var have, others []string
+	none := true
+	for _, other := range apps {
+		streams, err := readStreams(ctx, store, other)
+		if err != nil {
+			return "", err
+		}
+		if other == app {
+			none = len(streams) == 0
+			continue
+		}
+		others = append(others, other)
+		if slices.ContainsFunc(streams, func(s streamState) bool { return s.Table == name || s.ARN == name }) {
+			have = append(have, other)
+		}
+	}
+	switch {
+	case len(have) == 1:
+		return fmt.Sprintf(": the application %s has it: say --application %[1]s", have[0]), nil
+	case len(have) > 1:
+		return ": several applications have it: say by --application which: " + strings.Join(have, ", "), nil
+	case none && len(others) > 0:
+		return "; " + applicationsOf(app, others), nil
+	}
+	return "", nil
+}
+
+// applicationsOf says which applications a file has, in place of one that it has not.
+func applicationsOf(wanted string, apps []string) string {
+	if near := nearest(wanted, apps); near != "" {
+		return fmt.Sprintf("did you mean the application %q?", near)
+	}
+	return "applications of the file: " + strings.Join(apps, ", ")
 }
