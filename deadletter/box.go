@@ -39,6 +39,12 @@ func (b *Box) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) er
 	return b.put(ctx, newEntry(rec, f, time.Now()), rec)
 }
 
+// ID is the id of the entry in which Park keeps rec for a route.
+func (b *Box) ID(rec *sluice.Record, route string) string {
+	e := newEntry(rec, sluice.Failure{Route: route}, time.Time{})
+	return e.ID
+}
+
 // put stores e, and then holds its item. A crash in between is no harm: what
 // is held is read from the entries.
 func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {

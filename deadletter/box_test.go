@@ -56,6 +56,9 @@ func TestBoxParks(t *testing.T) {
 	park(t, b, rec, "r") // again, by a restart
 	park(t, b, rec, "s")
 	park(t, b, record("b", "9"), "r")
+	if id := b.ID(rec, "r"); id != one {
+		t.Errorf("the id is %s, and it is parked as %s", id, one)
+	}
 	got, want := list(t, b), []string{"test/10/r", "test/10/s", "test/9/r"}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Fatalf("entries: %v, want %v", got, want)

@@ -49,6 +49,13 @@ type Holder interface {
 	Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error)
 }
 
+// Namer is a DeadLetter whose entries have ids. The log has that of a parked
+// record: one of a backfill has no position to be found by.
+type Namer interface {
+	// ID is that of the entry in which Park keeps rec for route.
+	ID(rec *sluice.Record, route string) string
+}
+
 // Options configure a Flow; the zero value is ready to use.
 type Options struct {
 	Concurrency int           // handlers running at once (default 64); one that waits in a sink does not count

@@ -70,7 +70,11 @@ func (w *worker) park(t *task) {
 	e.open--
 	f.mu.Unlock()
 	if f.opts.Policy == Park && !t.held {
-		f.opts.Logger.Warn("record parked as a dead letter", recordAttrs(t)...)
+		attrs := recordAttrs(t)
+		if n, ok := f.opts.DeadLetter.(Namer); ok {
+			attrs = append(attrs, "deadLetter", n.ID(e.rec, t.failure.Route))
+		}
+		f.opts.Logger.Warn("record parked as a dead letter", attrs...)
 	}
 	w.handled(t.route(), Parked, t.took, t.failure.Last)
 }
@@ -150,9 +154,16 @@ func (w *worker) holds(g *gate) (held bool, err error) {
 	return all || one, nil
 }
 
-// recordAttrs name t's record in the log: its position, never its contents.
+// recordAttrs name t's record in the log: its position, as far as it has one,
+// never its contents.
 func recordAttrs(t *task) []any {
 	rec := t.e.rec
-	return []any{"route", t.failure.Route, "table", rec.Table, "shard", rec.ShardID, "sequence", string(rec.Sequence),
-		"event", rec.EventID, "attempts", t.failure.Attempts, "error", t.failure.Last}
+	attrs := []any{"route", t.failure.Route, "table", rec.Table}
+	if rec.ShardID != "" {
+		attrs = append(attrs, "shard", rec.ShardID)
+	}
+	if rec.Sequence != "" {
+		attrs = append(attrs, "sequence", string(rec.Sequence))
+	}
+	return append(attrs, "event", rec.EventID, "attempts", t.failure.Attempts, "error", t.failure.Last)
 }

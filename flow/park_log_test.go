@@ -50,3 +50,39 @@ func TestFailingDeadLettersDoNotFillTheLog(t *testing.T) {
 		}
 	})
 }
+
+// named are dead letters with ids.
+type named struct{ letters }
+
+func (*named) ID(rec *sluice.Record, route string) string { return route + "/" + rec.EventID }
+
+// The line of a parked record says where to find it; what a record of a backfill
+// has not, a shard and a position in it, is not told as empty.
+func TestParkedRecordIsNamedInTheLog(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		record *sluice.Record
+		want   string
+	}{
+		{"of a stream", &sluice.Record{EventID: "e-1", Table: "orders", ShardID: "shard-1", Sequence: "7"},
+			`route=a table=orders shard=shard-1 sequence=7 event=e-1 attempts=1 error=down deadLetter=a/e-1`},
+		{"of a Lambda event", &sluice.Record{EventID: "e-1", Table: "orders", Sequence: "7"},
+			`route=a table=orders sequence=7 event=e-1 attempts=1 error=down deadLetter=a/e-1`},
+		{"of a backfill", &sluice.Record{EventID: "e-1", EventName: sluice.Snapshot, Table: "orders"},
+			`route=a table=orders event=e-1 attempts=1 error=down deadLetter=a/e-1`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error { return sluice.Permanent(errDown) }), Options{
+					DeadLetter: &named{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				})
+				mustSubmit(t, f, *tt.record)
+				mustClose(t, f, 1)
+				if want := `msg="record parked as a dead letter" ` + tt.want + "\n"; !strings.HasSuffix(log.String(), want) {
+					t.Errorf("%s\nwant %s", log.String(), want)
+				}
+			})
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -71,22 +72,32 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	if err != nil {
 		return err
 	}
-	switch err := source.Run(ctx); {
+	err = source.Run(ctx)
+	switch {
 	case errors.Is(err, snapshot.ErrNoStream):
 		return fmt.Errorf("%w, by --without-stream", err)
-	case err != nil:
+	case err == nil && !source.Progress().Finished:
+		err = fmt.Errorf("table %q: %w", s.Table, ErrUnfinished)
+	}
+	parked, unread := backfilled(context.WithoutCancel(ctx), box, s.Table)
+	switch {
+	case unread != nil:
+		return errors.Join(err, fmt.Errorf("state file %s: %w", store.Path(), unread))
+	case parked == 0:
 		return err
-	case !source.Progress().Finished:
-		return fmt.Errorf("table %q: %w", s.Table, ErrUnfinished)
+	case err == nil:
+		err = fmt.Errorf("table %q is read to its end", s.Table)
 	}
-	parked, err := backfilled(context.WithoutCancel(ctx), box, s.Table)
-	if err != nil {
-		return fmt.Errorf("state file %s: %w", store.Path(), err)
+	return fmt.Errorf("%w, but %d %w: they are dead letters in the state file %s; to see them: sluice dlq list --state %s --application %s --table %s",
+		err, parked, ErrParked, store.Path(), word(o.State), word(o.Application), s.Table)
+}
+
+// word is text as one word of a shell's command line.
+func word(text string) string {
+	if strings.ContainsAny(text, " \t'\"$`\\;&|<>()*?[]#~!") {
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	}
-	if parked > 0 {
-		return fmt.Errorf("table %q is read to its end, but %d %w: they are dead letters in the state file %s", s.Table, parked, ErrParked, store.Path())
-	}
-	return nil
+	return text
 }
 
 // backfilled counts the dead letters that backfills of a table have left.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,8 +127,23 @@ func TestBackfillIntoAnIndex(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr := backfill(1, "--without-stream", "--again"); !strings.Contains(stderr, "1 items failed for good: they are dead letters in the state file "+state) {
-		t.Errorf("with an item that has no version: %s", stderr)
+	_, stderr := backfill(1, "--without-stream", "--again")
+	for _, want := range []string{
+		"1 items failed for good: they are dead letters in the state file " + state,
+		"sluice dlq list --state " + state + " --application sluice --table " + table,
+	} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("with an item that has no version, it does not say %q: %s", want, stderr)
+		}
+	}
+	// The line names the route and the letter, which is there by that name.
+	parked := regexp.MustCompile(`msg="record parked as a dead letter" route=projection table=\S+ event=\S+ .* deadLetter=(\S+)\n`).FindStringSubmatch(stderr)
+	if parked == nil || strings.Contains(stderr, "shard=") || strings.Contains(stderr, "sequence=") {
+		t.Fatalf("the line of what was parked: %s", stderr)
+	}
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), []string{"dlq", "show", parked[1], "--state", state}, func(string) string { return "" }, &out, &errs); code != 0 || !strings.Contains(out.String(), "bad") {
+		t.Errorf("%d: %s%s", code, out.String(), errs.String())
 	}
 	if _, stderr := backfill(1, "--without-stream"); !strings.Contains(stderr, "1 items failed for good") {
 		t.Errorf("a time later, with the item still among the dead letters: %s", stderr)
