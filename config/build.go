@@ -77,6 +77,10 @@ type BuiltRoute struct {
 	Projection *Projected
 	Cascade    *cascade.Cascade
 	Recounts   []rollup.Recount // without DryRun and Found; one for each counter
+	// CheckRecounts says which of Recounts have no way to the children of a parent,
+	// and what is to be in the file: with ask as the keys of tables tell, who are
+	// asked, without it as the file alone does. Nil where there are no Recounts.
+	CheckRecounts func(ctx context.Context, ask bool) error
 }
 
 // Projected is a projection and its cluster.

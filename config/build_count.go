@@ -71,7 +71,7 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 	if rt.takes("REMOVE") || rt.takes("MODIFY") {
 		made.options = append(made.options, router.NeedsOld())
 	}
-	made.Recounts = b.recounts(rt, field, c.Counts, ofNumber, store)
+	made.Recounts, made.CheckRecounts = b.recounts(rt, field, c.Counts, ofNumber, store)
 	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
 		if err := decide(whens, rec); err != nil {
 			return nil, err

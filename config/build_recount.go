@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
@@ -16,23 +17,29 @@ import (
 )
 
 // recounts are those of a route's numbers, whose conditions, where there are some,
-// are whens. How children are found depends on the keys of tables, which are asked
-// for when a recount begins.
-func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens []itemWhen, store Tables) []rollup.Recount {
+// are whens, and what says which have no way to children. How children are found
+// depends on the keys of tables, which are asked for when a recount begins.
+func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens []itemWhen, store Tables) ([]rollup.Recount, func(context.Context, bool) error) {
 	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.types(), resolver: b.resolver}
-	r.table, r.noTable = b.tableOf(rt, rt.Count.Table)
+	r.wrong = func(at, format string, args ...any) error {
+		return b.c.wrong(field+at, fmt.Errorf("route %s: %w", rt.name(), fmt.Errorf(format, args...)))
+	}
+	table, err := b.tableOf(rt, rt.Count.Table)
+	if r.table = table; err != nil {
+		r.noTable = r.wrong(".table", "a recount does not know the children's table: want its name, since source has several, and entityType does not tell which has the types of the route")
+	}
 	var all []rollup.Recount
 	for i, n := range rt.Count.Numbers {
 		all = append(all, rollup.Recount{
 			Table: n.Table, Keys: slices.Sorted(maps.Keys(n.Key)), Attribute: n.Attribute, Of: n.Of, When: counts[i].When,
 			Children: func(ctx context.Context, parent sluice.Item) iter.Seq2[sluice.Item, error] {
 				of := fmt.Sprintf("route %q, %s.numbers[%d].when", rt.name(), field, i)
-				return r.told(ctx, of, whens[i], r.children(ctx, n, parent))
+				return r.told(ctx, of, whens[i], r.children(ctx, i, parent))
 			},
 			Get: store.Get, Write: store.Write,
 		})
 	}
-	return all
+	return all, r.check
 }
 
 // recounter finds the children of parents.
@@ -41,15 +48,39 @@ type recounter struct {
 	store    Tables
 	table    string // of the children
 	noTable  error
+	wrong    func(at, format string, args ...any) error // with a place in the file
 	types    []string
 	resolver router.Resolver
 }
 
-// children reads the children of a parent: by an index, by the table's own key,
-// or by way of the parents of another number, each of which is looked through.
-func (r *recounter) children(ctx context.Context, n Counter, parent sluice.Item) iter.Seq2[sluice.Item, error] {
+// check says which numbers have no way to children. A table that cannot be asked
+// is no matter here.
+func (r *recounter) check(ctx context.Context, ask bool) error {
+	if r.noTable != nil {
+		return r.noTable
+	}
+	var errs []error
+	for i, n := range r.numbers {
+		if n.Index == "" && !ask {
+			continue
+		}
+		if _, err := r.way(ctx, i); errors.As(err, new(*Error)) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// children reads the children of a parent of the number at i, in the way there is.
+func (r *recounter) children(ctx context.Context, i int, parent sluice.Item) iter.Seq2[sluice.Item, error] {
 	return func(yield func(sluice.Item, error) bool) {
-		for child, err := range r.candidates(ctx, n, parent) {
+		n := r.numbers[i]
+		way, err := r.way(ctx, i)
+		if err != nil {
+			yield(sluice.Item{}, err)
+			return
+		}
+		for child, err := range r.candidates(ctx, way, parent) {
 			if err == nil {
 				var ours bool
 				if ours, err = r.counts(ctx, n, parent, child); err == nil && !ours {
@@ -111,50 +142,72 @@ func (r *recounter) counts(ctx context.Context, n Counter, parent, child sluice.
 	return err == nil && slices.Contains(r.types, typ), err
 }
 
-func (r *recounter) candidates(ctx context.Context, n Counter, parent sluice.Item) iter.Seq2[sluice.Item, error] {
+// way is how children are found: by the partition of table or index whose key is
+// the parent's attribute from; those of each of the parents that above finds, if it
+// is set.
+type way struct {
+	query           dynamo.Query
+	partition, from string
+	above           *way
+}
+
+// way is by an index, by the table's own key, or through the parents of another
+// number. What the file would have to say for there to be one is an [*Error].
+func (r *recounter) way(ctx context.Context, i int) (way, error) {
+	n, at := r.numbers[i], fmt.Sprintf(".numbers[%d]", i)
 	if r.noTable != nil {
-		return failing(r.noTable)
+		return way{}, r.noTable
 	}
+	taken := strings.Join(slices.Sorted(maps.Values(n.Key)), ", ")
 	if n.Index != "" {
 		from := parentAttribute(n, n.Partition)
 		if from == "" {
-			return failing(fmt.Errorf("the partition %q of index %s is not among what the key of a parent in table %s is taken from", n.Partition, n.Index, n.Table))
+			return way{}, r.wrong(at+".partition", "a recount does not find the children of an item of table %s by the index %s: its partition key %s is none of %s, which the parent's key is taken from", n.Table, n.Index, n.Partition, taken)
 		}
-		return r.query(ctx, dynamo.Query{Table: r.table, Index: n.Index}, n.Partition, parent, from)
+		return way{query: dynamo.Query{Table: r.table, Index: n.Index}, partition: n.Partition, from: from}, nil
 	}
 	names, err := r.store.KeyNames(ctx, r.table)
 	if err != nil {
-		return failing(err)
+		return way{}, err
 	}
-	partition := names[0]
-	if from := parentAttribute(n, partition); from != "" {
-		return r.query(ctx, dynamo.Query{Table: r.table}, partition, parent, from)
+	own := way{query: dynamo.Query{Table: r.table}, partition: names[0]}
+	if own.from = parentAttribute(n, own.partition); own.from != "" {
+		return own, nil
 	}
 	for _, m := range r.numbers {
-		from := parentAttribute(m, partition)
-		if m.Table == n.Table || from == "" {
+		own.from = parentAttribute(m, own.partition)
+		if m.Table == n.Table || own.from == "" {
 			continue
 		}
 		names, err := r.store.KeyNames(ctx, m.Table)
 		if err != nil {
-			return failing(err)
+			return way{}, err
 		}
-		if above := parentAttribute(n, m.Key[names[0]]); above != "" {
-			return r.through(ctx, r.query(ctx, dynamo.Query{Table: m.Table}, names[0], parent, above), partition, from)
+		if from := parentAttribute(n, m.Key[names[0]]); from != "" {
+			own.above = &way{query: dynamo.Query{Table: m.Table}, partition: names[0], from: from}
+			return own, nil
 		}
 	}
-	return failing(fmt.Errorf("the children in table %s, whose partition key is %q, are not found by the key of a parent in table %s: name an index and its partition in that number", r.table, partition, n.Table))
+	return way{}, r.wrong(at+".index", "a recount does not find the children of an item of table %s: the partition key of their table %s, %q, is none of %s, which the parent's key is taken from; want a global secondary index of %[2]s that has one of these as its partition key, and its name in partition", n.Table, r.table, own.partition, taken)
+}
+
+// candidates reads what may be a parent's children.
+func (r *recounter) candidates(ctx context.Context, w way, parent sluice.Item) iter.Seq2[sluice.Item, error] {
+	if w.above == nil {
+		return r.query(ctx, w.query, w.partition, parent, w.from)
+	}
+	return r.through(ctx, r.query(ctx, w.above.query, w.above.partition, parent, w.above.from), w)
 }
 
 // through reads the children of each parent.
-func (r *recounter) through(ctx context.Context, parents iter.Seq2[sluice.Item, error], partition, from string) iter.Seq2[sluice.Item, error] {
+func (r *recounter) through(ctx context.Context, parents iter.Seq2[sluice.Item, error], w way) iter.Seq2[sluice.Item, error] {
 	return func(yield func(sluice.Item, error) bool) {
 		for parent, err := range parents {
 			if err != nil {
 				yield(parent, err)
 				return
 			}
-			for child, err := range r.query(ctx, dynamo.Query{Table: r.table}, partition, parent, from) {
+			for child, err := range r.query(ctx, w.query, w.partition, parent, w.from) {
 				if !yield(child, err) {
 					return
 				}

@@ -223,7 +223,7 @@ func TestRecountsByIndex(t *testing.T) {
 		}
 		c.Routes[0].Count.Numbers[0].Index = ""
 		_, err = w.build(t, c).Routes[0].Recounts[0].Run(t.Context(), func(yield func(sluice.Item, error) bool) { yield(plain(`{"shop":"a"}`), nil) })
-		if err == nil || !strings.Contains(err.Error(), "are not found by the key of a parent in table shops: name an index") {
+		if err == nil || !strings.Contains(err.Error(), "routes[0].count.numbers[0].index: route order#*: a recount does not find the children") {
 			t.Error(err)
 		}
 	})

@@ -136,6 +136,17 @@ func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []r
 	return list, nil
 }
 
+// warn notes of routes that count what sluice recount lacks.
+func (v *validation) warn(ctx context.Context, app *config.App, ask bool) {
+	var w validation
+	for _, r := range app.Routes {
+		if r.CheckRecounts != nil {
+			w.tell(r.CheckRecounts(ctx, ask))
+		}
+	}
+	v.Warnings = w.Mistakes
+}
+
 // recounting prints what recounts find.
 type recounting struct {
 	cli   *cli

@@ -25,6 +25,9 @@ told at once, each with its place: file:line:column. Nobody is called, unless
 --connect is given: then sinks and tables are asked whether they are there, and
 indices that the file defines are made, as sluice run does at its start.
 
+A route that counts and that sluice recount could not recount is a warning; whether
+it lacks an index is known with --connect.
+
 It exits with 0 when the file is valid, with 1 when it has mistakes or --connect
 found something missing, and with 2 for wrong usage.`,
 		Example: `  sluice validate
@@ -65,6 +68,7 @@ type validation struct {
 	Queues   []string      `json:"queues,omitempty"`
 	Routes   []listedRoute `json:"routes,omitempty"`
 	Mistakes []mistake     `json:"mistakes,omitempty"`
+	Warnings []mistake     `json:"warnings,omitempty"` // of what sluice run does without
 }
 
 type listedRoute struct {
@@ -93,6 +97,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
 		return err
 	}
 	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
+	v.warn(ctx, app, connect)
 	if connect {
 		return c.connect(ctx, cfg, app)
 	}
@@ -130,6 +135,9 @@ func (v *validation) tell(err error) {
 	var all config.Errors
 	placed := errors.As(err, &all)
 	joined, ok := err.(interface{ Unwrap() []error })
+	if one, ok := err.(*config.Error); ok {
+		all, placed = config.Errors{one}, true
+	}
 	switch {
 	case ok && err.Error() != all.Error() && err.Error() == errors.Join(joined.Unwrap()...).Error(): // no text of its own
 		for _, one := range joined.Unwrap() {
@@ -188,6 +196,9 @@ func (v *validation) print(stdout, stderr io.Writer) error {
 	}
 	for _, m := range v.Mistakes {
 		fmt.Fprintln(stderr, m.text)
+	}
+	for _, m := range v.Warnings {
+		fmt.Fprintln(stderr, "warning: "+m.text)
 	}
 	switch n := len(v.Mistakes); {
 	case v.Valid:
