@@ -115,7 +115,9 @@ func (d *decoder) value(n *node, path string, v reflect.Value, r rules) {
 	case reflect.Struct:
 		d.object(n, path, v)
 	case reflect.Map:
-		d.mapOf(n, path, v)
+		if d.mapOf(n, path, v); r.required && v.Len() == 0 && !d.badBelow(path) {
+			d.wrong(n, path, "at least one")
+		}
 	case reflect.Slice:
 		d.sliceOf(n, path, v)
 	case reflect.String:
@@ -126,7 +128,7 @@ func (d *decoder) value(n *node, path string, v reflect.Value, r rules) {
 		if s == "" && r.required {
 			d.wrong(n, path, "text that is not empty")
 		}
-		if s != "" && r.oneOf != nil && !slices.Contains(r.oneOf, s) {
+		if !d.bad[path] && r.oneOf != nil && !slices.Contains(r.oneOf, s) {
 			d.addAt(n, path, "%s is not allowed; %s", d.show(path, s), d.meant(path, s, r.oneOf))
 			d.bad[path] = true
 		}
@@ -296,7 +298,9 @@ func (d *decoder) entityType(n *node, path string, into *EntityType) {
 // keyFrom takes a list of attributes that are called the same in parent and child.
 func (d *decoder) keyFrom(n *node, path string, into *KeyFrom) {
 	if n.kind == aMapping {
-		d.mapOf(n, path, reflect.ValueOf(into).Elem())
+		if d.mapOf(n, path, reflect.ValueOf(into).Elem()); len(*into) == 0 {
+			d.wrong(n, path, "at least one")
+		}
 		return
 	}
 	*into = KeyFrom{}

@@ -12,8 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// validator returns what the schema says of a file.
-func validator(t testing.TB) func(text []byte) error {
+// compiled is the schema.
+func compiled(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {
@@ -28,6 +28,13 @@ func validator(t testing.TB) func(text []byte) error {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// validator returns what the schema says of a file.
+func validator(t testing.TB) func(text []byte) error {
+	t.Helper()
+	s := compiled(t)
 	return func(text []byte) error {
 		data, err := yaml.YAMLToJSON(text)
 		if err != nil {
@@ -89,6 +96,16 @@ func TestSchemaSaysAsParse(t *testing.T) {
 		minimal("- {name: x, on: 'a#*', project: {index: i, id: '{a}'}}\n"),
 		minimal("- {name: x, on: 'a#*', project: {index: i, id: '{a}', version: none, fields: {a: [1]}}}\n"),
 		minimal("- {name: x, on: 'a#REMOVE', cascade: {key: a, children: []}}\n"),
+		minimal("- {name: x, on: 'a#REMOVE', cascade: {key: [a, b, c], children: [{table: t, key: k, partition: {name: k, from: a}}]}}\n"),
+		minimal("- {name: x, on: 'a#*', ttl: '', log: {}}\n"),
+		minimal("- {name: x, on: 'a#*', timeout: 0s, log: {}}\n"),
+		minimal("- {name: x, on: 'a#*', project: {index: i, id: '{a}', version: 'attribute:'}}\n"),
+		minimal("- {name: x, on: 'a#*', count: {id: i, markers: m, numbers: [{table: t, attribute: n, key: {}}]}}\n"),
+		minimal("- {name: x, on: 'a#*', count: {id: i, markers: m, numbers: [{table: t, attribute: n, key: {a: a, b: b, c: c}}]}}\n"),
+		"source: {tables: [orders]}\nentityType: {attribute: ''}\nroutes: [{name: x, on: 'a#*', log: {}}]\n",
+		"source: {tables: [orders]}\nentityType: {tables: {orders: ''}}\nroutes: [{name: x, on: 'a#*', log: {}}]\n",
+		"source: {tables: [orders]}\naws: {endpoints: {s3: 'http://h'}}\nroutes: [{name: x, on: 'a#*', log: {}}]\n",
+		"source: {tables: [orders]}\nsinks: {'': {sqs: {queue: q}}}\nroutes: [{name: x, on: 'a#*', log: {}}]\n",
 	} {
 		if _, err := Parse("f", "", []byte(text), env); err == nil {
 			t.Errorf("Parse takes\n%s", text)

@@ -29,6 +29,10 @@ func Schema(dir string) ([]byte, error) {
 			"description": "A duration: 30s, 5m, 1h30m.",
 			"type":        "string", "pattern": `^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$`,
 		},
+		"longDuration": schema{
+			"description": "A duration that is not zero: 30s, 5m, 1h30m.",
+			"allOf":       []schema{ref("duration"), {"pattern": "[1-9]"}},
+		},
 		"strings": schema{
 			"description": "One text, or a list of them.",
 			"anyOf": []schema{
@@ -71,6 +75,17 @@ func (o object) schema() schema {
 		s["required"] = required
 	}
 	switch o.name {
+	case "AWS":
+		properties["endpoints"].(schema)["propertyNames"] = schema{"enum": []string{"dynamodb", "sqs"}}
+	case "Cascade", "Child":
+		properties["key"].(schema)["maxItems"] = 2 // of a table: partition key and sort key
+	case "Counter":
+		properties["key"].(schema)["maxItems"], properties["key"].(schema)["maxProperties"] = 2, 2
+	case "Project":
+		properties["version"] = schema{
+			"description": properties["version"].(schema)["description"],
+			"anyOf":       []schema{{"type": "string", "pattern": "^(sequence|none|attribute:(.|\\n)+)$"}, ref("variable")},
+		}
 	case "Sink":
 		s["minProperties"], s["maxProperties"] = 1, 1
 	case "Source":
@@ -88,6 +103,9 @@ func (o object) schema() schema {
 // entityType is a text, a mapping of one field, or a list of these.
 func entityType(object schema) schema {
 	object["minProperties"], object["maxProperties"] = 1, 1
+	properties := object["properties"].(schema)
+	properties["attribute"].(schema)["minLength"] = 1
+	properties["tables"].(schema)["additionalProperties"] = schema{"type": "string", "minLength": 1}
 	one := []schema{{"type": "string", "minLength": 1}, object}
 	return schema{
 		"description": object["description"],
@@ -122,15 +140,18 @@ func orVariable(s schema) schema { return schema{"anyOf": []schema{s, ref("varia
 func (p property) value(t reflect.Type) schema {
 	switch t {
 	case reflect.TypeFor[config.Duration]():
-		return orVariable(ref("duration"))
+		if p.is["min"] == "0s" {
+			return orVariable(ref("duration"))
+		}
+		return orVariable(ref("longDuration"))
 	case reflect.TypeFor[config.Strings]():
 		return ref("strings")
 	case reflect.TypeFor[config.KeyFrom]():
-		return schema{"anyOf": []schema{ref("strings"), {"type": "object", "additionalProperties": schema{"type": "string"}}}}
+		return schema{"anyOf": []schema{ref("strings"), names(schema{"type": "string"}, 1)}}
 	case reflect.TypeFor[config.Texts]():
-		return schema{"type": "object", "additionalProperties": schema{"type": "string"}}
+		return names(schema{"type": "string"}, 0)
 	case reflect.TypeFor[config.Fields]():
-		return schema{"type": "object", "additionalProperties": schema{"type": []string{"string", "number", "boolean", "null"}}}
+		return names(schema{"type": []string{"string", "number", "boolean", "null"}}, 0)
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -138,7 +159,11 @@ func (p property) value(t reflect.Type) schema {
 	case reflect.Struct:
 		return ref(t.Name())
 	case reflect.Map:
-		return schema{"type": "object", "additionalProperties": property{is: map[string]string{"above": "0"}}.value(t.Elem())}
+		least := 0
+		if p.required() {
+			least = 1
+		}
+		return names(property{is: map[string]string{"above": "0"}}.value(t.Elem()), least)
 	case reflect.Slice:
 		s := schema{"type": "array", "items": property{}.value(t.Elem())}
 		if p.required() {
@@ -158,6 +183,15 @@ func (p property) value(t reflect.Type) schema {
 	s := schema{"type": "string"}
 	if p.required() {
 		s["minLength"] = 1
+	}
+	return s
+}
+
+// names is a mapping of names that a user chooses.
+func names(of schema, least int) schema {
+	s := schema{"type": "object", "additionalProperties": of, "propertyNames": schema{"minLength": 1}}
+	if least > 0 {
+		s["minProperties"] = least
 	}
 	return s
 }
