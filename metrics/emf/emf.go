@@ -94,7 +94,7 @@ type Metrics struct {
 
 	mu    sync.Mutex // of lists, lines and w
 	parts []part
-	line  []byte // of the last invocation, to be used again
+	line  []byte // the last one, to be used again
 	spare []byte // the same for values
 	none  *route // what no route is known of
 }
@@ -157,15 +157,23 @@ func (m *Metrics) Batch(name string) batch.Hooks {
 	return batch.Hooks{Committed: s.committed}
 }
 
-// invoked writes all lines of an invocation at once.
+// invoked writes the lines of an invocation, each in a call of its own: a pipe
+// takes up to 4096 bytes at once or not at all, and of more, when it is nearly
+// full, a part, behind which others that write to it, such as the log, come in.
 func (m *Metrics) invoked(inv lambda.Invocation) {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.line = m.appendInvocation(m.line[:0], inv, now)
+	m.write(m.appendInvocation(m.line[:0], inv, now))
 	for _, p := range m.parts {
-		m.line = p.flush(m.line, m, now)
+		m.write(p.flush(m.line[:0], m, now))
 	}
-	// Without standard output there is nobody to tell.
-	_, _ = m.w.Write(m.line)
+}
+
+// write writes one line, or nothing.
+func (m *Metrics) write(line []byte) {
+	m.line = line
+	if len(line) > 0 {
+		_, _ = m.w.Write(line) // without standard output there is nobody to tell
+	}
 }

@@ -1,0 +1,50 @@
+package emf
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/lambda"
+)
+
+// writes keeps what each call of Write was given.
+type writes []string
+
+func (w *writes) Write(p []byte) (int, error) {
+	*w = append(*w, string(p))
+	return len(p), nil
+}
+
+// Standard output may be the pipe that the log goes to. What a pipe takes at
+// once is 4096 bytes: a line that is longer, or that begins within what is, may
+// have another's in its middle.
+func TestEachLineIsOneWriteThatAPipeTakesAtOnce(t *testing.T) {
+	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", strings.Repeat("f", 64)) // as long as one can be
+	var w writes
+	m := New(&w, Options{})
+	rs := matcher("calls", "idle", strings.Repeat("a long name of a route ", 10))
+	h, s := m.Flow(rs), m.Batch("search")
+	for i := range 1000 {
+		for _, r := range []int{0, 2} {
+			h.Handled(nil, rs[r], flow.Done, 1234567*time.Microsecond+time.Duration(i)*time.Nanosecond, nil)
+		}
+		s.Committed(batch.Commit{Items: 10_000, Took: 1234567 * time.Microsecond})
+	}
+	for range 2 { // what the first has written is not written again
+		m.Lambda().Invoked(lambda.Invocation{RequestID: "00000000-0000-4000-8000-000000000001", Records: 1000, Settled: 1000})
+	}
+	if len(w) != 5 {
+		t.Errorf("%d writes, want one of each invocation, of the two routes, and of the sink", len(w))
+	}
+	for _, line := range w {
+		if n := strings.Count(line, "\n"); n != 1 || !strings.HasSuffix(line, "}\n") || !strings.HasPrefix(line, `{"_aws":`) {
+			t.Errorf("a write of %d lines: %.80s", n, line)
+		}
+		if len(line) > 4096 {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+	}
+}
