@@ -78,7 +78,8 @@ type AWS struct {
 // DeadLetter says what becomes of a record that fails for good.
 type DeadLetter struct {
 	// Park is "record", so that later changes of the item go on, or "item", so
-	// that they are parked behind it. Default record.
+	// that they are parked behind it, which a function with a queue cannot do.
+	// Default record.
 	Park string `yaml:"park" is:"one of=record|item" default:"record"`
 	// Queue that a Lambda function parks in, by name or URL. Without one, a
 	// function stops at the record, and the mapping's own destination counts.

@@ -16,7 +16,8 @@
 // and what the file itself takes of the environment. Of the file, source says
 // what the mappings should read, which a function is not asked for, and daemon
 // is not looked at. A record that fails for good goes to deadLetter.queue;
-// without one it stops its batch. What is wrong with the file ends the process
+// without one it stops its batch. With one, deadLetter.park must be record: what
+// was parked is not known to the next invocation. What is wrong with the file ends the process
 // at its start, each mistake with its line in the log.
 package main
 
@@ -64,6 +65,9 @@ func function(ctx context.Context) (*router.Router, lambda.Options, error) {
 	if d := cfg.DeadLetter; d.MaxAge > 0 && d.Queue == "" {
 		return nil, lambda.Options{}, fmt.Errorf("deadLetter.maxAge is %v, and a function has no place for what is older: name a queue by deadLetter.queue, or leave maxAge out", d.MaxAge)
 	}
+	if d := cfg.DeadLetter; d.Park == "item" && d.Queue != "" {
+		return nil, lambda.Options{}, errors.New("deadLetter.park is item, and a function cannot keep that: which items it has parked is in the queue, and the next invocation would let their later changes go on; take record, or leave deadLetter.queue out, so that a record that fails for good stops what comes after it")
+	}
 	options, observed, err := emf.FromEnv(os.Getenv)
 	if err != nil {
 		return nil, lambda.Options{}, err
@@ -80,7 +84,6 @@ func function(ctx context.Context) (*router.Router, lambda.Options, error) {
 	o := lambda.Options{
 		Concurrency: cfg.Limits.Concurrency,
 		StuckAfter:  cfg.Limits.StuckAfter.Duration(),
-		ParkItem:    cfg.DeadLetter.Park == "item",
 		MaxAge:      cfg.DeadLetter.MaxAge.Duration(),
 		Logger:      logger,
 	}
@@ -112,8 +115,14 @@ func load() (*config.Config, error) {
 		path = filepath.Join(os.Getenv("LAMBDA_TASK_ROOT"), path)
 	}
 	cfg, err := config.Load(path, os.LookupEnv)
-	if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Path == path && errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: put it beside the bootstrap, or name another by SLUICE_CONFIG", err)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) && at.Path == path {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("%w: put it beside the bootstrap, or name another by SLUICE_CONFIG", err)
+		case errors.Is(err, fs.ErrPermission): // a function is not run by who made its package
+			err = fmt.Errorf("%w: make it readable to everybody (chmod a+r) before it is packed", err)
+		}
+		return nil, err
 	}
 	return cfg, err
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -251,6 +252,8 @@ func TestStartErrors(t *testing.T) {
 		"no variable": {file, []string{"DEAD=d"}, []string{"sinks.calls.sqs.queue: the variable CALLS is not set"}},
 		"no queue for what is old": {"source: {tables: [orders]}\nroutes: [{name: x, on: 'a#*', log: {}}]\ndeadLetter: {maxAge: 2h}\n", nil, []string{
 			"deadLetter.maxAge is 2h0m0s, and a function has no place for what is older: name a queue by deadLetter.queue"}},
+		"items that no invocation knows": {strings.Replace(file, "deadLetter: {", "deadLetter: {park: item, ", 1), []string{"CALLS=c", "DEAD=d"}, []string{
+			"deadLetter.park is item, and a function cannot keep that"}},
 		"no region": {file, []string{"CALLS=c", "DEAD=d", "AWS_REGION="}, []string{"no region is configured"}},
 		"metrics":   {file, []string{"CALLS=c", "DEAD=d", "SLUICE_EMF=maybe"}, []string{"SLUICE_EMF"}},
 	} {
@@ -272,5 +275,26 @@ func TestStartErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A package that was made under a umask of 077 says what is wrong with it.
+func TestUnreadableFile(t *testing.T) {
+	dir := filepath.Dir(bootstrap)
+	path := filepath.Join(dir, "unreadable.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o000); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bootstrap)
+	cmd.Env = []string{"SLUICE_CONFIG=" + path}
+	if os.Getuid() == 0 { // who may read everything
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := cmd.CombinedOutput()
+	if want := path + ": permission denied: make it readable to everybody (chmod a+r) before it is packed"; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, %s; want %s", err, out, want)
 	}
 }

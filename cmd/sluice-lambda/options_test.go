@@ -29,14 +29,13 @@ func TestFileReachesFunction(t *testing.T) {
 	for text, want := range map[string]struct {
 		concurrency   int
 		stuck, maxAge time.Duration
-		parkItem      bool
 		letters       bool
 		order         flow.Order
 	}{
 		head: {order: flow.ByItem},
-		head + "limits: {concurrency: 3, order: shard, stuckAfter: 5s}\ndeadLetter: {park: item, queue: dead, maxAge: 2h}\n": {
-			concurrency: 3, stuck: 5 * time.Second, maxAge: 2 * time.Hour, parkItem: true, letters: true, order: flow.ByShard},
-		head + "limits: {order: item}\ndeadLetter: {park: record}\n": {order: flow.ByItem},
+		head + "limits: {concurrency: 3, order: shard, stuckAfter: 5s}\ndeadLetter: {park: record, queue: dead, maxAge: 2h}\n": {
+			concurrency: 3, stuck: 5 * time.Second, maxAge: 2 * time.Hour, letters: true, order: flow.ByShard},
+		head + "limits: {order: item}\ndeadLetter: {park: item}\n": {order: flow.ByItem}, // nothing is parked
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -45,7 +44,7 @@ func TestFileReachesFunction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o.Concurrency != want.concurrency || o.StuckAfter != want.stuck || o.MaxAge != want.maxAge || o.ParkItem != want.parkItem ||
+		if o.Concurrency != want.concurrency || o.StuckAfter != want.stuck || o.MaxAge != want.maxAge ||
 			(o.DeadLetter != nil) != want.letters || o.Order != want.order || o.Logger == nil || len(m.Routes()) != 1 {
 			t.Errorf("%+v\n%s", o, text)
 		}

@@ -15,8 +15,11 @@ type Options struct {
 
 	// DeadLetter takes records that failed for good. nil: they stop the batch.
 	DeadLetter flow.DeadLetter
-	ParkItem   bool          // later changes of a parked item are parked behind it, in order
-	MaxAge     time.Duration // a failing record older than this is parked (default: never)
+	// ParkItem parks later changes of a parked item behind it, in order: those of
+	// the same invocation, and those of later ones only when DeadLetter is a
+	// [flow.Holder], which knows what it holds.
+	ParkItem bool
+	MaxAge   time.Duration // a failing record older than this is parked (default: never)
 
 	// Margin before an invocation's deadline nothing is started any more. The
 	// default is 1 s or 10 % of the time given, whichever is larger; never more
