@@ -256,27 +256,54 @@ func (b *builder) consumes(queue string) bool {
 }
 
 // checkSent finds messages that the application would take from their queue
-// itself, without a route for them.
+// itself, without a route for them. What kind those of send are is not known:
+// any route for messages will do.
 func (b *builder) checkSent() error {
 	for i := range b.c.Routes {
-		if b.c.Routes[i].takes(string(sluice.Delivery)) {
-			return nil
-		}
-	}
-	for i := range b.c.Routes {
 		rt := &b.c.Routes[i]
-		name, field := "", ""
+		name, field := "", fmt.Sprintf("routes[%d]", i)
+		var kinds []string
 		switch {
 		case rt.Send != nil:
-			name, field = rt.Send.To, ".send.to"
+			name, field = rt.Send.To, field+".send.to"
 		case rt.Escalate != nil:
-			name, field = rt.Escalate.Queue, ".escalate.queue"
+			o, _, err := b.escalation(rt, field+".escalate")
+			if err != nil {
+				return err
+			}
+			name, field, kinds = rt.Escalate.Queue, field+".escalate.queue", []string{o.Kind + ".attempt", o.Kind + ".expire"}
 		}
-		if q := b.sinks.queues[name]; q != nil && b.consumes(q.name) {
-			return b.c.wrong(fmt.Sprintf("routes[%d]%s", i, field), fmt.Errorf("the queue %s is consumed by the application itself, and no route takes MESSAGE: its messages would fail for good; want a queue of their own", q.name))
+		q := b.sinks.queues[name]
+		if q == nil || !b.consumes(q.name) {
+			continue
+		}
+		if missing := b.c.untaken(kinds); missing != "" {
+			return b.c.wrong(field, fmt.Errorf("the queue %s is consumed by the application itself, and no route takes %s: its messages would fail for good; want a queue of their own", q.name, missing))
 		}
 	}
 	return nil
+}
+
+// untaken is a kind of messages that no route is for, as a pattern; "" if there
+// is none. Without kinds any route for messages is one.
+func (c *Config) untaken(kinds []string) string {
+	taken := map[string]bool{}
+	for i := range c.Routes {
+		for pattern := range strings.FieldsSeq(strings.Join(c.Routes[i].On, " ")) {
+			if kind, ok := strings.CutSuffix(pattern, "#"+string(sluice.Delivery)); ok {
+				taken[kind] = true
+			}
+		}
+	}
+	if len(taken) == 0 {
+		return string(sluice.Delivery)
+	}
+	for _, kind := range kinds {
+		if !taken[kind] && !taken["*"] {
+			return kind + "#" + string(sluice.Delivery)
+		}
+	}
+	return ""
 }
 
 // tableName is the name of a table that may be given by the ARN of its stream.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,11 +45,15 @@ const (
 	maxValue      = 1024 // bytes of a dimension's value
 	maxNamespace  = 255
 	maxValues     = 100 // of a metric in one line
+	reserved      = "AWS/"
 )
 
 func (o Options) validate() error {
 	if err := named("Namespace", o.Namespace, maxNamespace); err != nil {
 		return err
+	}
+	if strings.HasPrefix(o.Namespace, reserved) {
+		return fmt.Errorf("emf: Options.Namespace is %q: CloudWatch takes none that begins with %s, which are its own services'", o.Namespace, reserved)
 	}
 	if n := len(o.Dimensions); n > maxDimensions-2 {
 		return fmt.Errorf("emf: Options.Dimensions are %d: want %d at most, besides Route or Sink", n, maxDimensions-2)
