@@ -31,6 +31,9 @@ func NewBox(letters state.Letters, app string) *Box {
 	return &Box{letters: letters, app: app, redrive: make(chan struct{}, 1)}
 }
 
+// Application is the one whose letters they are.
+func (b *Box) Application() string { return b.app }
+
 // ErrNotFound says that there is no entry of an id.
 var ErrNotFound = errors.New("no such dead letter")
 

@@ -291,15 +291,16 @@ func routesOf(m sluice.Matcher, rec *sluice.Record, name string) ([]*sluice.Rout
 			error
 			Refuses(route string) bool
 		}
+		refused := errors.As(err, &refusal)
 		switch i := slices.IndexFunc(routes, named); {
 		case i >= 0:
 			routes, err = routes[i:i+1], nil
+		case err != nil && !refused: // which says nothing of the route
+			return nil, fmt.Errorf("%w: route %q: %w", ErrRefused, name, err)
 		case !slices.ContainsFunc(m.Routes(), named):
 			return nil, fmt.Errorf("%w: there is no route %q any more: bring its name back, or delete the dead letter", ErrRefused, name)
-		case errors.As(err, &refusal) && refusal.Refuses(name):
+		case refused && refusal.Refuses(name):
 			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
-		case err != nil && refusal == nil:
-			return nil, fmt.Errorf("%w: route %q: %w", ErrRefused, name, err)
 		default:
 			return nil, fmt.Errorf("%w: route %q does not take this record any more: it filters it now; have it take the record, or delete the dead letter", ErrRefused, name)
 		}

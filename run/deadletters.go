@@ -60,8 +60,8 @@ type letterServer struct {
 // DeadLetters shows, redrives and deletes the dead letters of a box, for programs
 // on this machine: what a daemon answers under /deadletters. Redrives end with
 // ctx. docs/dead-letters.md lists the requests. state is the path of the file
-// that box keeps them in; requests whose header [StateHeader] names another one
-// are refused.
+// that box keeps them in; requests whose header [StateHeader] names another one,
+// or [ApplicationHeader] another application, are refused.
 func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
 	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}
 	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
@@ -83,7 +83,7 @@ func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluic
 	handle("POST /deadletters/{id}/redrive", append(how, "earlier"), s.redrive)
 	handle("DELETE /deadletters", append(filter, "all", "dryRun"), s.purge)
 	handle("DELETE /deadletters/{id}", nil, s.remove)
-	return onMachine("dead letters are shown and changed", http.NewCrossOriginProtection().Handler(namedByAddress(meantFor(state, mux))))
+	return onMachine("dead letters are shown and changed", http.NewCrossOriginProtection().Handler(namedByAddress(meantFor(state, box.Application(), mux))))
 }
 
 // StateHeader is the header of a request that names the state file whose dead
@@ -91,9 +91,17 @@ func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluic
 // daemons, and a wrong one must not delete its own.
 const StateHeader = "Sluice-State"
 
-// meantFor refuses requests that are meant for another state file.
-func meantFor(state string, h http.Handler) http.Handler {
+// ApplicationHeader is the header of a request that names the application whose
+// dead letters are meant.
+const ApplicationHeader = "Sluice-Application"
+
+// meantFor refuses requests that are meant for another state file or application.
+func meantFor(state, application string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if meant := r.Header.Get(ApplicationHeader); meant != "" && meant != application {
+			http.Error(w, fmt.Sprintf("this daemon is of the application %q, not %q", application, meant), http.StatusMisdirectedRequest)
+			return
+		}
 		if meant := r.Header.Get(StateHeader); meant != "" && !sameFile(meant, state) {
 			http.Error(w, fmt.Sprintf("this daemon holds the state file %s, not %s", state, meant), http.StatusMisdirectedRequest)
 			return

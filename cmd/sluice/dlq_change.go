@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,6 +71,9 @@ waits, and with 2 for wrong usage.`,
 				return err
 			}
 			return place.with(cmd.Context(), true, func(l *lettersOpen) error {
+				if l.part != "" && !how.Force && !how.DryRun {
+					return fmt.Errorf("nothing was run: %s. A later change could run before an earlier one that is not here: try again when the others have ended, or say --force where their order does not matter, as for documents with versions", l.part)
+				}
 				lines := json.NewEncoder(c.stdout)
 				how.Told = func(o deadletter.Outcome) {
 					if asJSON {
@@ -177,6 +181,11 @@ somebody has seen what was lost.`,
 				ctx := cmd.Context()
 				n := len(args)
 				if n == 0 {
+					// What is parked between the count and the answer is not meant. Only a
+					// daemon, on the clock of this machine, parks meanwhile.
+					if now := time.Now(); l.daemon && (filter.Until.IsZero() || filter.Until.After(now)) {
+						filter.Until = now
+					}
 					d, err := l.api.remove(ctx, "", filter, true)
 					if err != nil {
 						return err

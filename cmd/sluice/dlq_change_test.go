@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -57,5 +60,34 @@ func TestOutcomeLines(t *testing.T) {
 				t.Errorf("%v does not name %s", err, id)
 			}
 		})
+	}
+}
+
+// What a daemon parks after the letters were counted, nobody has agreed to delete.
+func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
+	box := deadletter.NewBox(state.NewMemory(), "app")
+	parks := func(sequence string) {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: sequence, Shard: "shard"})
+		if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
+			t.Error(err)
+		}
+	}
+	parks("1")
+	letters := run.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		letters.ServeHTTP(w, r)
+		if r.URL.Query().Get("dryRun") == "1" {
+			parks("2")
+		}
+	}))
+	defer daemon.Close()
+	var stdout, stderr strings.Builder
+	c := &cli{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, lookup: func(string) (string, bool) { return "", false }}
+	if code := c.execute(t.Context(), []string{"dlq", "purge", "--all", "--yes", "--daemon", daemon.URL}); code != 0 || !strings.HasPrefix(stdout.String(), "1 deleted from") {
+		t.Errorf("exit %d: %s%s", code, &stdout, &stderr)
+	}
+	entries, _, err := box.List(t.Context(), "", 10)
+	if err != nil || len(entries) != 1 || entries[0].Sequence != "2" {
+		t.Errorf("left: %+v, %v", entries, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 type letterClient struct {
 	base  string
 	state string // absolute path of the state file that is meant; "" is whichever the daemon holds
+	app   string // application that is meant; "" is the daemon's
 	http  *http.Client
 }
 
@@ -36,12 +37,15 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	if c.state != "" {
 		r.Header.Set(run.StateHeader, c.state)
 	}
+	if c.app != "" {
+		r.Header.Set(run.ApplicationHeader, c.app)
+	}
 	resp, err := c.http.Do(r)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil, fmt.Errorf("nobody listens at %s: name the address that the daemon logs by --daemon, or, when it stands still, its state file by --state", c.base)
 	case err != nil:
-		return nil, fmt.Errorf("the daemon cannot be asked: %w", err)
+		return nil, fmt.Errorf("the daemon at %s cannot be asked: %w: name the address that it logs by --daemon", c.base, err)
 	case resp.StatusCode == http.StatusOK:
 		return resp.Body, nil
 	}
@@ -49,7 +53,7 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10))
 	problem := strings.TrimSpace(string(text))
 	if resp.StatusCode == http.StatusMisdirectedRequest {
-		problem = fmt.Sprintf("%s: %s; name the address that the other one logs by --daemon or $%s", c.base, problem, daemonEnv)
+		problem = fmt.Sprintf("%s: %s; name the address that the other one logs by --daemon or $%s, or, to ask this one, its own by --application or --config", c.base, problem, daemonEnv)
 	}
 	if problem == "404 page not found" {
 		problem += ": an older daemon, or another program?"

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -26,7 +27,7 @@ import (
 // oncall runs commands on local servers.
 type oncall struct {
 	t              *testing.T
-	dir            string
+	dir, table     string
 	stdout, stderr strings.Builder
 }
 
@@ -47,7 +48,7 @@ func (o *oncall) run(want int, args ...string) string {
 }
 
 func (o *oncall) config(routes string) {
-	text := "name: sluice\nsource: {tables: [orders], start: LATEST}\nroutes:\n" + routes
+	text := "name: sluice\nsource: {tables: [" + cmp.Or(o.table, "orders") + "], start: LATEST}\nroutes:\n" + routes
 	if err := os.WriteFile(filepath.Join(o.dir, "sluice.yaml"), []byte(text), 0o600); err != nil {
 		o.t.Fatal(err)
 	}
@@ -121,6 +122,8 @@ func TestLettersOfAQueue(t *testing.T) {
 	}
 	recs := streamOf(t, "a", "b", "c")
 	sender := deadletter.Sender(func(_ context.Context, _ deadletter.Entry, data []byte) error { return send(string(data)) })
+	o.table = recs[0].Table
+	o.config("  - {name: log, on: \"*#*\", redrive: true, log: {}}\n")
 	byReference := sender.AtMost(16 << 10)
 	for i, rec := range recs {
 		rec.ShardID = "" // as under Lambda
@@ -170,6 +173,54 @@ func TestLettersOfAQueue(t *testing.T) {
 	left, err := api.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: q.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
 	if err != nil || len(left.Messages) != 1 || *left.Messages[0].Body != "no letter" {
 		t.Errorf("what is not ours: %+v, %v", left, err)
+	}
+}
+
+// While others have messages of the queue in hand, what is here may be behind what
+// they have: nothing is run, unless order does not matter.
+func TestLettersOfAQueueInOtherHands(t *testing.T) {
+	o := newOncall(t)
+	api := sqs.NewFromConfig(localtest.SQS(t))
+	name := "letters-" + rand.Text()
+	q, err := api.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender := deadletter.Sender(func(_ context.Context, _ deadletter.Entry, data []byte) error {
+		body := string(data)
+		_, err := api.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: &body})
+		return err
+	})
+	parked := func(rec sluice.Record) {
+		rec.Table = "orders"
+		if err := sender.Park(t.Context(), &rec, sluice.Failure{Route: "log", Attempts: 1, First: errors.New("down"), Last: errors.New("down")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recs := streamOf(t, "a", "b")
+	parked(recs[0])
+	other, err := api.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: q.QueueUrl, VisibilityTimeout: 600, WaitTimeSeconds: 1})
+	if err != nil || len(other.Messages) != 1 {
+		t.Fatalf("%+v, %v", other, err)
+	}
+	parked(recs[1])
+
+	out := o.run(0, "dlq", "list", "--queue", name)
+	if strings.Count(out, "down") != 1 || !strings.Contains(o.stderr.String(), "1 messages of the queue are in other hands") {
+		t.Errorf("list: %s%s", out, &o.stderr)
+	}
+	out = o.run(1, "dlq", "redrive", "--queue", name, "--all")
+	if out != "" || !strings.Contains(o.stderr.String(), "nothing was run: 1 messages of the queue are in other hands") {
+		t.Errorf("redrive: %s%s", out, &o.stderr)
+	}
+	if out = o.run(0, "dlq", "redrive", "--queue", name, "--all", "--force"); !strings.Contains(out, "1 done") {
+		t.Errorf("by force: %s%s", out, &o.stderr)
+	}
+	if _, err := api.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: q.QueueUrl, ReceiptHandle: other.Messages[0].ReceiptHandle, VisibilityTimeout: 0}); err != nil {
+		t.Fatal(err)
+	}
+	if out = o.run(0, "dlq", "redrive", "--queue", name, "--all"); !strings.Contains(out, "1 done") {
+		t.Errorf("given back: %s%s", out, &o.stderr)
 	}
 }
 

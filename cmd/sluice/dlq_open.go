@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -50,9 +52,11 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 
 // lettersOpen are the dead letters of one place, behind what a daemon answers.
 type lettersOpen struct {
-	api   *letterClient
-	where string // for people
-	close func() error
+	api    *letterClient
+	where  string // for people
+	daemon bool   // a running one, which parks meanwhile
+	part   string // why these may not be all that there are; "" when they are
+	close  func() error
 }
 
 // open finds the place. redriving says that routes are needed, where no daemon
@@ -66,6 +70,9 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		case p.given(name): // not another place than was meant
 			return nil, usage("--%s: it is empty: is a variable not set?", name)
 		}
+	}
+	if p.application == "" && p.given("application") {
+		return nil, usage("--application: it is empty: is a variable not set?")
 	}
 	if named > 1 {
 		return nil, usage("name one of --daemon, --state, --file and --queue")
@@ -84,10 +91,10 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	}
 	switch {
 	case daemon != "":
-		return p.ask(daemon), nil
+		return p.askNamed(daemon, cfg), nil
 	case p.file != "":
-		if _, err := os.Stat(p.file); err != nil {
-			return nil, fmt.Errorf("--file: %w", err)
+		if _, err := os.Stat(p.file); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("--file: there is no file %s: it is the one that a program opens by deadletter.OpenFile; a daemon's state file is --state", p.file)
 		}
 		f, err := deadletter.OpenFile(p.file)
 		if err != nil {
@@ -103,17 +110,50 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		return p.inside(ctx, cfg, redriving, q, "the queue "+p.queue, q.Close)
+		o, err := p.inside(ctx, cfg, redriving, q, "the queue "+p.queue, q.Close)
+		if err == nil {
+			o.part = q.part
+		}
+		return o, err
 	}
 	path := p.c.statePath(p.state, cfg)
-	store, err := openState(path)
-	if errors.Is(err, boltstate.ErrLocked) && p.state == "" {
-		return p.askHolder(path, cfg)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, p.nowhere(path, cfg)
 	}
-	if err != nil {
+	store, err := openState(path)
+	switch {
+	case errors.Is(err, boltstate.ErrLocked) && p.state == "":
+		return p.askHolder(path, cfg)
+	case errors.Is(err, boltstate.ErrLocked):
+		return nil, fmt.Errorf("%w; or, when it is the daemon, leave --state out, or name the address that it logs by --daemon, and it is asked", err)
+	case err != nil:
 		return nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
 	}
 	return p.inside(ctx, cfg, redriving, store, "the state file "+path, store.Close)
+}
+
+// nowhere says where dead letters could be looked for.
+func (p *letterPlace) nowhere(path string, cfg *config.Config) error {
+	file := ""
+	if cfg == nil && p.state == "" {
+		file = ", nor a " + defaultConfig + " here that names another: name the configuration by --config or $" + configEnv
+	}
+	return fmt.Errorf(`there is no state file %s%s.
+A running daemon is asked by --daemon %s, or at the address that it logs; one that stands still is opened by --state FILE, or in its folder.
+A function's queue is --queue NAME, a program's own file --file FILE`, path, file, defaultDaemon)
+}
+
+// askNamed is for the daemon that somebody has named. It has to be of the
+// application that is named besides, if one is.
+func (p *letterPlace) askNamed(daemon string, cfg *config.Config) *lettersOpen {
+	if !strings.Contains(daemon, "://") { // as it is logged, and as --listen has it
+		daemon = "http://" + daemon
+	}
+	o := p.ask(daemon)
+	if p.application != "" || p.c.env(applicationEnv) != "" || cfg != nil && cfg.Name != "" {
+		o.api.app = p.name(cfg)
+	}
+	return o
 }
 
 // askHolder is for the daemon that holds the state file: it listens where file and
@@ -183,7 +223,7 @@ func (c *cli) applicationName(flag string, cfg *config.Config) string {
 
 func (p *letterPlace) ask(url string) *lettersOpen {
 	client := &letterClient{base: url, http: &http.Client{}}
-	return &lettersOpen{api: client, where: "the daemon at " + url, close: func() error {
+	return &lettersOpen{api: client, where: "the daemon at " + url, daemon: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil
 	}}
@@ -194,7 +234,11 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 	var m sluice.Matcher
 	var fetch deadletter.Fetch
 	if redriving {
-		_, app, err := p.c.loadApp(ctx) // that there is none is said with what to do
+		_, app, err := p.c.loadApp(ctx)
+		var none *noFileError
+		if errors.As(err, &none) {
+			err = fmt.Errorf("a redrive runs the routes of the configuration, and there is no %s here: name it by --config or $%s, or ask the running daemon by --daemon, which has routes", none.path, configEnv)
+		}
 		if err != nil {
 			return nil, errors.Join(err, end())
 		}
@@ -202,9 +246,10 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 		if err != nil {
 			return nil, errors.Join(err, end())
 		}
-		m, fetch = app.Router, run.Fetch(services("dynamodb"))
+		path, _ := p.c.path()
+		m, fetch = ofTables{app.Router, app, path}, run.Fetch(services("dynamodb"))
 	}
-	h := run.DeadLetters(ctx, deadletter.NewBox(letters, p.name(cfg)), "", m, fetch, p.c.logger())
+	h := run.DeadLetters(ctx, deadletter.NewBox(letters, p.name(cfg)), "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}
 	return &lettersOpen{api: client, where: where, close: end}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type queueLetters struct {
 	api   *sqs.Client
 	url   *string
 	app   string
+	part  string // why these may not be all; "" when they are
 	stop  context.CancelFunc
 	hider sync.WaitGroup
 
@@ -49,7 +51,11 @@ func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, stde
 	if !strings.Contains(queue, "://") {
 		out, err := q.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
 		if err != nil {
-			return nil, fmt.Errorf("--queue: %q is not found in %s: %w", queue, where(cfg), err)
+			var none *types.QueueDoesNotExist
+			if errors.As(err, &none) {
+				return nil, fmt.Errorf("--queue: there is no queue %s in %s: correct its name, the Region or the account", queue, where(cfg))
+			}
+			return nil, fmt.Errorf("--queue: queue %s cannot be asked for in %s: %w", queue, where(cfg), err)
 		}
 		q.url = out.QueueUrl
 	}
@@ -79,9 +85,29 @@ func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, stde
 		fmt.Fprintf(stderr, "%d messages of the queue are no dead letters of Sluice: they are left there; on-failure records of Lambda are for sluice replay\n", others)
 	}
 	if n >= mostReceived {
-		fmt.Fprintf(stderr, "the queue holds more than %d messages: what follows is about so many; run the command again\n", mostReceived)
+		q.part = fmt.Sprintf("the queue holds more than %d messages, and these are so many", mostReceived)
+	} else {
+		q.part = q.inOtherHands(ctx, n)
+	}
+	if q.part != "" {
+		fmt.Fprintln(stderr, q.part)
 	}
 	return q, nil
+}
+
+// inOtherHands says whether there are messages that others have received and not
+// given back, beside the n that are here.
+func (q *queueLetters) inOtherHands(ctx context.Context, n int) string {
+	const hidden = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
+	out, err := q.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: q.url, AttributeNames: []types.QueueAttributeName{hidden}})
+	if err != nil {
+		return fmt.Sprintf("whether somebody else has messages of the queue in hand cannot be told (sqs:GetQueueAttributes): %v", err)
+	}
+	all, err := strconv.Atoi(out.Attributes[string(hidden)])
+	if err == nil && all > n {
+		return fmt.Sprintf("%d messages of the queue are in other hands: somebody else works on them, or a command that was killed hides them for up to %v", all-n, visibility)
+	}
+	return ""
 }
 
 // add takes a message. The same letter may be in several: a function that was
@@ -170,6 +196,8 @@ func (q *queueLetters) PutLetter(ctx context.Context, app, id string, data []byt
 	if strings.HasSuffix(*q.url, ".fifo") {
 		in.MessageGroupId, in.MessageDeduplicationId = aws.String("dead-letters"), aws.String(fmt.Sprint(id, " ", time.Now().UnixNano()))
 	}
+	// What JSON allows in its texts, and SQS does not in a message.
+	*in.MessageBody = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`).Replace(*in.MessageBody)
 	if _, err := q.api.SendMessage(ctx, in); err != nil {
 		return fmt.Errorf("send dead letter %s back to the queue: %w", id, err)
 	}
