@@ -215,10 +215,7 @@ func (w *initWriter) sinks() {
 	if w.has("cascade") {
 		queue := w.o.Queue
 		if w.has("send") { // whose messages are no tasks of a cascade
-			name, fifo := strings.CutSuffix(queue, ".fifo")
-			if queue = name + "-cascade"; fifo {
-				queue += ".fifo"
-			}
+			queue = strings.TrimSuffix(queue, ".fifo") + "-cascade" // a standard one always
 		}
 		w.line("  cascades:", "    sqs:", "      queue: "+quote(queue)+" # of the cascade alone")
 	}

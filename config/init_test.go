@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/sluicehq/sluice/dynamo"
 )
 
 // Whatever is asked for, the file is valid, and says what was asked for.
@@ -69,6 +72,84 @@ func TestInit(t *testing.T) {
 				t.Fatalf("%+v\n%s", o, text)
 			}
 		}
+	}
+}
+
+// Whichever handlers are asked for, each does with an item that comes and goes
+// what it is for.
+func TestInitRuns(t *testing.T) {
+	for set := range 1 << len(InitHandlers) {
+		for _, queue := range []string{"", "todo", "todo.fifo", "https://sqs.us-east-1.amazonaws.com/123456789012/todo"} {
+			o := InitOptions{Tables: []string{"shop-orders", "lines"}, Key: []string{"pk", "sk"}, Queue: queue}
+			for i, h := range InitHandlers {
+				if set&(1<<i) != 0 {
+					o.Handlers = append(o.Handlers, h)
+				}
+			}
+			has := func(h string) bool { return slices.Contains(o.Handlers, h) }
+			if !has("project") && !has("cascade") {
+				o.Key = nil
+			}
+			if !has("send") && !has("cascade") {
+				o.Queue = ""
+			}
+			text, err := Init(o)
+			if queue == "todo.fifo" && has("cascade") && !has("send") {
+				if err == nil || !strings.Contains(err.Error(), "FIFO") {
+					t.Errorf("%+v: %v", o, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%+v: %v", o, err)
+			}
+			c, err := Parse("f", "", text, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) { initRuns(t, c, has) })
+		}
+	}
+}
+
+func initRuns(t *testing.T, c *Config, has func(string) bool) {
+	w := newWorld()
+	w.tables.Create("shop-orders", "pk", "sk")
+	w.tables.Create("children", "parentId", "id")
+	w.tables.Create("parents", "id", "")
+	w.tables.Create("markers", "pk", "")
+	app := w.build(t, c)
+	put(t, w.tables, "parents", `{"id":"p"}`)
+	put(t, w.tables, "children", `{"parentId":"1","id":"x"}`, `{"parentId":"2","id":"y"}`)
+	w.tables.Records()
+	put(t, w.tables, "shop-orders", `{"pk":"1","sk":"a","entityType":"order","parentId":"p"}`, `{"pk":"1","sk":"b","entityType":"other","parentId":"p"}`)
+	run(t, w.tables, app)
+	sent, documents, parents := 0, 0, `{"id":"p"}`
+	if has("send") {
+		sent = 1
+	}
+	if has("project") {
+		documents = 1
+	}
+	if has("count") {
+		parents = `{"id":"p","itemCount":1}`
+	}
+	if len(w.sent) != sent || len(w.index.Docs("order")) != documents || all(w.tables, "parents") != parents {
+		t.Errorf("%v: sent %+v, documents %v, %s", c.Routes, w.sent, w.index.Docs("order"), all(w.tables, "parents"))
+	}
+	if err := w.tables.Write(t.Context(), dynamo.Delete("shop-orders", plain(`{"pk":"1","sk":"a"}`))); err != nil {
+		t.Fatal(err)
+	}
+	run(t, w.tables, app)
+	children := `{"id":"x","parentId":"1"}{"id":"y","parentId":"2"}`
+	if has("cascade") {
+		children = `{"id":"y","parentId":"2"}`
+	}
+	if has("count") {
+		parents = `{"id":"p","itemCount":0}`
+	}
+	if len(w.index.Docs("order")) != 0 || all(w.tables, "parents") != parents || all(w.tables, "children") != children {
+		t.Errorf("%v: documents %v, %s", c.Routes, w.index.Docs("order"), all(w.tables, "parents", "children"))
 	}
 }
 
