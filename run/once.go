@@ -21,7 +21,7 @@ var ErrUnfinished = errors.New("stopped before the end of the table: the same co
 
 // ErrParked is wrapped when a backfill is finished, now or before, and items of
 // the table are dead letters of it.
-var ErrParked = errors.New("items failed for good")
+var ErrParked = errors.New("failed for good")
 
 // Backfill reads one table whole for the application's routes, beside no live
 // reading, and returns when all of it is settled or ctx has ended. Of o it takes
@@ -88,13 +88,17 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	case err == nil:
 		err = fmt.Errorf("table %q is read to its end", s.Table)
 	}
-	return fmt.Errorf("%w, but %d %w: they are dead letters in the state file %s; to see them: sluice dlq list --state %s --application %s --table %s",
-		err, parked, ErrParked, store.Path(), word(o.State), word(o.Application), s.Table)
+	items := "items"
+	if parked == 1 {
+		items = "item"
+	}
+	return fmt.Errorf("%w, but %d %s %w: see the dead letters in the state file %s, by sluice dlq list --state %s --application %s --table %s",
+		err, parked, items, ErrParked, store.Path(), word(o.State), word(o.Application), s.Table)
 }
 
 // word is text as one word of a shell's command line.
 func word(text string) string {
-	if strings.ContainsAny(text, " \t'\"$`\\;&|<>()*?[]#~!") {
+	if text == "" || strings.ContainsAny(text, " \t'\"$`\\;&|<>()*?[]#~!") {
 		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	}
 	return text

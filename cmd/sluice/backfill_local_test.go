@@ -129,7 +129,7 @@ func TestBackfillIntoAnIndex(t *testing.T) {
 	}
 	_, stderr := backfill(1, "--without-stream", "--again")
 	for _, want := range []string{
-		"1 items failed for good: they are dead letters in the state file " + state,
+		"1 item failed for good: see the dead letters in the state file " + state,
 		"sluice dlq list --state " + state + " --application sluice --table " + table,
 	} {
 		if !strings.Contains(stderr, want) {
@@ -145,7 +145,7 @@ func TestBackfillIntoAnIndex(t *testing.T) {
 	if code := execute(t.Context(), []string{"dlq", "show", parked[1], "--state", state}, func(string) string { return "" }, &out, &errs); code != 0 || !strings.Contains(out.String(), "bad") {
 		t.Errorf("%d: %s%s", code, out.String(), errs.String())
 	}
-	if _, stderr := backfill(1, "--without-stream"); !strings.Contains(stderr, "1 items failed for good") {
+	if _, stderr := backfill(1, "--without-stream"); !strings.Contains(stderr, "1 item failed for good") {
 		t.Errorf("a time later, with the item still among the dead letters: %s", stderr)
 	}
 }

@@ -171,6 +171,7 @@ func (d *deleted) print(w io.Writer, asJSON bool, failed error) error {
 		tell("table %s: the rest is handed over to the queue", table)
 	}
 	switch {
+	case d.stopped: // which is the error
 	case d.Skipped != "":
 		tell("nothing more to do: %s", d.Skipped)
 	case failed == nil && len(d.rows)+len(d.sent) == 0:

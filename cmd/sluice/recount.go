@@ -226,7 +226,11 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 	if done.Open() > 0 {
 		text += fmt.Sprintf(", %d did not agree and were not looked at again", done.Open())
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case done.Parents == 0 && !r.o.asJSON:
+		return // the error is all that there is to say
+	default:
 		text = "so far: " + text
 	}
 	r.print(text, line)

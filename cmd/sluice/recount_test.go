@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"iter"
 	"strings"
 	"testing"
@@ -56,6 +58,22 @@ func TestRecountSaysThatItLooksAgain(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
+}
+
+// Where nothing was looked at, the error is all that is said.
+func TestRecountThatFailsAtOnce(t *testing.T) {
+	for asJSON, want := range map[bool]string{
+		false: "",
+		true:  `{"table":"customers","attribute":"orders","parents":0,"right":0,"settled":0,"wrong":0,"busy":0,"gone":0,"error":"reading {\"id\":{\"S\":\"a\"}} of table customers: EOF"}` + "\n",
+	} {
+		var out, errs bytes.Buffer
+		r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, asJSON: asJSON}}
+		one, parents := customers("a")
+		one.Get = func(context.Context, string, sluice.Item) (sluice.Item, error) { return sluice.Item{}, io.EOF }
+		if err := r.run(t.Context(), one, parents); !errors.Is(err, io.EOF) || out.String() != want {
+			t.Errorf("%v, %s", err, out.String())
+		}
+	}
 }
 
 // Ctrl-C while it waits: what is known so far is told, and that it was stopped.
