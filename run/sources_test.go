@@ -127,11 +127,12 @@ func TestDaemonTellsOfAllSources(t *testing.T) {
 // wired is a daemon's sources over a cloud, without the daemon, in a bubble.
 type wired struct {
 	*sources
-	box   *deadletter.Box
-	store *brittle
-	log   *strings.Builder
-	stop  func()
-	ended chan error // of their run
+	box     *deadletter.Box
+	store   *brittle
+	metrics http.Handler
+	log     *strings.Builder
+	stop    func()
+	ended   chan error // of their run
 }
 
 // brittle is a store in which no dead letter can be put while it is full.
@@ -152,7 +153,10 @@ func wire(t *testing.T, c *cloud, m sluice.Matcher, o Options) *wired {
 	w := &wired{store: &brittle{Memory: state.NewMemory()}, log: &strings.Builder{}}
 	o.Application, o.Start, o.DeadLetter, o.Grace = "shop", "TRIM_HORIZON", cmp.Or(o.DeadLetter, "record"), 10*time.Second
 	w.box = deadletter.NewBox(w.store, o.Application)
-	s, err := newSources(o, m, c.aws, w.store, w.box, prom.New(prom.NewRegistry()), slog.New(slog.NewTextHandler(w.log, nil)))
+	registry := prom.NewRegistry()
+	metrics := prom.New(registry)
+	w.metrics = prom.Handler(registry)
+	s, err := newSources(o, m, c.aws, w.store, w.box, metrics, slog.New(slog.NewTextHandler(w.log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,6 +209,35 @@ func TestQueuesAreWired(t *testing.T) {
 		w.stop()
 		if got := c.settled(); len(got) != 4 {
 			t.Errorf("deleted from the queue: %q", got)
+		}
+	})
+}
+
+// What streams, backfills and queues do is counted.
+func TestMetricsAreWired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t, `{"id":{"S":"old"}}`)
+		table := c.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
+		m := router.New()
+		for _, pattern := range []string{"*#*", "*#SNAPSHOT", "*#MESSAGE"} {
+			m.Handle(pattern, func(context.Context, *sluice.Record) error { return nil })
+		}
+		w := wire(t, c, m, Options{Tables: []string{"orders"}, Queues: []string{"jobs"}, Backfill: true})
+		table.Put(map[string]any{"id": "new"})
+		c.send(`{"kind":"job"}`)
+		time.Sleep(time.Minute)
+		w.stop()
+		page := httptest.NewRecorder()
+		w.metrics.ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+		for _, want := range []string{
+			`sluice_polled_records_total{table="orders"} 1`, `sluice_checkpoints_total{outcome="stored"} 1`,
+			`sluice_scanned_items_total{table="orders"} 1`, `sluice_backfill_settled_items{backfill="",table="orders"} 1`, `sluice_backfill_finished{backfill="",table="orders"} 1`,
+			`sluice_queue_messages_total{end="settled",queue="jobs"} 1`, `sluice_records_total{outcome="done",route="*#*"} 1`,
+			`sluice_records_total{outcome="done",route="*#SNAPSHOT"} 1`, `sluice_records_total{outcome="done",route="*#MESSAGE"} 1`,
+		} {
+			if !strings.Contains(page.Body.String(), "\n"+want+"\n") {
+				t.Errorf("no %q in the metrics", want)
+			}
 		}
 	})
 }
