@@ -156,6 +156,9 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 	if s.AWS == nil {
 		return nil, errors.New("config: Setup.AWS is nil: it returns the configuration of a service")
 	}
+	if s.AWS("dynamodb").Region == "" {
+		return nil, c.wrong("aws.region", errors.New("no Region: set it here, or by AWS_REGION, or in the profile of AWS_PROFILE"))
+	}
 	if s.Logger == nil {
 		s.Logger = slog.Default()
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,17 +11,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
 // loadAWS returns the configuration of each service. The endpoints that the
 // environment names are checked now, so that a mistake is told at the start.
-func loadAWS(ctx context.Context, env func(string) string, region string, endpoints map[string]string, logger *slog.Logger) (func(service string) aws.Config, error) {
+func loadAWS(ctx context.Context, env func(string) string, o Options, logger *slog.Logger) (func(service string) aws.Config, error) {
 	// The SDK speaks of single calls; what is wrong with them comes back as
 	// errors.
 	log := logging.LoggerFunc(func(level logging.Classification, format string, args ...any) {
 		logger.Debug("AWS SDK: "+fmt.Sprintf(format, args...), "classification", string(level))
 	})
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(log), config.WithRegion(region)) // "" is the environment's
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(log), config.WithRegion(o.Region)) // "" is the environment's
 	if err != nil {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}
@@ -35,11 +38,13 @@ func loadAWS(ctx context.Context, env func(string) string, region string, endpoi
 	if err := errors.Join(errs...); err != nil {
 		return nil, &UsageError{err}
 	}
+	region := cmp.Or(o.RegionName, awsclient.RegionName(env))
 	return func(service string) aws.Config {
-		c := cfg.Copy()
-		url := endpoints[service]
-		if url == "" {
-			url = env(endpointVar(service))
+		c := awsclient.Named(cfg, awsclient.Names{Region: region})
+		url := env(endpointVar(service))
+		if service == "dynamodb" {
+			url = cmp.Or(o.Endpoint, url)
+			c = awsclient.Named(c, awsclient.Names{Region: region, Endpoint: endpointName(o)})
 		}
 		if url != "" {
 			c.BaseEndpoint = &url

@@ -34,7 +34,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	logger := newLogger(o, stderr)
 	limitMemory(os.DirFS("/"), env, logger)
 	defer heedHangups(logger)()
-	aws, err := loadAWS(ctx, env, o.Region, map[string]string{"dynamodb": o.Endpoint}, logger)
+	aws, err := loadAWS(ctx, env, o, logger)
 	if err != nil {
 		return err
 	}

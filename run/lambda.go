@@ -20,7 +20,7 @@ func underLambda(env func(string) string) bool { return env("AWS_LAMBDA_RUNTIME_
 // service reports it with the log.
 func runLambda(ctx context.Context, a App, env func(string) string, stdout, stderr io.Writer) error {
 	logger := slog.New(slog.NewJSONHandler(stderr, nil))
-	config, err := loadAWS(ctx, env, "", nil, logger)
+	config, err := loadAWS(ctx, env, Options{}, logger)
 	if err != nil {
 		return err
 	}

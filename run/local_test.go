@@ -108,7 +108,7 @@ func TestBadInput(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"no such table", app, missing.args(state(), horizon...), []string{`table "no-such-table"`, "dynamodb:DescribeTable", "spelt", "Region (us-east-1)"}},
+		{"no such table", app, missing.args(state(), horizon...), []string{`table "no-such-table"`, "there is no such table at ", "Region us-east-1 (set by "}},
 		{"no stream", app, noStream.args(state(), horizon...), []string{noStream.name, "the table has no stream", "aws dynamodb update-table"}},
 		{"view type too poor", needsOld, keysOnly.args(state(), horizon...), []string{keysOnly.name, "KEYS_ONLY", `route "status changed"`, "NEW_AND_OLD_IMAGES"}},
 		{"no image that tells the type", ofType, keysOnly.args(state(), horizon...), []string{keysOnly.name, "KEYS_ONLY", `route "search#REMOVE" needs OLD_IMAGE`}},

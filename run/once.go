@@ -47,7 +47,7 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return err
 	}
 	logger := newLogger(o, stderr)
-	aws, err := loadAWS(ctx, env, o.Region, map[string]string{"dynamodb": o.Endpoint}, logger)
+	aws, err := loadAWS(ctx, env, o, logger)
 	if err != nil {
 		return err
 	}

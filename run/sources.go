@@ -177,8 +177,8 @@ func (s *sources) AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error
 
 // endpointName says what has set the endpoint of DynamoDB; "" is not known here.
 func endpointName(o Options) string {
-	if o.Endpoint == "" {
-		return ""
+	if o.EndpointName != "" || o.Endpoint == "" {
+		return o.EndpointName
 	}
 	return "--endpoint-dynamodb (" + envOf["endpoint-dynamodb"] + ")"
 }

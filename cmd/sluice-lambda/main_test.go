@@ -254,7 +254,7 @@ func TestStartErrors(t *testing.T) {
 			"deadLetter.maxAge is 2h0m0s, and a function has no place for what is older: name a queue by deadLetter.queue"}},
 		"items that no invocation knows": {strings.Replace(file, "deadLetter: {", "deadLetter: {park: item, ", 1), []string{"CALLS=c", "DEAD=d"}, []string{
 			"deadLetter.park is item, and a function cannot keep that"}},
-		"no region": {file, []string{"CALLS=c", "DEAD=d", "AWS_REGION="}, []string{"no region is configured"}},
+		"no region": {file, []string{"CALLS=c", "DEAD=d", "AWS_REGION="}, []string{"aws.region: no Region: set it here, or by AWS_REGION"}},
 		"metrics":   {file, []string{"CALLS=c", "DEAD=d", "SLUICE_EMF=maybe"}, []string{"SLUICE_EMF"}},
 	} {
 		t.Run(name, func(t *testing.T) {

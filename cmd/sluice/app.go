@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/awsclient"
 )
 
 // cli is the process as its commands see it.
@@ -90,6 +91,16 @@ func (c *cli) loadMaybe() (*config.Config, error) {
 // aws returns the configurations of services: the environment's, with what the
 // file says (which may be nil), and before that SLUICE_ENDPOINT_<SERVICE>.
 func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
+	services, err := c.awsMaybe(ctx, cfg)
+	if err == nil && services("").Region == "" {
+		path, _ := c.path()
+		return nil, fmt.Errorf("no Region: set aws.region in %s, or AWS_REGION, or region in the profile of AWS_PROFILE", path)
+	}
+	return services, err
+}
+
+// awsMaybe is aws for who calls nobody, and needs no Region.
+func (c *cli) awsMaybe(ctx context.Context, cfg *config.Config) (func(service string) aws.Config, error) {
 	options := []func(*awsconfig.LoadOptions) error{quiet}
 	endpoints := map[string]string{}
 	if cfg != nil {
@@ -111,7 +122,7 @@ func (c *cli) aws(ctx context.Context, cfg *config.Config) (func(service string)
 		if url != "" {
 			one.BaseEndpoint = &url
 		}
-		return one
+		return awsclient.Named(one, awsclient.Names{Endpoint: c.endpointName(service, cfg), Region: c.regionName(cfg)})
 	}, nil
 }
 
@@ -133,6 +144,14 @@ func (c *cli) endpointName(service string, cfg *config.Config) string {
 		return "aws.endpoints." + service + " of the configuration"
 	}
 	return ""
+}
+
+// regionName is what has set the Region of the services.
+func (c *cli) regionName(cfg *config.Config) string {
+	if cfg != nil && cfg.AWS.Region != "" {
+		return "aws.region of the configuration"
+	}
+	return awsclient.RegionName(c.env)
 }
 
 // build makes sinks and routes of the file, for commands other than run: without

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -53,9 +54,9 @@ func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, stde
 		if err != nil {
 			var none *types.QueueDoesNotExist
 			if errors.As(err, &none) {
-				return nil, fmt.Errorf("--queue: there is no queue %s in %s: correct its name, the Region or the account", queue, where(cfg))
+				return nil, fmt.Errorf("--queue: there is no queue %s %s: correct its name, or the endpoint, the Region or the account", queue, awsclient.Place(cfg))
 			}
-			return nil, fmt.Errorf("--queue: queue %s cannot be asked for in %s: %w", queue, where(cfg), err)
+			return nil, fmt.Errorf("--queue: queue %s cannot be asked for %s: %w", queue, awsclient.Place(cfg), err)
 		}
 		q.url = out.QueueUrl
 	}

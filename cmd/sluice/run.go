@@ -61,6 +61,10 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, que
 	if !queues {
 		o.Queues = app.Queues
 	}
+	o.RegionName = c.regionName(cfg)
+	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
+		o.EndpointName = c.endpointName("dynamodb", cfg)
+	}
 	return run.Daemon(ctx, run.App{Name: "sluice", Routes: routesOf(cfg)}, o, c.envWith(cfg), c.stderr)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -39,20 +40,12 @@ func describeTable(ctx context.Context, cfg aws.Config, table string) (*types.Ta
 	out, err := dynamodb.NewFromConfig(cfg).DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	var gone *types.ResourceNotFoundException
 	if errors.As(err, &gone) {
-		return nil, fmt.Errorf("table %s: there is no such table in %s: correct its name, the Region or the account", table, where(cfg))
+		return nil, fmt.Errorf("table %q: %w", table, awsclient.NoTable(cfg, err))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("table %s: dynamodb:DescribeTable: %w", table, err)
 	}
 	return out.Table, nil
-}
-
-// where names the place that cfg leads to.
-func where(cfg aws.Config) string {
-	if cfg.BaseEndpoint != nil {
-		return *cfg.BaseEndpoint
-	}
-	return "Region " + cfg.Region
 }
 
 // checkStream says what keeps the routes from working on a table's stream.

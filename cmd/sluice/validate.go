@@ -110,7 +110,7 @@ func (c *cli) buildToCheck(ctx context.Context, cfg *config.Config, connect bool
 	if connect {
 		return c.build(ctx, cfg, true)
 	}
-	services, err := c.aws(ctx, cfg)
+	services, err := c.awsMaybe(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

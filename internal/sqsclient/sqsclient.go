@@ -43,7 +43,7 @@ func Open(cfg aws.Config, queue string) (Queue, error) {
 		return q, errors.New("a queue's name is empty: give its name or its URL")
 	}
 	if cfg.Region == "" {
-		return q, fmt.Errorf("queue %q: no region is configured: set AWS_REGION, or Region of the aws.Config", q.Name)
+		return q, fmt.Errorf("queue %q: no Region: set AWS_REGION, the profile's region, or Region of the aws.Config", q.Name)
 	}
 	q.FIFO = strings.HasSuffix(q.Name, ".fifo")
 	q.Client = sqs.NewFromConfig(cfg, func(o *sqs.Options) {

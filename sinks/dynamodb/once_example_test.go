@@ -31,5 +31,5 @@ func ExampleStore_Once() {
 		})
 		return err
 	}
-	// Output: dynamodb: no region is configured; set AWS_REGION, or Region of the aws.Config
+	// Output: dynamodb: no Region: set AWS_REGION, the profile's region, or Region of the aws.Config
 }

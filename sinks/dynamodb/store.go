@@ -37,7 +37,7 @@ func New(cfg aws.Config, o Options) (*Store, error) {
 		return nil, err
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("dynamodb: no region is configured; set AWS_REGION, or Region of the aws.Config")
+		return nil, errors.New("dynamodb: no Region: set AWS_REGION, the profile's region, or Region of the aws.Config")
 	}
 	s := &Store{opt: o.withDefaults()}
 	// The SDK repeats nothing, the Store does. Two loops would multiply their

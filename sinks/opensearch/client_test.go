@@ -39,7 +39,7 @@ func TestConnectionIsValidated(t *testing.T) {
 		{Connection{AWS: &cfg, Username: "u", Password: "hidden"}, []string{"AWS signs"}},
 		{Connection{AWS: &cfg, Service: "s3"}, []string{`Service is "s3"`}},
 		{Connection{Service: "es"}, []string{"AWS is nil"}},
-		{Connection{AWS: &noRegion}, []string{"no region", "no credentials"}},
+		{Connection{AWS: &noRegion}, []string{"no Region", "no credentials"}},
 		{Connection{Timeout: -1}, []string{"Timeout is -1ns"}},
 		{Connection{CAFile: filepath.Join(t.TempDir(), "absent.pem")}, []string{"CAFile", "absent.pem"}},
 		{Connection{CAFile: "client_test.go"}, []string{"CAFile client_test.go holds no certificate"}},

@@ -90,7 +90,7 @@ func (c Connection) validate() error {
 		wrong("Service is %q; want \"es\" (OpenSearch Service) or \"aoss\" (OpenSearch Serverless)", c.Service)
 	}
 	if c.AWS != nil && c.AWS.Region == "" {
-		wrong("AWS has no region; set AWS_REGION, or Region of the aws.Config")
+		wrong("AWS has no Region to sign for: set AWS_REGION, the profile's region, or Region of the aws.Config")
 	}
 	if c.AWS != nil && c.AWS.Credentials == nil {
 		wrong("AWS has no credentials; load the aws.Config by config.LoadDefaultConfig, or set its Credentials")

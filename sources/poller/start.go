@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -77,7 +78,7 @@ func (p *Poller) open(ctx context.Context) ([]*follower, error) {
 func (p *Poller) credentials(ctx context.Context) error {
 	const do = "give them by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine; DynamoDB Local takes any"
 	if p.cfg.Region == "" {
-		return errors.New("poller: no AWS Region: set AWS_REGION")
+		return fmt.Errorf("poller: %w", awsclient.ErrNoRegion)
 	}
 	if p.cfg.Credentials == nil {
 		return errors.New("poller: no AWS credentials: " + do)
@@ -239,9 +240,14 @@ func (p *Poller) first(ctx context.Context, name Stream, action, resource string
 		switch classify(err) {
 		case refused:
 			return refusal(name, action, resource, err)
-		case notFound, invalid:
+		case notFound:
+			if action == describeTable {
+				return &StreamError{Stream: name, Err: awsclient.NoTable(p.cfg, err)}
+			}
+			return &StreamError{Stream: name, Action: action, Err: err, Do: "There is no such stream " + awsclient.Place(p.cfg) + ": is it spelt as in the service, and has the table not got a newer one?"}
+		case invalid:
 			return &StreamError{Stream: name, Action: action, Err: err,
-				Do: fmt.Sprintf("Is it spelt as in the service, and are Region (%s), account and endpoint%s the right ones?", p.cfg.Region, p.endpoint())}
+				Do: fmt.Sprintf("Is it spelt as in the service? It was asked %s", awsclient.Place(p.cfg))}
 		}
 		if sleep(limit, min(b.next(transient), startRetry)) != nil {
 			return &StreamError{Stream: name, Action: action,

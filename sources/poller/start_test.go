@@ -67,7 +67,7 @@ func TestRefusesToStart(t *testing.T) {
 	}{
 		{"wrong tables, all at once", func(_ *stub, _ *aws.Config, o *Options) {
 			o.Streams = []Stream{{Table: "nope"}, {Table: "orders"}, {Table: "neither"}}
-		}, []string{`table "nope"`, `table "neither"`, "DescribeTable", "us-east-1", "http://stub"}},
+		}, []string{`table "nope"`, `table "neither"`, "there is no such table", "us-east-1", "http://stub"}},
 		{"table without a stream", func(s *stub, _ *aws.Config, _ *Options) { s.tables["orders"] = "" },
 			[]string{`table "orders"`, "has no stream", "aws dynamodb update-table --table-name orders"}},
 		{"wrong ARN", func(_ *stub, _ *aws.Config, o *Options) { o.Streams = []Stream{{ARN: stubARN("gone")}} },
