@@ -53,10 +53,16 @@ attributes.
 			if err != nil {
 				return err
 			}
+			bar := newCounting(c.stderr, "items and documents looked at")
 			out := &report{w: c.stdout, json: asJSON}
 			a := audit.Audit{
 				Scan: src.scan, Project: src.project, Read: src.store.Get, Get: client.Get, List: list(client),
-				Indices: literal(src.index), NoVersions: src.noVersions, Sample: sample, Settle: settle, Found: out.drift,
+				Indices: literal(src.index), NoVersions: src.noVersions, Sample: sample, Settle: settle,
+				Found: func(d audit.Drift) {
+					bar.clear()
+					out.drift(d)
+				},
+				Progress: func(so audit.Result) { bar.to(int(so.Items + so.Listed)) },
 			}
 			if src.tombstones {
 				a.List = nil
@@ -67,6 +73,7 @@ attributes.
 				}
 			}
 			result, err := a.Run(ctx)
+			bar.end()
 			err = stopped(ctx, err, "all was compared: the same command begins anew")
 			out.result(result, err)
 			if err != nil {

@@ -46,11 +46,14 @@ func (c *counting) count(items iter.Seq2[sluice.Item, error]) iter.Seq2[sluice.I
 	}
 }
 
-func (c *counting) one() {
-	c.n++
+func (c *counting) one() { c.to(c.n + 1) }
+
+// to tells that there are n so far.
+func (c *counting) to(n int) {
+	c.n = n
 	switch now := c.now(); {
 	case c.bar != nil:
-		_ = c.bar.Add(1)
+		_ = c.bar.Set(n)
 	case now.Sub(c.told) >= lineEvery:
 		c.told = now
 		fmt.Fprintf(c.out, "%s: %d so far\n", c.what, c.n)

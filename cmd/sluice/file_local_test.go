@@ -189,7 +189,7 @@ func TestByTheFile(t *testing.T) {
 	// Orders have the lines 0, 1 and 2, and one each is there.
 	recount := []string{"recount", "--settle", "10ms"}[:3:3]
 	w.sluice(3, recount, "order=0: lines would be set from 0 to 1", "order=2: lines would be set from 2 to 1", "2 counters were wrong: sluice recount --repair")
-	w.sluice(0, append(recount, "--key", `{"order":"1"}`), "1 parents, 1 right")
+	w.sluice(0, append(recount, "--key", `{"order":"1"}`), "1 parent, 1 right")
 	w.sluice(3, append(recount, "--key", `{"order":"2"}`, "--json", "--repair"), `"attribute":"lines","old":2,"new":1,"corrected":true`)
 	w.sluice(3, append(recount, "--repair"), "order=0: lines set from 0 to 1", "1 counter was wrong")
 	w.sluice(0, recount, "4 parents, 4 right")

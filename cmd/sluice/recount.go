@@ -221,8 +221,8 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 	if err != nil {
 		line.Error = err.Error()
 	}
-	text := fmt.Sprintf("%s of table %s: %d parents, %d right, %d right at a later look, %d wrong, %d busy, %d not there",
-		one.Attribute, one.Table, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone)
+	text := fmt.Sprintf("%s of table %s: %s, %d right, %d right at a later look, %d wrong, %d busy, %d not there",
+		one.Attribute, one.Table, plural(done.Parents, "parent", "parents"), done.Right, done.Settled, done.Corrected, done.Busy, done.Gone)
 	if done.Open() > 0 {
 		text += fmt.Sprintf(", %d did not agree and were not looked at again", done.Open())
 	}
