@@ -207,7 +207,9 @@ func (w *world) http(method, url, body string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if resp.StatusCode >= 300 && resp.StatusCode != http.StatusNotFound {
+	// A shard of an index that was just made is not there at once.
+	absent := resp.StatusCode == http.StatusNotFound || method == "GET" && resp.StatusCode == http.StatusServiceUnavailable
+	if resp.StatusCode >= 300 && !absent {
 		w.t.Fatalf("%s %s: %d %s", method, url, resp.StatusCode, answer)
 	}
 	return string(answer)
