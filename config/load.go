@@ -68,16 +68,14 @@ func Parse(name, dir string, text []byte, env func(string) (string, bool)) (*Con
 		return nil, Errors{one}
 	}
 	d := &decoder{source: &source{
-		name: name, dir: dir, at: map[string]place{}, from: map[string]string{}, names: map[string]asWritten{}, bad: map[string]bool{},
+		name: name, dir: dir, at: map[string]place{}, from: map[string]string{}, names: map[string]asWritten{}, values: map[string]string{}, bad: map[string]bool{},
 	}}
 	d.env = func(name string) (string, bool) {
 		if env == nil {
 			return "", false
 		}
 		value, ok := env(name)
-		if len(value) > 3 { // shorter ones are in many a message by chance
-			d.values = append(d.values, value)
-		}
+		d.values[name] = value
 		return value, ok
 	}
 	c := &Config{doc: d.source}

@@ -3,8 +3,11 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -15,7 +18,7 @@ type source struct {
 	at     map[string]place     // by path; what is missing is not there
 	from   map[string]string    // what stands in the file for a value with variables in it, which may be a secret
 	names  map[string]asWritten // by path; names with variables in them
-	values []string             // of variables that were put in
+	values map[string]string    // of variables that were put in, by name
 	bad    map[string]bool      // paths that were not understood: what hangs on them is not known
 	errs   Errors
 }
@@ -110,13 +113,30 @@ func (d *source) named(path string) string {
 
 // detail is the message of err, which may quote the value at path.
 func (d *source) detail(path string, err error) string {
-	if slices.ContainsFunc(d.values, func(v string) bool { return strings.Contains(err.Error(), v) }) && d.from[path] == "" {
-		return "it is wrong together with a variable that is put in elsewhere; what is wrong is not shown, since it may be a secret"
-	}
 	if text, ok := d.from[path]; ok {
 		return fmt.Sprintf("%q is wrong once its variables are put in; what is wrong is not shown, since they may be secrets", text)
 	}
-	return err.Error()
+	return d.masked(err.Error())
+}
+
+// masked is a message with ${NAME} for what variables brought: it may be about
+// more than one value, and an outage that a sink tells of is to be seen.
+func (d *source) masked(message string) string {
+	names := slices.SortedFunc(maps.Keys(d.values), func(a, b string) int {
+		return cmp.Or(len(d.values[b])-len(d.values[a]), strings.Compare(a, b)) // one may be within another
+	})
+	var pairs []string
+	for _, name := range names {
+		value := d.values[name]
+		if len(value) <= 3 { // in many a message by chance
+			continue
+		}
+		quoted := strconv.Quote(value)
+		for _, written := range []string{value, quoted[1 : len(quoted)-1], url.PathEscape(value), url.QueryEscape(value), url.User(value).String()} {
+			pairs = append(pairs, written, "${"+name+"}")
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(message)
 }
 
 // anyDetail is detail for an error that may quote any value below path.
@@ -126,7 +146,7 @@ func (d *source) anyDetail(path string, err error) string {
 			return fmt.Sprintf("it is wrong once variables such as %q are put in; what is wrong is not shown, since they may be secrets", text)
 		}
 	}
-	return err.Error()
+	return d.masked(err.Error())
 }
 
 // hasBelow reports whether a mistake is noted at something within path.

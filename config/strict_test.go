@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -120,5 +121,21 @@ daemon: {listen: "${S}"}
 		if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.HasPrefix(err.Error(), "f:") {
 			t.Errorf("%s%v", text, err)
 		}
+	}
+}
+
+// An outage is told, with what a variable brought as the file says it.
+func TestErrorsOfServicesAreShown(t *testing.T) {
+	const file = `source: {tables: ["${TABLE}"]}
+sinks: {search: {opensearch: {urls: ["${URL}"], username: u, password: "${PASSWORD}"}}}
+routes: [{name: l, on: "a#INSERT", log: {}}]
+`
+	c, err := Parse("f", "", []byte(file), environ(map[string]string{"TABLE": "orders", "URL": "https://h:9200", "PASSWORD": "s3 cret"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.wrong("sinks.search", errors.New(`GET "https://h:9200/orders-2": h said 503 to "s3%20cret", s3+cret: not up`))
+	if got, want := err.Error(), `f:2:9: sinks.search: GET "${URL}/${TABLE}-2": h said 503 to "${PASSWORD}", ${PASSWORD}: not up`; got != want {
+		t.Errorf("\n%s want\n%s", got, want)
 	}
 }
