@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/sluicehq/sluice"
 )
 
 // Held is an item whose lane waits for a retry or for a stuck handler.
 type Held struct {
 	KeyHash  uint64
+	Sequence sluice.Sequence // of the record that waits
 	Route    string
 	Attempts int
 	Age      time.Duration // since the record was submitted
@@ -64,7 +67,7 @@ func (f *Flow) Held() []Held {
 }
 
 func (f *Flow) heldEntry(e *entry, now time.Time) Held {
-	h := Held{KeyHash: e.hash, Age: now.Sub(e.at)}
+	h := Held{KeyHash: e.hash, Sequence: e.rec.Sequence, Age: now.Sub(e.at)}
 	for ; e != nil; e = e.next {
 		h.Bytes += e.bytes
 	}

@@ -166,7 +166,7 @@ func TestWithoutDeadLettersAPermanentFailureHoldsItsLane(t *testing.T) {
 		time.Sleep(100 * time.Hour)
 		held := f.Held()
 		if len(held) != 1 || held[0].Bytes != 200 || held[0].Attempts != 1 || held[0].Age != 100*time.Hour || held[0].Stuck ||
-			held[0].Route != "a" || held[0].KeyHash != rec("bad", 1).Keys.Hash() || !errors.Is(held[0].Err, errDown) {
+			held[0].Route != "a" || held[0].Sequence != "2" || held[0].KeyHash != rec("bad", 1).Keys.Hash() || !errors.Is(held[0].Err, errDown) {
 			t.Errorf("held: %+v", held)
 		}
 		n, err := f.Close(t.Context()) // nothing will come of waiting

@@ -17,7 +17,8 @@ type lane struct {
 	Source     string  `json:"source"` // stream or backfill
 	Table      string  `json:"table"`
 	Shard      string  `json:"shard,omitempty"`
-	Key        string  `json:"key"` // a hash of the item's keys, the same for all of its changes while the process lives
+	Sequence   string  `json:"sequence,omitempty"` // number of the change that waits; a backfill has none
+	Key        string  `json:"key"`                // a hash of the item's keys, the same for all of its changes while the process lives
 	Route      string  `json:"route"`
 	Attempts   int     `json:"attempts"`
 	AgeSeconds float64 `json:"ageSeconds"`
@@ -30,7 +31,7 @@ type lane struct {
 
 func laneOf(source, table, shard string, h flow.Held) lane {
 	l := lane{
-		Source: source, Table: table, Shard: shard, Key: fmt.Sprintf("%016x", h.KeyHash), Route: h.Route, Attempts: h.Attempts,
+		Source: source, Table: table, Shard: shard, Sequence: string(h.Sequence), Key: fmt.Sprintf("%016x", h.KeyHash), Route: h.Route, Attempts: h.Attempts,
 		AgeSeconds: h.Age.Seconds(), Bytes: h.Bytes, Stuck: h.Stuck, age: h.Age,
 	}
 	if h.Err != nil {
@@ -56,13 +57,13 @@ func lanes(held func() []lane) http.Handler {
 			return
 		}
 		t := rows(w)
-		fmt.Fprintln(t, "TABLE\tSHARD\tKEY\tROUTE\tATTEMPTS\tAGE\tBYTES\tERROR")
+		fmt.Fprintln(t, "TABLE\tSHARD\tSEQUENCE\tKEY\tROUTE\tATTEMPTS\tAGE\tBYTES\tERROR")
 		for _, l := range all {
 			why := firstLine(l.Error)
 			if l.Stuck {
 				why = strings.TrimSpace("its handler does not return " + why)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%v\t%d\t%s\n", l.Table, orDash(l.Shard), l.Key, orDash(l.Route), l.Attempts, l.age.Round(time.Second), l.Bytes, why)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%v\t%d\t%s\n", l.Table, orDash(l.Shard), orDash(l.Sequence), l.Key, orDash(l.Route), l.Attempts, l.age.Round(time.Second), l.Bytes, why)
 		}
 		_ = t.Flush()
 	})

@@ -45,13 +45,13 @@ func TestDaemonTellsWhatItHolds(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); err != nil || len(got.Lanes) != 1 {
 		t.Fatalf("/lanes in JSON: %s, %v", body, err)
 	}
-	shard := table.Shards()[0].ID
-	if l := got.Lanes[0]; l.Source != "stream" || l.Table != "orders" || l.Shard != shard || len(l.Key) != 16 || l.Route != "work" ||
+	shard, seq := table.Shards()[0].ID, string(table.Changes()[0].Sequence)
+	if l := got.Lanes[0]; l.Source != "stream" || l.Table != "orders" || l.Shard != shard || l.Sequence != seq || len(l.Key) != 16 || l.Route != "work" ||
 		l.Attempts != 1 || l.Bytes <= 0 || l.Stuck || l.Error != "retry after 1h0m0s: not\tyet\nof all" {
 		t.Errorf("lane %+v", l)
 	}
 	_, body = c.ask("GET", "/lanes")
-	if row := regexp.MustCompile(`(?m)^orders +` + shard + ` +[0-9a-f]{16} +work +1 +\d+s +\d+ +retry after 1h0m0s: not yet`); !row.MatchString(body) || strings.Contains(body, "of all") {
+	if row := regexp.MustCompile(`(?m)^orders +` + shard + ` +` + seq + ` +[0-9a-f]{16} +work +1 +\d+s +\d+ +retry after 1h0m0s: not yet`); !row.MatchString(body) || strings.Contains(body, "of all") {
 		t.Errorf("/lanes: %s", body)
 	}
 
@@ -126,9 +126,14 @@ func TestStatusText(t *testing.T) {
 
 func TestLaneTells(t *testing.T) {
 	l := laneOf("backfill", "t", "", flow.Held{KeyHash: 255, Stuck: true, Age: time.Minute})
+	of := laneOf("stream", "t", "s1", flow.Held{KeyHash: 1, Sequence: "7", Attempts: 2, Route: "r", Bytes: 9})
 	w := httptest.NewRecorder()
-	lanes(func() []lane { return []lane{l} }).ServeHTTP(w, httptest.NewRequest("GET", "/lanes", nil))
-	if got := w.Body.String(); !strings.Contains(got, "t      -      00000000000000ff  -      0         1m0s  0      its handler does not return\n") {
+	lanes(func() []lane { return []lane{l, of} }).ServeHTTP(w, httptest.NewRequest("GET", "/lanes", nil))
+	want := `TABLE  SHARD  SEQUENCE  KEY               ROUTE  ATTEMPTS  AGE   BYTES  ERROR
+t      -      -         00000000000000ff  -      0         1m0s  0      its handler does not return
+t      s1     7         0000000000000001  r      2         0s    9      
+`
+	if got := w.Body.String(); got != want {
 		t.Errorf("%s", got)
 	}
 }

@@ -23,6 +23,7 @@ type tailOptions struct {
 	typeAttribute string
 	where         string
 	limit         int
+	sequence      string
 	values        bool
 	asJSON        bool
 }
@@ -41,6 +42,9 @@ bears two readers).
 The table is the argument, a name or the ARN of a stream; without one it is the
 only table of the configuration. Values of attributes are shown with --values.
 
+--sequence shows the one record of that number, such as that of a change that a
+daemon holds (GET /lanes), and ends.
+
 --json prints whole records, values included, one a line, as sluice replay and
 sluice explain read them.
 
@@ -49,7 +53,8 @@ cannot be read, and with 2 for wrong usage.`,
 		Example: `  sluice tail orders
   sluice tail orders --type order --event MODIFY --values
   sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
-  sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson`,
+  sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson
+  sluice tail orders --sequence 4421584500000000017450439091`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("%d tables are named: want one", len(args))
@@ -62,7 +67,19 @@ cannot be read, and with 2 for wrong usage.`,
 			}
 			return c.tableNames(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return c.tail(cmd.Context(), args, o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f := cmd.Flags(); f.Changed("sequence") {
+				for _, other := range []string{"from", "type", "event", "where", "limit"} {
+					if f.Changed(other) {
+						return usage("--sequence is for one record: leave --%s out", other)
+					}
+				}
+				if !sluice.Sequence(o.sequence).Valid() {
+					return usage("--sequence: %q is no sequence number", o.sequence)
+				}
+			}
+			return c.tail(cmd.Context(), args, o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.start, "from", poller.Latest, "where to begin: TRIM_HORIZON, the oldest record that there is, or LATEST")
@@ -70,6 +87,7 @@ cannot be read, and with 2 for wrong usage.`,
 	f.StringSliceVar(&o.events, "event", nil, "`event` to show: INSERT, MODIFY or REMOVE (default: all)")
 	f.StringVar(&o.typeAttribute, "type-attribute", "entityType", "`attribute` that holds the entity type, without a configuration")
 	f.StringVar(&o.where, "where", "", "`expression` that records have to fulfil, as when in the configuration")
+	f.StringVar(&o.sequence, "sequence", "", "show the one record of this sequence `number`")
 	f.IntVar(&o.limit, "limit", 0, "end after this many records (default: never)")
 	f.BoolVar(&o.values, "values", false, "show values of attributes, too")
 	f.BoolVar(&o.asJSON, "json", false, "print whole records, one a line")
@@ -119,6 +137,9 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	services, err := c.aws(ctx, cfg)
 	if err != nil {
 		return err
+	}
+	if o.sequence != "" {
+		return t.one(ctx, services("dynamodb"), s)
 	}
 	t.route.Handler = t.show
 	p, err := poller.New(services("dynamodb"), t, poller.Options{

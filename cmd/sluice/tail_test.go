@@ -92,6 +92,35 @@ REMOVE  order  pk=1  (expired)  entityType status total
 	})
 }
 
+// A change that a daemon holds is shown by its number.
+func TestTailOne(t *testing.T) {
+	service := streamtest.NewService(t)
+	table := service.CreateTable("orders", streamtest.TableOptions{})
+	for _, status := range []string{"new", "paid", "sent"} {
+		table.Put(`{"pk":{"S":"1"},"entityType":{"S":"order"},"status":{"S":"` + status + `"}}`)
+	}
+	env := local(t, service.URL())
+	second := string(table.Changes()[1].Sequence)
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--sequence", second, "--values"}, 0, "MODIFY  order  pk=1\n          status: new → paid\n"},
+		{[]string{"--sequence", second, "--json"}, 0, `"SequenceNumber":"` + second + `"`},
+		{[]string{"--sequence", second + "0"}, 1, "the stream does not hold it any more"},
+		{[]string{"--sequence", ""}, 2, `--sequence: "" is no sequence number`},
+		{[]string{"--sequence", "x"}, 2, `--sequence: "x" is no sequence number`},
+		{[]string{"--sequence", second, "--limit", "1"}, 2, "leave --limit out"},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := execute(t.Context(), append([]string{"tail", "orders"}, tt.args...), env, &stdout, &stderr)
+		if out := stdout.String() + stderr.String(); code != tt.code || !strings.Contains(out, tt.want) {
+			t.Errorf("%v: exit code %d\n%s", tt.args, code, out)
+		}
+	}
+}
+
 // What a stream's view leaves out is not told as a change.
 func TestChanged(t *testing.T) {
 	old := item.Of(item.String("pk", "1"), item.String("a", "1"), item.String("b", "1"))

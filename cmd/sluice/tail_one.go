@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/sources/reread"
+)
+
+// one shows the record of a sequence number, such as one that a daemon holds.
+func (t *tail) one(ctx context.Context, cfg aws.Config, s poller.Stream) error {
+	arn := s.ARN
+	if arn == "" {
+		table, err := describeTable(ctx, cfg, s.Table)
+		if err != nil {
+			return err
+		}
+		if arn = aws.ToString(table.LatestStreamArn); arn == "" {
+			return fmt.Errorf("table %q has no stream", s.Table)
+		}
+	}
+	rec, err := reread.New(cfg).Record(ctx, arn, "", sluice.Sequence(t.sequence), "")
+	if err != nil {
+		return err
+	}
+	if err := rec.Err(); err != nil {
+		return fmt.Errorf("record %s: %w", t.sequence, err)
+	}
+	_ = t.show(ctx, rec)
+	return t.err
+}
