@@ -62,18 +62,25 @@ func (s *scanned) inOrder() (ids []string) {
 }
 
 // waits is the outcome of e when it has to wait: for entries of its item that
-// stay, and for those that cannot be read and come before it. Nobody knows of
-// which item these are.
+// stay, and for those that cannot be read and come before it, the first few of
+// which it names. Nobody knows of which item these are.
 func (s *scanned) waits(stays parkedItems, e *Entry) Outcome {
 	o := Outcome{ID: e.ID, Result: Waiting, Earlier: stays.before(e)}
 	if !e.Record().Keys.Exists() {
 		return o
 	}
+	const most = 3 // that are named: after a step back to an older version it may be all
 	n, _ := slices.BinarySearch(s.unreadable, e.ID)
-	if n > 0 {
-		o.Earlier = append(o.Earlier, s.unreadable[:n]...)
-		o.Note = fmt.Sprintf("%s cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force", strings.Join(s.unreadable[:n], ", "))
+	if n == 0 {
+		return o
 	}
+	named := s.unreadable[:min(n, most)]
+	names := strings.Join(named, ", ")
+	if n > most {
+		names += fmt.Sprintf(" and %d more", n-most)
+	}
+	o.Earlier = append(o.Earlier, named...)
+	o.Note = names + " cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force"
 	return o
 }
 

@@ -77,6 +77,27 @@ func TestRedriveBehindUnreadable(t *testing.T) {
 	}
 }
 
+// All of a newer version's letters, which the older one finds after a step back,
+// are not named with each that waits.
+func TestRedriveBehindManyUnreadable(t *testing.T) {
+	letters := state.NewMemory()
+	b := NewBox(letters, "app")
+	for i := range 5 {
+		id := idOf(record("a", fmt.Sprint(10+i)), "r")
+		if err := letters.PutLetter(t.Context(), "app", id, fmt.Appendf(nil, `{"version":9,"id":%q}`, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	park(t, b, record("b", "20"), "r")
+	var told Outcome
+	if report, _ := b.RedriveAll(t.Context(), router.New(), Filter{}, How{Told: func(o Outcome) { told = o }}); report != (Report{Waiting: 1}) {
+		t.Errorf("%+v", report)
+	}
+	if len(told.Earlier) != 3 || !strings.Contains(told.Note, " and 2 more cannot be read") {
+		t.Errorf("%+v", told)
+	}
+}
+
 // failsOnce is a store that cannot be read for a moment, after some lists.
 type failsOnce struct {
 	state.Letters
