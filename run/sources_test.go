@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -130,9 +131,27 @@ type wired struct {
 	box     *deadletter.Box
 	store   *brittle
 	metrics http.Handler
-	log     *strings.Builder
+	log     *sharedLog
 	stop    func()
 	ended   chan error // of their run
+}
+
+// sharedLog is a log that is read while others write to it.
+type sharedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *sharedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *sharedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // brittle is a store in which no dead letter can be put while it is full.
@@ -150,7 +169,7 @@ func (b *brittle) PutLetter(ctx context.Context, app, id string, data []byte) er
 
 func wire(t *testing.T, c *cloud, m sluice.Matcher, o Options) *wired {
 	t.Helper()
-	w := &wired{store: &brittle{Memory: state.NewMemory()}, log: &strings.Builder{}}
+	w := &wired{store: &brittle{Memory: state.NewMemory()}, log: &sharedLog{}}
 	o.Application, o.Start, o.DeadLetter, o.Grace = "shop", "TRIM_HORIZON", cmp.Or(o.DeadLetter, "record"), 10*time.Second
 	w.box = deadletter.NewBox(w.store, o.Application)
 	registry := prom.NewRegistry()
