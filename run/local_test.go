@@ -142,7 +142,7 @@ var listening = regexp.MustCompile(`msg=listening address=(\S+)`)
 // stopped.
 func TestDaemon(t *testing.T) {
 	tb := newTable(t, images)
-	state := filepath.Join(t.TempDir(), "dir", "state.db")
+	state := filepath.Join(t.TempDir(), "state.db")
 	tb.put("one", "two")
 	c := startChild(t, "echo", nil, tb.args(state, "--start", "TRIM_HORIZON", "--log-level", "debug")...)
 	c.until("handled one", 1)

@@ -68,15 +68,19 @@ func TestDaemonTellsOfAllSources(t *testing.T) {
 	p.until("msg=handled", 2)
 	c.send(`{"kind":"poison"}`)
 	p.until("message parked as a dead letter", 1)
-	c.send(`{"kind":"stuck"}`)
-	for taken := false; !taken; {
-		_, body := p.ask("GET", "/?format=json")
-		var st status
-		if err := json.Unmarshal([]byte(body), &st); err != nil {
-			t.Fatal(err)
+	inHand := func(want int) {
+		for ok := false; !ok; {
+			_, body := p.ask("GET", "/?format=json")
+			var st status
+			if err := json.Unmarshal([]byte(body), &st); err != nil {
+				t.Fatal(err)
+			}
+			ok = len(st.Queues) == 1 && st.Queues[0].InHand == want
 		}
-		taken = len(st.Queues) == 1 && st.Queues[0].InHand == 1
 	}
+	inHand(0) // the poisonous one is deleted
+	c.send(`{"kind":"stuck"}`)
+	inHand(1)
 
 	var got struct{ Lanes []lane }
 	if _, body := p.ask("GET", "/lanes?format=json"); json.Unmarshal([]byte(body), &got) != nil || len(got.Lanes) != 2 {
