@@ -243,3 +243,18 @@ func TestDeadLettersOfAnotherStateFile(t *testing.T) {
 		}
 	}
 }
+
+// A request that names another application than the daemon's is refused, too.
+func TestMeantForAnotherApplication(t *testing.T) {
+	h := DeadLetters(t.Context(), deadletter.NewBox(state.NewMemory(), "app"), "", router.New(), nil, slog.New(slog.DiscardHandler))
+	for meant, want := range map[string]int{"": 200, "app": 200, "other": 421} {
+		r := httptest.NewRequest("DELETE", "http://127.0.0.1/deadletters?all=1", nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		r.Header.Set(ApplicationHeader, meant)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("meant for %q: %d %s, want %d", meant, w.Code, w.Body, want)
+		}
+	}
+}
