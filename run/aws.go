@@ -38,7 +38,10 @@ func loadAWS(ctx context.Context, env func(string) string, o Options, logger *sl
 	if err := errors.Join(errs...); err != nil {
 		return nil, &UsageError{err}
 	}
-	region := cmp.Or(o.RegionName, awsclient.RegionName(env))
+	region := o.RegionName
+	if o.Region == "" { // else a program has set it, and may say by what
+		region = cmp.Or(region, awsclient.RegionName(env))
+	}
 	return func(service string) aws.Config {
 		c := awsclient.Named(cfg, awsclient.Names{Region: region})
 		url := env(endpointVar(service))
