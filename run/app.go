@@ -63,7 +63,8 @@ type Setup struct {
 // observed adds the hooks of the daemon's metrics.
 func (s Setup) observed(m *prom.Metrics) Setup {
 	d := m.Documents()
-	s.RouterHooks, s.BatchHooks, s.Consumed = m.Router(), m.Batch, m.Consumed
+	s.RouterHooks = (&unrouted{logger: s.Logger, next: m.Router()}).hooks()
+	s.BatchHooks, s.Consumed = m.Batch, m.Consumed
 	s.Documents = opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected,
 		Requested: func(r opensearch.Request) { d.Requested(r.Bytes, r.Took, r.Err) }}
 	s.Projection, s.Cascade, s.Rollup = m.Projection(), m.Cascade(), m.Rollup()

@@ -51,8 +51,9 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	if err != nil {
 		return err
 	}
+	none := &unrouted{logger: logger}
 	m, err := a.routes(ctx, Setup{Tables: o.tableNames(), Env: env, Logger: logger, AWS: aws,
-		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} }})
+		RouterHooks: none.hooks(), BatchHooks: func(string) batch.Hooks { return batch.Hooks{} }})
 	if err != nil {
 		return err
 	}
@@ -78,6 +79,9 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return fmt.Errorf("%w, by --without-stream", err)
 	case err == nil && !source.Progress().Finished:
 		err = fmt.Errorf("table %q: %w", s.Table, ErrUnfinished)
+	}
+	if p := source.Progress(); p.Items > 0 && none.n.Load() >= p.Items {
+		logger.Warn("no item took a route: nothing was written", "table", s.Table, "items", p.Items)
 	}
 	parked, unread := backfilled(context.WithoutCancel(ctx), box, s.Table)
 	switch {

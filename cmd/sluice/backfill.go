@@ -230,7 +230,7 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 	if len(types) == 0 {
 		types = []string{"*"}
 	}
-	r := router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
+	r := router.New(router.TypeFrom(router.Attribute(t.typeAttribute)), router.Observe(s.RouterHooks))
 	r.Handle(strings.Join(types, "#SNAPSHOT ")+"#SNAPSHOT", p.Handle, router.Name("projection"), router.Redrive())
 	return r, nil
 }

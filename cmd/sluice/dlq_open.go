@@ -198,8 +198,11 @@ func (c *cli) statePath(flag string, cfg *config.Config) string {
 
 // openState opens a state file that is there; it makes none.
 func openState(path string) (*boltstate.Store, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no state file %s: name it by --state, or go to the folder of the daemon", path)
+	case err == nil && info.Size() == 0: // which would become one
+		return nil, fmt.Errorf("%s is empty, and no state file: name it by --state, or go to the folder of the daemon", path)
 	}
 	return boltstate.Open(path, boltstate.Options{LockTimeout: time.Second})
 }

@@ -59,6 +59,7 @@ func TestBarsOnScreen(t *testing.T) {
 	b.Describe(strings.Repeat("long ", 20))
 	_ = b.Set64(7)
 	_, _ = io.WriteString(w, "a warning\n")
+	_ = b.Finish() // else it may draw itself meanwhile
 	for line := range strings.SplitSeq(out.String(), "\r\x1b[K") {
 		if n := len([]rune(line)); n >= 40 || strings.Contains(line, "warning") && line != "a warning\n" {
 			t.Errorf("%q in\n%q", line, out.String())
