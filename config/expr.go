@@ -136,6 +136,9 @@ func located(err error, text string, names []string) error {
 		return &exprError{1, 0, err.Error()}
 	}
 	e := &exprError{max(at.Line, 1), at.Column, at.Message}
+	if at.Message == `unexpected token Operator("=")` {
+		e.problem = "unexpected =: to compare is =="
+	}
 	if name, ok := strings.CutPrefix(at.Message, "unknown name "); ok {
 		if _, rest, call := strings.Cut(text, name); call && strings.HasPrefix(strings.TrimSpace(rest), "(") {
 			e.problem = fmt.Sprintf("there is no function %s; there are %s", name, strings.Join(functions, ", "))

@@ -194,7 +194,11 @@ somebody has seen what was lost.`,
 						fmt.Fprintln(c.stderr, d.Unreadable)
 					}
 				}
-				if n == 0 || dryRun {
+				if n == 0 && !dryRun {
+					fmt.Fprintf(c.stdout, "0 deleted: there is none of them in %s\n", l.where)
+					return nil
+				}
+				if dryRun {
 					fmt.Fprintf(c.stdout, "%d would be deleted from %s\n", n, l.where)
 					return nil
 				}

@@ -180,7 +180,7 @@ with 2 for wrong usage.`,
 			left.end()
 			switch {
 			case err != nil:
-				return stopped(ctx, err, "the new index was filled and compared: the same command goes on, or fills it anew; sluice reindex abandon gives it up")
+				return stopped(ctx, incomplete(err), "the new index was filled and compared: the same command goes on, or fills it anew; sluice reindex abandon gives it up")
 			case !c.Equal():
 				return differing(&reindex.NotEqualError{Comparison: c})
 			}
@@ -245,6 +245,15 @@ func (l *leftOut) end() {
 	if l.n > leftOutLines {
 		fmt.Fprintf(l.w, "left out: %d more\n", l.n-leftOutLines)
 	}
+}
+
+// incomplete names the flag of what an index that cannot be filled is told last:
+// to skip what does not get into it.
+func incomplete(err error) error {
+	if !errors.As(err, new(*reindex.IncompleteError)) {
+		return err
+	}
+	return fmt.Errorf("%w by --skip-failed", err)
 }
 
 // differing says what to do about indices that differ.

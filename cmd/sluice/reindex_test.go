@@ -35,6 +35,17 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
+// Items that do not get into an index are left out by a flag, which is named.
+func TestIncomplete(t *testing.T) {
+	err := incomplete(&reindex.IncompleteError{Index: "a-2", Failed: 3})
+	if want := "3 items or documents do not get into index a-2: mend them, or the mapping, and start again, or skip them by --skip-failed"; !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := incomplete(io.EOF); err != io.EOF {
+		t.Errorf("another error: %v", err)
+	}
+}
+
 // Indices that differ by what is parked say where to look and what to do.
 func TestDiffering(t *testing.T) {
 	err := differing(fmt.Errorf("swapping: %w", &reindex.NotEqualError{Comparison: reindex.Comparison{

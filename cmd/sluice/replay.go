@@ -141,7 +141,7 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 	case r.dryRun && r.bad > 0:
 		return fmt.Errorf("%d cannot be read or run", r.bad)
 	case r.parkedOrBad > 0:
-		return fmt.Errorf("%d failed: they are in %s; once what was wrong is mended: sluice replay %[2]s --failed OTHER", r.parkedOrBad, r.failed)
+		return fmt.Errorf("%d failed, %d cannot be read: they are in %s; once what was wrong is mended: sluice replay %[3]s --failed OTHER", r.parkedOrBad-r.bad, r.bad, r.failed)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (r *replaying) options(name string) replay.Options {
 		o.Progress = func(p replay.Progress) {
 			switch {
 			case isTerminal(r.c.stderr):
-				fmt.Fprintf(r.c.stderr, "\r\x1b[K%d records, %d failed", p.Records, p.Parked+p.Bad)
+				fmt.Fprintf(r.c.stderr, "\r\x1b[K%d records, %d failed, %d cannot be read", p.Records, p.Parked, p.Bad)
 			case time.Since(told) >= lineEvery:
 				told = time.Now()
 				fmt.Fprintf(r.c.stderr, "%s: %s\n", name, progressLine(p))

@@ -31,7 +31,8 @@ repeated or skipped, and asks, unless --yes is given.
 
   --to TRIM_HORIZON  all that the stream still holds, a day, is handled again
   --to LATEST        all that was written before now and is not handled is skipped
-  --to forgotten     the stream counts as never read: the next start needs --start
+  --to forgotten     the stream counts as never read: the next start needs --start,
+                     or source.start of the configuration
 
 A --shard can only be read anew from its beginning (TRIM_HORIZON), and with it all
 shards that came of it: otherwise later changes of an item would come before
@@ -83,7 +84,7 @@ func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, 
 			settled++
 		}
 	}
-	what := fmt.Sprintf("stream %s of table %s, of which %d shards are settled to some position or to their end", s.ARN, s.Table, settled)
+	what := fmt.Sprintf("stream %s of table %s", s.ARN, s.Table)
 	var do func() error
 	var means string
 	switch {
@@ -106,8 +107,14 @@ func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, 
 		means = "All that was written before " + at.UTC().Format(time.RFC3339) + " and is not handled yet is skipped, for good."
 		do = func() error { return store.ResetStream(ctx, st, state.Start{Position: to, At: at}) }
 	default:
-		means = "The next start needs --start, which decides what is repeated or skipped."
+		means = "The next start needs --start, or source.start of the configuration, which decides what is repeated or skipped."
 		do = func() error { return store.ResetStream(ctx, st, state.Start{}) }
+	}
+	if to != forgotten {
+		what += " to " + to
+	}
+	if shard == "" {
+		means = fmt.Sprintf("How far it was read is forgotten, in %s. %s", plural(settled, "shard", "shards"), means)
 	}
 	if err := c.confirm(yes, "reset %s? %s", what, means); err != nil {
 		return err
@@ -115,7 +122,7 @@ func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, 
 	if err := do(); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.stdout, "reset %s to %s. %s\n", what, to, means)
+	fmt.Fprintf(c.stdout, "reset %s. %s\n", what, means)
 	return nil
 }
 
