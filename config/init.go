@@ -24,7 +24,7 @@ type InitOptions struct {
 	Key        []string // key attributes of the tables, for project and cascade (default pk)
 	Handlers   []string // of send, project, cascade, count and log, a route each (default what Queue and Cluster are for, or else log)
 	Queue      string   // of send, or of cascade where that is alone, by name or URL (default jobs)
-	Cluster    string   // of project, a URL (default http://127.0.0.1:9200)
+	Cluster    string   // of project, a URL, in which ${NAME} and ${NAME:-default} are variables (default http://127.0.0.1:9200)
 	Schema     string   // path or URL of the schema (default SchemaURL)
 }
 
@@ -89,10 +89,25 @@ func Init(o InitOptions) ([]byte, error) {
 	}
 	w.tail()
 	text := []byte(w.b.String())
-	if _, err := Parse("sluice.yaml", "", text, nil); err != nil {
-		return nil, err
+	if _, err := Parse("", "", text, o.variable); err != nil {
+		return nil, err // without places, of a file that nobody has seen
 	}
 	return text, nil
+}
+
+var variables = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^${}]*)?\}`)
+
+// variable stands in for those that Cluster names, which are set when the file is
+// read: a URL for one that is the whole of it, and what may stand anywhere in a
+// URL for others. One with a default is left to that.
+func (o InitOptions) variable(name string) (string, bool) {
+	switch {
+	case strings.Contains(o.Cluster, "${"+name+":-"):
+		return "", false
+	case o.Cluster == "${"+name+"}":
+		return "http://127.0.0.1:9200", true
+	}
+	return "1", true
 }
 
 // useless is an error for what was given and none of the handlers takes: it would
@@ -137,10 +152,25 @@ func quote(s string) string {
 			return s
 		}
 	}
+	return inQuotes(strings.ReplaceAll(s, "$", "$$"))
+}
+
+// quoteURL is quote for a value whose variables stay what they are.
+func quoteURL(s string) string {
+	var b strings.Builder
+	end := 0
+	for _, at := range variables.FindAllStringIndex(s, -1) {
+		b.WriteString(strings.ReplaceAll(s[end:at[0]], "$", "$$") + s[at[0]:at[1]])
+		end = at[1]
+	}
+	return inQuotes(b.String() + strings.ReplaceAll(s[end:], "$", "$$"))
+}
+
+func inQuotes(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(strings.ReplaceAll(s, "$", "$$")) // a string always can be
+	_ = e.Encode(s) // a string always can be
 	return strings.TrimSpace(b.String())
 }
 
@@ -220,7 +250,7 @@ func (w *initWriter) sinks() {
 		w.line("  cascades:", "    sqs:", "      queue: "+quote(queue)+" # of the cascade alone")
 	}
 	if w.has("project") {
-		w.line("  search:", "    opensearch:", "      urls: "+quoteAll([]string{w.o.Cluster}),
+		w.line("  search:", "    opensearch:", "      urls: "+"["+quoteURL(w.o.Cluster)+"]",
 			"      # username: sluice",
 			"      # password: ${OPENSEARCH_PASSWORD}",
 			"      # sign: es                             # in place of a password: by AWS credentials",
@@ -249,7 +279,14 @@ func (w *initWriter) send() {
 }
 
 func (w *initWriter) project() {
-	index := regexp.MustCompile(`[^a-z0-9_-]+`).ReplaceAllString(strings.ToLower(w.o.Types[0]), "-")
+	of := "" // what the items have in common, as far as that has a name
+	switch {
+	case len(w.o.Types) == 1:
+		of = w.o.Types[0]
+	case len(w.o.Tables) == 1:
+		of = tableName(w.o.Tables[0])
+	}
+	index := regexp.MustCompile(`[^a-z0-9_-]+`).ReplaceAllString(strings.ToLower(of), "-")
 	index = strings.Trim(index, "-_")
 	w.line("",
 		"  # A document of each item, written when it changes and deleted with it.",

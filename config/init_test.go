@@ -176,3 +176,55 @@ func TestInitRefuses(t *testing.T) {
 		}
 	}
 }
+
+// What a flag wrongly says is not said of a place in a file that nobody has seen.
+func TestInitErrorsHaveNoPlace(t *testing.T) {
+	_, err := Init(InitOptions{Cluster: "nowhere"})
+	if err == nil || !strings.HasPrefix(err.Error(), "sinks.search.opensearch.urls[0]: it is no URL") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The variables of a cluster's URL are those of the file; another dollar sign is
+// a character.
+func TestInitVariables(t *testing.T) {
+	set := map[string]string{"SEARCH": "https://search.example.com", "PASSWORD": "secret"}
+	for _, tt := range []struct{ cluster, written, read string }{
+		{"${SEARCH}", `urls: ["${SEARCH}"]`, "https://search.example.com"},
+		{"${NONE:-http://search:9200}", `urls: ["${NONE:-http://search:9200}"]`, "http://search:9200"},
+		{"https://u:${PASSWORD}@search:9200", `urls: ["https://u:${PASSWORD}@search:9200"]`, "https://u:secret@search:9200"},
+		{"https://u:p$a@search:9200", `urls: ["https://u:p$$a@search:9200"]`, "https://u:p$a@search:9200"},
+	} {
+		text, err := Init(InitOptions{Cluster: tt.cluster})
+		if err != nil {
+			t.Errorf("%s: %v", tt.cluster, err)
+			continue
+		}
+		if !strings.Contains(string(text), tt.written) {
+			t.Errorf("%s: want %s in\n%s", tt.cluster, tt.written, text)
+		}
+		c, err := Parse("f", "", text, func(name string) (string, bool) { v, ok := set[name]; return v, ok })
+		if err != nil {
+			t.Errorf("%s: %v", tt.cluster, err)
+		} else if got := c.Sinks["search"].OpenSearch.URLs[0]; got != tt.read {
+			t.Errorf("%s: read as %s, want %s", tt.cluster, got, tt.read)
+		}
+	}
+}
+
+// An index has the name of all that is in it, not that of the first type.
+func TestInitIndex(t *testing.T) {
+	for _, tt := range []struct {
+		types, tables []string
+		want          string
+	}{
+		{[]string{"Order"}, []string{"shop", "lines"}, "order"},
+		{[]string{"order", "invoice"}, []string{"shop"}, "shop"},
+		{[]string{"order", "invoice"}, []string{"shop", "lines"}, "items"},
+	} {
+		text, err := Init(InitOptions{Types: tt.types, Tables: tt.tables, Handlers: []string{"project"}})
+		if err != nil || !strings.Contains(string(text), "      index: "+tt.want+"\n") {
+			t.Errorf("%v of %v: %v, want the index %s in\n%s", tt.types, tt.tables, err, tt.want, text)
+		}
+	}
+}

@@ -40,8 +40,13 @@ wrong usage.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := 0
 			for _, name := range []string{"name", "table", "start", "entity-type", "type", "key", "handler", "queue", "cluster", "schema"} {
-				if cmd.Flags().Changed(name) {
-					given++
+				flag := cmd.Flags().Lookup(name)
+				if !flag.Changed {
+					continue
+				}
+				given++
+				if value := flag.Value.String(); value == "" || value == "[]" { // of a variable that is not set, mostly
+					return usage("--%s is empty: say which, or leave it out for the default", name)
 				}
 			}
 			path, _ := c.path()
@@ -79,7 +84,7 @@ wrong usage.`,
 	f.StringVar(&o.EntityType, "entity-type", "", "`attribute` that tells the entity type (default entityType)")
 	f.StringSliceVar(&o.Key, "key", nil, "key `attributes` of the tables, for project and cascade (default pk)")
 	f.StringVar(&o.Queue, "queue", "", "`queue` of send, or of cascade where that is alone, by name or URL (default jobs)")
-	f.StringVar(&o.Cluster, "cluster", "", "`URL` of project's OpenSearch ($SLUICE_OPENSEARCH; default http://127.0.0.1:9200)")
+	f.StringVar(&o.Cluster, "cluster", "", "`URL` of project's OpenSearch, which may be or have a variable: '${NAME}' ($SLUICE_OPENSEARCH; default http://127.0.0.1:9200)")
 	f.StringVar(&o.Start, "start", "", "where a stream begins that was never read: TRIM_HORIZON or LATEST (default LATEST)")
 	f.StringVar(&o.Name, "name", "", "`name` of the application (default sluice)")
 	f.StringVar(&o.Schema, "schema", "", "path or `URL` of the schema, for editors (default where it is published)")
