@@ -153,13 +153,26 @@ func (c *cli) tail(ctx context.Context, args []string, o tailOptions) error {
 	if err != nil {
 		return err
 	}
+	var told sync.WaitGroup
 	if o.start == poller.Latest {
-		fmt.Fprintf(c.stderr, "waiting for changes of %s from now on; --from TRIM_HORIZON shows earlier ones, too\n", plain(name))
+		told.Go(func() { t.tellWaiting(ctx, p.Opened(), name) })
 	}
-	if err := p.Run(ctx); err != nil {
+	err = p.Run(ctx)
+	stop()
+	told.Wait()
+	if err != nil {
 		return err
 	}
 	return t.err
+}
+
+// tellWaiting says that nothing is shown yet, once the stream is there.
+func (t *tail) tellWaiting(ctx context.Context, opened <-chan struct{}, name string) {
+	select {
+	case <-opened:
+		fmt.Fprintf(t.cli.stderr, "waiting for changes of %s from now on; --from TRIM_HORIZON shows earlier ones, too\n", plain(name))
+	case <-ctx.Done():
+	}
 }
 
 // theTable is the argument, or the only table of the file.

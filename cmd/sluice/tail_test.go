@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -202,5 +203,41 @@ func TestWhole(t *testing.T) {
 	}
 	if got := whole(again); !bytes.Equal(got, again.Raw()) {
 		t.Errorf("a whole record becomes %s", got)
+	}
+}
+
+// Who names a table that is not there is told so, and not before that it is
+// waited for.
+func TestTailOfNoTableDoesNotWait(t *testing.T) {
+	service := streamtest.NewService(t)
+	service.CreateTable("orders", streamtest.TableOptions{})
+	env := local(t, service.URL())
+	var stdout, stderr bytes.Buffer
+	if code := execute(t.Context(), []string{"tail", "nope"}, env, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(), "there is no such table") || strings.Contains(stderr.String(), "waiting for") {
+		t.Errorf("exit code %d\n%s", code, &stderr)
+	}
+}
+
+// stopper ends a command when it has written something.
+type stopper struct {
+	bytes.Buffer
+	stop func()
+}
+
+func (s *stopper) Write(b []byte) (int, error) {
+	defer s.stop()
+	return s.Buffer.Write(b)
+}
+
+func TestTailSaysThatItWaits(t *testing.T) {
+	service := streamtest.NewService(t)
+	service.CreateTable("orders", streamtest.TableOptions{})
+	env := local(t, service.URL())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stderr := stopper{stop: stop}
+	var stdout bytes.Buffer
+	if code := execute(ctx, []string{"tail", "orders"}, env, &stdout, &stderr); code != 0 || stderr.String() != "waiting for changes of orders from now on; --from TRIM_HORIZON shows earlier ones, too\n" {
+		t.Errorf("exit code %d\n%s", code, &stderr)
 	}
 }

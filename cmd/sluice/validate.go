@@ -94,7 +94,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
 	}
 	app, err := c.buildToCheck(ctx, cfg, connect)
 	if err != nil {
-		return err
+		return errors.Join(err, c.connectAnyway(ctx, cfg, connect))
 	}
 	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
 	v.warn(ctx, app, connect)
@@ -209,6 +209,22 @@ func (v *validation) print(stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "%s has %d mistakes\n", v.File, n)
 	}
 	return nil
+}
+
+// connectAnyway is connect for a file of which a sink is missing: what else is
+// missing is told with it. Of a file that has mistakes itself nothing is asked.
+func (c *cli) connectAnyway(ctx context.Context, cfg *config.Config, connect bool) error {
+	if !connect {
+		return nil
+	}
+	if _, err := c.aws(ctx, cfg); err != nil {
+		return nil // told already
+	}
+	app, err := c.buildToCheck(ctx, cfg, false)
+	if err != nil {
+		return nil // so is this
+	}
+	return c.connect(ctx, cfg, app)
 }
 
 // connect looks whether the tables are there and have streams, with views that
