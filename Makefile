@@ -83,11 +83,10 @@ fuzz: ## Each fuzz target for FUZZTIME (10s)
 	    go test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 	  done; done
 
-lambda: ## The function for Lambda with CONFIG (sluice.yaml) beside it: deploy/lambda/build for SAM, build.zip for others
-	@mkdir -p deploy/lambda/build
-	cp $(CONFIG) deploy/lambda/build/sluice.yaml
+lambda: ## The function for Lambda with CONFIG (sluice.yaml) and the files that it names beside it: deploy/lambda/build for SAM, build.zip for others
+	go run ./internal/cmd/lambdafiles '$(CONFIG)' deploy/lambda/build
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -tags lambda.norpc -ldflags='-s -w' -o deploy/lambda/build/bootstrap ./cmd/sluice-lambda
-	cd deploy/lambda/build && rm -f ../build.zip && zip -q -X ../build.zip bootstrap sluice.yaml
+	cd deploy/lambda/build && rm -f ../build.zip && zip -q -X -r -D ../build.zip .
 
 clean: ## Remove what was built and fetched
 	rm -rf bin .out .cache

@@ -5,7 +5,7 @@ variable "name" {
 }
 
 variable "zip" {
-  description = "bootstrap and sluice.yaml, as make lambda builds it"
+  description = "bootstrap, sluice.yaml and the files that it names, as make lambda builds it"
   type        = string
   default     = "../build.zip"
 }
