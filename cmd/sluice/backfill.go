@@ -78,6 +78,9 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
     --opensearch https://search.example.com:9200 --index orders-2 --id '{pk}:{sk}' --version-attribute rev`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := scanFlags(s.Scan); err != nil {
+				return err
+			}
 			byFlags, err := by.byFlags(cmd.Flags())
 			if err != nil {
 				return err
