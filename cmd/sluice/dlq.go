@@ -106,6 +106,7 @@ keys, route, when and why. --count counts them by table and route.`,
 			if count && !filter.IsZero() {
 				return usage("--count counts all, by table and route: leave the filters out")
 			}
+			place.warnOfRoute(cmd.Context(), f.route)
 			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
 				if count {
 					return c.printCounts(cmd.Context(), l, asJSON)

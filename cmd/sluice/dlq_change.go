@@ -70,6 +70,7 @@ waits, and with 2 for wrong usage.`,
 			if err != nil {
 				return err
 			}
+			place.warnOfRoute(cmd.Context(), f.route)
 			return place.with(cmd.Context(), true, func(l *lettersOpen) error {
 				if l.part != "" && !how.Force && !how.DryRun {
 					return fmt.Errorf("nothing was run: %s. A later change could run before an earlier one that is not here: try again when the others have ended, or say --force where their order does not matter, as for documents with versions", l.part)
@@ -177,6 +178,7 @@ somebody has seen what was lost.`,
 			if err != nil {
 				return err
 			}
+			place.warnOfRoute(cmd.Context(), f.route)
 			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
 				ctx := cmd.Context()
 				n := len(args)

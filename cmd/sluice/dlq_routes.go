@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -31,4 +32,28 @@ func (m ofTables) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Rout
 		return dst, sluice.Permanent(fmt.Errorf("%s %s is none of %s (%s): name the configuration that the dead letter is of by --config, or write the %s under %s", what, rec.Table, m.file, strings.Join(known, ", "), what, key))
 	}
 	return m.Matcher.Match(dst, rec)
+}
+
+// warnOfRoute says that the configuration, where there is one, has no route of
+// the name. Dead letters may be of one that it had, so that it is no mistake; a
+// program's own file has routes that are not of the configuration.
+func (p *letterPlace) warnOfRoute(ctx context.Context, name string) {
+	if name == "" || p.file != "" {
+		return
+	}
+	cfg, err := p.c.loadMaybe()
+	if err != nil || cfg == nil {
+		return // told where it matters
+	}
+	app, err := p.c.buildToCheck(ctx, cfg, false)
+	if err != nil {
+		return
+	}
+	var names []string
+	for _, r := range app.Routes {
+		names = append(names, r.Name)
+	}
+	if path, _ := p.c.path(); !slices.Contains(names, name) {
+		fmt.Fprintf(p.c.stderr, "warning: %s has no route %q%s\n", path, name, didYouMean(name, names))
+	}
 }
