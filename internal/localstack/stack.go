@@ -56,6 +56,7 @@ type Stack struct {
 	LogDir      string // where the servers' output is; empty when none was started
 
 	processes []*process
+	unlock    func() // of LogDir; nil without one
 }
 
 // Start fetches what is missing, starts the servers that the environment does
@@ -126,7 +127,7 @@ func (s *Stack) startAll(ctx context.Context, o Options, starts []start) error {
 		return nil
 	}
 	var err error
-	if s.LogDir, err = newLogDir(o.Dir); err != nil {
+	if s.LogDir, s.unlock, err = newLogDir(o.Dir); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -163,6 +164,10 @@ func (s *Stack) Stop() {
 		os.RemoveAll(p.data) //nolint:errcheck // it goes with the logs at the latest
 	}
 	s.processes = nil
+	if s.unlock != nil {
+		s.unlock()
+		s.unlock = nil
+	}
 }
 
 // Environ returns the variables that a program needs to reach the stack: the
@@ -184,24 +189,41 @@ func (s *Stack) Environ() []string {
 // Kept is how many runs' logs stay in the cache.
 const keptLogs = 10
 
-// newLogDir makes a folder for this run's logs and removes the oldest ones.
-func newLogDir(cache string) (string, error) {
+// newLogDir makes a folder for this run's logs and data, locked until unlock or
+// the end of the process, and removes the oldest ones of runs that are over.
+func newLogDir(cache string) (dir string, unlock func(), err error) {
 	root := filepath.Join(cache, "logs")
 	if err := os.MkdirAll(root, 0o755); err != nil {
-		return "", fmt.Errorf("log folder: %w", err)
+		return "", nil, fmt.Errorf("log folder: %w", err)
 	}
-	// Names sort by time, so that ReadDir lists the oldest first. A run that is
-	// still going keeps its open files even if its folder is removed.
+	// Names sort by time, so that ReadDir lists the oldest first.
 	if runs, err := os.ReadDir(root); err == nil {
 		for i := 0; i < len(runs)-keptLogs+1; i++ {
-			os.RemoveAll(filepath.Join(root, runs[i].Name())) //nolint:errcheck // the next run tries again
+			removeEnded(filepath.Join(root, runs[i].Name()))
 		}
 	}
-	dir, err := os.MkdirTemp(root, time.Now().UTC().Format("20060102T150405.000Z-"))
-	if err != nil {
-		return "", fmt.Errorf("log folder: %w", err)
+	if dir, err = os.MkdirTemp(root, time.Now().UTC().Format("20060102T150405.000Z-")); err != nil {
+		return "", nil, fmt.Errorf("log folder: %w", err)
 	}
-	return dir, nil
+	if unlock, err = lock(context.Background(), filepath.Join(dir, lockName)); err != nil {
+		return "", nil, fmt.Errorf("log folder: %w", err)
+	}
+	return dir, unlock, nil
+}
+
+const lockName = "lock"
+
+// removeEnded removes the folder of a run unless its servers have their data in
+// it still.
+func removeEnded(dir string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // no waiting
+	unlock, err := lock(ctx, filepath.Join(dir, lockName))
+	if err != nil {
+		return
+	}
+	defer unlock()
+	os.RemoveAll(dir) //nolint:errcheck // the next run tries again
 }
 
 // cacheDir returns .cache/local of the repository that the working directory

@@ -267,7 +267,7 @@ func TestLocalRefusesToStart(t *testing.T) {
 		change func(*aws.Config, *Options)
 		says   []string
 	}{
-		{"wrong table", func(_ *aws.Config, o *Options) { o.Streams[0].Table = "no-such-table" }, []string{`"no-such-table"`, "DescribeTable"}},
+		{"wrong table", func(_ *aws.Config, o *Options) { o.Streams[0].Table = "no-such-table" }, []string{`"no-such-table"`, "there is no such table at http://"}},
 		{"table without a stream", func(_ *aws.Config, o *Options) { o.Streams[0].Table = bare }, []string{bare, "has no stream", "update-table"}},
 		{"view type", func(_ *aws.Config, o *Options) { o.Streams[0].Table = keys }, []string{keys, "KEYS_ONLY"}},
 		{"no start", func(_ *aws.Config, o *Options) { o.Start = "" }, []string{good, "no start given"}},
