@@ -68,16 +68,20 @@ func TestBackfill(t *testing.T) {
 			t.Errorf("item%d was skipped", i)
 		}
 	}
-	m := listening.FindStringSubmatch(c.output())
-	if m == nil {
-		t.Fatalf("no address:\n%s", c.output())
+	isFinished := func() {
+		t.Helper()
+		m := listening.FindStringSubmatch(c.output())
+		if m == nil {
+			t.Fatalf("no address:\n%s", c.output())
+		}
+		if code, body := get(t, "http://"+m[1]+"/readyz"); code != 200 {
+			t.Errorf("%d %s", code, body)
+		}
+		if _, metrics := get(t, "http://"+m[1]+"/metrics"); !strings.Contains(metrics, fmt.Sprintf(`sluice_backfill_finished{backfill="",table="%s"} 1`, tb.name)) {
+			t.Errorf("the metrics do not say that it is finished")
+		}
 	}
-	if code, body := get(t, "http://"+m[1]+"/readyz"); code != 200 {
-		t.Errorf("%d %s", code, body)
-	}
-	if _, metrics := get(t, "http://"+m[1]+"/metrics"); !strings.Contains(metrics, fmt.Sprintf(`sluice_backfill_finished{backfill="",table="%s"} 1`, tb.name)) {
-		t.Errorf("the metrics do not say that it is finished")
-	}
+	isFinished()
 	c.signal(syscall.SIGTERM)
 	if code := c.exit(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -87,6 +91,7 @@ func TestBackfill(t *testing.T) {
 	c = startChild(t, "index", nil, args...)
 	c.until("the backfill is finished: nothing is read", 1)
 	c.until("changed later", 1)
+	isFinished()
 	c.signal(syscall.SIGTERM)
 	c.exit()
 	if strings.Contains(c.output(), "read item") {

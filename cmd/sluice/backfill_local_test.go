@@ -117,7 +117,7 @@ func TestBackfillIntoAnIndex(t *testing.T) {
 		}
 	}
 
-	if stdout, stderr := backfill(0, "--without-stream"); stdout != "" || !strings.Contains(stderr, "nothing was read") {
+	if stdout, stderr := backfill(0, "--without-stream"); strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, `"finished":true`) || !strings.Contains(stderr, "nothing was read") {
 		t.Errorf("a second time: %s%s", stdout, stderr)
 	}
 

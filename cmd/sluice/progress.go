@@ -22,11 +22,11 @@ type show struct {
 	bar  *progressbar.ProgressBar // nil: lines
 	now  func() time.Time
 
-	mu    sync.Mutex
-	begun time.Time
-	first int64 // settled when it began
-	told  time.Time
-	last  snapshot.Progress
+	mu     sync.Mutex
+	begun  time.Time
+	first  int64 // settled when it began
+	told   time.Time
+	before bool // it was finished when it began
 }
 
 func newShow(asJSON bool, stdout, stderr io.Writer) *show {
@@ -66,13 +66,13 @@ func (s *show) progress(p snapshot.Progress) {
 	defer s.mu.Unlock()
 	now := s.now()
 	if s.begun.IsZero() {
-		s.begun, s.first = now, p.Settled
+		s.begun, s.first, s.before = now, p.Settled, p.Finished
 	}
-	s.last = p
 	eta := s.eta(p, now)
 	switch {
 	case s.json != nil:
 		_ = s.json.Encode(line{p.Table, p.Items, p.Settled, p.TableItems, p.Bytes, p.Units, p.Segments, p.Done, p.Finished, eta.Seconds()})
+	case s.before: // see end
 	case s.bar != nil:
 		s.bar.ChangeMax64(max(p.TableItems, p.Items, 1))
 		s.bar.Describe(describe(p, eta))
@@ -108,10 +108,10 @@ func (s *show) eta(p snapshot.Progress, now time.Time) time.Duration {
 func (s *show) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bar != nil && s.last.Table != "" {
+	if s.bar != nil && !s.begun.IsZero() && !s.before {
 		fmt.Fprintln(s.out)
 	}
-	if err == nil && s.last.Table == "" {
+	if err == nil && s.before {
 		fmt.Fprintln(s.out, "the backfill was finished before: nothing was read (--again reads the table again)")
 	}
 }

@@ -37,14 +37,24 @@ orders: 1100 of about 1100 items, 4 of 4 segments, 13 read units, finished
 
 	errs.Reset()
 	s = newShow(true, &out, &errs)
+	p.Finished = false
+	s.progress(p)
+	out.Reset()
+	p.Finished = true
 	s.progress(p)
 	s.end(nil)
 	if got := out.String(); got != `{"table":"orders","items":1100,"settled":1100,"expectedItems":1000,"bytes":0,"readUnits":12.6,"segments":4,"segmentsDone":4,"finished":true}`+"\n" || errs.Len() > 0 {
 		t.Errorf("%s%s", got, errs.String())
 	}
 
-	newShow(false, &out, &errs).end(nil)
-	if !strings.Contains(errs.String(), "finished before") {
-		t.Errorf("%q", errs.String())
+	for asJSON, lines := range map[bool]int{false: 0, true: 1} {
+		errs.Reset()
+		out.Reset()
+		s = newShow(asJSON, &out, &errs)
+		s.progress(p)
+		s.end(nil)
+		if !strings.HasPrefix(errs.String(), "the backfill was finished before") || strings.Count(out.String(), `"finished":true`) != lines {
+			t.Errorf("json %t: %q, %q", asJSON, out.String(), errs.String())
+		}
 	}
 }

@@ -115,7 +115,7 @@ type Call struct {
 // Hooks are called as ScanHooks are.
 type Hooks struct {
 	// Progress is called when the reading begins, each SaveEvery, and at the
-	// end of Run.
+	// end of Run; once, when it was finished before.
 	Progress func(Progress)
 	// Saved is called after each write of the progress to the store.
 	Saved func(table string, took time.Duration, err error)

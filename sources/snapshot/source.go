@@ -88,6 +88,8 @@ func (s *Source) Run(ctx context.Context) error {
 		}
 		if err == nil {
 			close(s.opened)
+			s.tell()
+			s.log.Info("the backfill is finished: nothing is read", "finished", s.book.head.Finished, "items", s.book.head.Sum.Items)
 		}
 		return err
 	}
@@ -95,7 +97,7 @@ func (s *Source) Run(ctx context.Context) error {
 	s.health.begin()
 	defer s.health.end()
 	s.tell()
-	defer s.tell()
+	defer s.tellEnd()
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -194,7 +196,6 @@ func (s *Source) resume(ctx context.Context) ([]mark, error) {
 		s.mu.Lock()
 		s.finished = true
 		s.mu.Unlock()
-		s.log.Info("the backfill is finished: nothing is read", "finished", b.head.Finished, "items", b.head.Sum.Items)
 		return nil, nil
 	}
 	if err := s.checkStream(ctx); err != nil {
@@ -332,7 +333,6 @@ func (s *Source) finish(ctx context.Context, t terms, saved error) error {
 	s.mu.Lock()
 	s.finished = true
 	s.mu.Unlock()
-	s.log.Info("the backfill is finished", "items", all.Items, "units", all.Units, "took", time.Since(s.book.head.Begun).Round(time.Millisecond))
 	return nil
 }
 
@@ -362,6 +362,15 @@ func (s *Source) Progress() Progress {
 		p.Segments, p.Done = s.book.head.Segments, s.book.head.Segments
 	}
 	return p
+}
+
+// tellEnd tells how far Run came: in its numbers first, so that who reads in the
+// log that it is finished finds it in the metrics, too.
+func (s *Source) tellEnd() {
+	s.tell()
+	if p := s.Progress(); p.Finished {
+		s.log.Info("the backfill is finished", "items", p.Items, "units", p.Units, "took", time.Since(p.Begun).Round(time.Millisecond))
+	}
 }
 
 func (s *Source) tell() {

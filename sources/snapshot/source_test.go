@@ -1,6 +1,10 @@
 package snapshot
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 
@@ -64,4 +68,30 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who reads in the log that a backfill is finished, now or before, finds it in
+// the metrics, too.
+func TestTellsTheEndInNumbersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told bytes.Buffer
+		st, o := newStub(5), testOptions(started(t))
+		o.Scan.Logger = slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key != slog.MessageKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		o.Hooks.Progress = func(p Progress) { fmt.Fprintf(&told, "%d settled, %t\n", p.Settled, p.Finished) }
+		h := func(context.Context, *sluice.Record) error { return nil }
+		run(t, st, routed(h), o)
+		if want := "msg=\"the backfill begins\"\n0 settled, false\n5 settled, true\nmsg=\"the backfill is finished\"\n"; told.String() != want {
+			t.Errorf("%s", told.String())
+		}
+		told.Reset()
+		run(t, st, routed(h), o)
+		if want := "5 settled, true\nmsg=\"the backfill is finished: nothing is read\"\n"; told.String() != want {
+			t.Errorf("finished before: %s", told.String())
+		}
+	})
 }
