@@ -19,6 +19,9 @@ COUNT ?= 6
 CONFIG ?= sluice.yaml
 DURATION ?= 10m
 
+# These take minutes: they begin first, so that none of them runs alone at the end.
+longest := ./sources/poller ./internal/sim
+
 # OpenSearch takes seconds to start: `make test` does it when a test file in PKG
 # names it.
 testfiles := {{$$dir := .Dir}}{{range .TestGoFiles}}{{$$dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$dir}}/{{.}}{{"\n"}}{{end}}
@@ -33,7 +36,7 @@ test: build ## All tests, with servers started and stopped, race detector on; fa
 	search=$$(go list -tags integration -f '$(testfiles)' $(PKG) | tr '\n' '\0' | xargs -0 grep -ls 'localtest\.OpenSearch' || true); \
 	bin/withstack $${search:+--opensearch} $(tool) gotestsum --format pkgname --format-hide-empty-pkg \
 	  --jsonfile .out/test.json --post-run-command 'bash internal/cmd/withstack/summary' \
-	  -- $(RACE) -tags integration -timeout 10m $(if $(RUN),-run '$(RUN)') $(PKG)
+	  -- $(RACE) -tags integration -timeout 10m $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG)
 
 unit: ## The tests that need neither Java nor network
 	go test $(if $(RUN),-run '$(RUN)') $(PKG)
