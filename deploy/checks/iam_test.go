@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,6 +93,53 @@ func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 	for _, action := range slices.Sorted(maps.Keys(needed)) {
 		if !allowed[action] {
 			t.Errorf("%s calls %s, which no policy of deploy/iam allows", needed[action], action)
+		}
+	}
+}
+
+// askedBy are the files of a use that asks a store, by its policy: what they say
+// tells which actions that takes.
+var askedBy = map[string][]string{
+	"audit.json":    {"cmd/sluice/audit.go", "sources/snapshot/client.go"},
+	"cascade.json":  {"config/build_cascade.go"},
+	"count.json":    {"config/build_count.go", "handlers/rollup/count.go", "handlers/rollup/orphan.go", "handlers/rollup/rollup.go"},
+	"escalate.json": {"config/build_escalate.go"},
+	"recount.json":  {"config/build_recount.go", "cmd/sluice/recount.go", "handlers/rollup/recount.go"},
+}
+
+var storeActions = map[string]string{
+	`\bstore\.Get\b`:              "dynamodb:GetItem",
+	`\bstore\.Query\b`:            "dynamodb:Query",
+	`\bstore\.DeleteAll\b`:        "dynamodb:BatchWriteItem",
+	`\bstore\.KeyNames\b`:         "dynamodb:DescribeTable",
+	`\bdynamo\.(Put|NewMarker)\(`: "dynamodb:PutItem",
+	`\bdynamo\.(Update\(|Add\{)`:  "dynamodb:UpdateItem",
+	`\bdynamo\.Delete\(`:          "dynamodb:DeleteItem",
+	`\bdynamo\.Check\(`:           "dynamodb:ConditionCheckItem",
+	`\.Scan\(`:                    "dynamodb:Scan",
+}
+
+func TestPoliciesAllowWhatUsesAskOfTables(t *testing.T) {
+	for file, sources := range askedBy {
+		asked := map[string]bool{"dynamodb:DescribeTable": true} // for the check at the start, too
+		for _, source := range sources {
+			text := read(t, root, source)
+			for pattern, action := range storeActions {
+				if regexp.MustCompile(pattern).MatchString(text) {
+					asked[action] = true
+				}
+			}
+		}
+		allowed := map[string]bool{}
+		for _, list := range jsonFile(t, deploy, "iam", file).values("Action") {
+			for _, a := range list.list() {
+				if strings.HasPrefix(a.text(), "dynamodb:") {
+					allowed[a.text()] = true
+				}
+			}
+		}
+		if len(asked) < 3 || !maps.Equal(allowed, asked) {
+			t.Errorf("iam/%s allows %v, and %v ask for %v", file, slices.Sorted(maps.Keys(allowed)), sources, slices.Sorted(maps.Keys(asked)))
 		}
 	}
 }
