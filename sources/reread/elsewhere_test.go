@@ -43,13 +43,15 @@ func TestItemOfAnotherRegion(t *testing.T) {
 	}
 }
 
-// Nor is an item taken from a table of the same name in another account.
+// Nor is an item taken from a table of the same name in another account, or in
+// another Region that an endpoint leads to.
 func TestItemOfAnotherAccount(t *testing.T) {
 	for _, tt := range []struct {
-		account, want string
+		place, want string
 	}{
-		{"111111111111", ErrNoItem.Error()},
-		{"222222222222", "the credentials lead to arn:aws:dynamodb:eu-west-1:222222222222:table/orders"},
+		{"eu-west-1:111111111111", ErrNoItem.Error()},
+		{"eu-west-1:222222222222", "the credentials lead to arn:aws:dynamodb:eu-west-1:222222222222:table/orders"},
+		{"us-east-1:111111111111", "the credentials lead to arn:aws:dynamodb:us-east-1:111111111111:table/orders"},
 	} {
 		read := false
 		svc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,13 +60,23 @@ func TestItemOfAnotherAccount(t *testing.T) {
 				_, _ = io.WriteString(w, `{}`)
 				return
 			}
-			_, _ = io.WriteString(w, `{"Table":{"TableArn":"arn:aws:dynamodb:eu-west-1:`+tt.account+`:table/orders","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}}`)
+			_, _ = io.WriteString(w, `{"Table":{"TableArn":"arn:aws:dynamodb:`+tt.place+`:table/orders","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}}`)
 		}))
 		r := New(aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), BaseEndpoint: &svc.URL})
 		_, err := r.Item(t.Context(), ordersARN, keyOf(t, `{"id":{"S":"1"}}`))
 		svc.Close()
 		if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, ErrNoItem) != read {
-			t.Errorf("account %s: %v, the item was read: %v", tt.account, err, read)
+			t.Errorf("%s: %v, the item was read: %v", tt.place, err, read)
 		}
+	}
+}
+
+// An account without such a table says nothing of the item: with credentials of
+// another one, what is left of the record would be deleted.
+func TestItemOfAnAccountWithoutTheTable(t *testing.T) {
+	r := New(aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: noTable{}})
+	_, err := r.Item(t.Context(), ordersARN, keyOf(t, `{"id":{"S":"1"}}`))
+	if err == nil || errors.Is(err, ErrNoItem) || !strings.Contains(err.Error(), "it is arn:aws:dynamodb:eu-west-1:111111111111:table/orders, and the credentials lead to no table of this name") {
+		t.Error(err)
 	}
 }

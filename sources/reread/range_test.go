@@ -325,9 +325,10 @@ func TestItem(t *testing.T) {
 		want string
 	}{
 		{"no item", items{none: true}, arn, keys, true, "item of table orders: there is no such item now"},
-		{"no table", items{fail: map[string]string{"DescribeTable": "ResourceNotFoundException"}}, arn, keys, true, "ResourceNotFound"},
-		{"no key", items{}, arn, sluice.Item{}, true, "its table or its key is not known"},
-		{"no table's ARN", items{}, "orders", keys, true, "its table or its key is not known"},
+		{"no table", items{fail: map[string]string{"DescribeTable": "ResourceNotFoundException"}}, arn, keys, false, "lead to no table of this name (ResourceNotFound"},
+		{"no table any more", items{fail: map[string]string{"GetItem": "ResourceNotFoundException"}}, arn, keys, false, "only if the table was deleted"},
+		{"no key", items{}, arn, sluice.Item{}, false, "its table or its key is not known"},
+		{"no table's ARN", items{}, "orders", keys, false, "its table or its key is not known"},
 		{"may not describe", items{fail: map[string]string{"DescribeTable": "AccessDeniedException"}}, arn, keys, false, "item of table orders: "},
 		{"may not read", items{fail: map[string]string{"GetItem": "AccessDeniedException"}}, arn, keys, false, "AccessDenied"},
 	} {

@@ -25,7 +25,8 @@ import (
 var (
 	// ErrTrimmed says that the stream has forgotten the records, or is no more.
 	ErrTrimmed = errors.New("the stream does not hold it any more")
-	// ErrNoItem says that the table has no such item.
+	// ErrNoItem says that the table has no such item. That the table is not there is
+	// another error: other credentials may lead to it.
 	ErrNoItem = errors.New("there is no such item now")
 )
 
@@ -202,7 +203,7 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	_, name, _ := strings.Cut(tableARN, ":table/")
 	failed := func(err error) error { return fmt.Errorf("item of table %s: %w", name, err) }
 	if name == "" || keys.Len() == 0 {
-		return nil, failed(fmt.Errorf("%w: its table or its key is not known", ErrNoItem))
+		return nil, failed(errors.New("its table or its key is not known, so that nobody can say whether it is there"))
 	}
 	// Of the same name, another table may be in another place: that the item is
 	// not there says nothing, and what is there is another.
@@ -215,8 +216,8 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 		table, err = r.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 		return err
 	})
-	if found := describedARN(table); err == nil && found != "" && arnPart(found, 4) != arnPart(tableARN, 4) {
-		return nil, failed(fmt.Errorf("it is %s, and the credentials lead to %s: use those of its account", tableARN, found))
+	if found := describedARN(table); err == nil && found != "" && found != tableARN {
+		return nil, failed(fmt.Errorf("it is %s, and the credentials lead to %s: use those of its account, and an endpoint of its Region", tableARN, found))
 	}
 	if err == nil {
 		err = r.again(ctx, func(ctx context.Context) (err error) {
@@ -225,8 +226,8 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 		})
 	}
 	switch {
-	case errors.Is(err, ErrTrimmed): // of a table: it is no more
-		return nil, failed(fmt.Errorf("%w: %w", ErrNoItem, err))
+	case errors.Is(err, ErrTrimmed): // the service says so of a table that is no more, and of another account's
+		return nil, failed(fmt.Errorf("it is %s, and the credentials lead to no table of this name (ResourceNotFoundException): use those of its account; only if the table was deleted is the item gone", tableARN))
 	case err != nil:
 		return nil, failed(err)
 	case len(out.Item) == 0:
