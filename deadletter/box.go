@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,6 +54,10 @@ func (b *Box) ID(rec *sluice.Record, route string) string {
 func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
 	b.changing.RLock()
 	defer b.changing.RUnlock()
+	return b.putLocked(ctx, e, rec)
+}
+
+func (b *Box) putLocked(ctx context.Context, e Entry, rec *sluice.Record) error {
 	if err := b.store(ctx, &e); err != nil {
 		return err
 	}
@@ -65,7 +70,11 @@ func (b *Box) store(ctx context.Context, e *Entry) error {
 	if err != nil {
 		return err
 	}
-	return b.letters.PutLetter(ctx, b.app, e.ID, data)
+	if err := b.letters.PutLetter(ctx, b.app, e.ID, data); err != nil {
+		return err
+	}
+	b.held.replaced(e.ID)
+	return nil
 }
 
 // List returns up to limit entries whose id is greater than after, in the
@@ -127,16 +136,62 @@ func (b *Box) Delete(ctx context.Context, id string) error {
 func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err error) {
 	b.changing.Lock()
 	defer b.changing.Unlock()
-	now, err := b.Get(ctx, e.ID)
-	switch {
-	case errors.Is(err, ErrNotFound): // somebody else has deleted it
-		return true, nil
-	case err != nil:
+	switch is, err := b.stillLocked(ctx, e); {
+	case err != nil || is == failedAnew:
 		return false, err
-	case !now.sameFailure(e):
-		return false, nil
+	case is == deletedNow:
+		return true, nil
 	}
 	return true, b.deleteLocked(ctx, e.ID)
+}
+
+// replace puts what e has become in its place, unless it is not there any more as
+// it was read: somebody has deleted it, which is not undone, or its record has
+// failed again.
+func (b *Box) replace(ctx context.Context, e *Entry, by []Entry) (was still, err error) {
+	b.changing.Lock()
+	defer b.changing.Unlock()
+	if was, err = b.stillLocked(ctx, e); err != nil {
+		return was, fmt.Errorf("and the dead letter stays as it was, since it cannot be read again: %w", err)
+	}
+	if was != asRead {
+		return was, nil
+	}
+	// New entries first: a crash in between repeats, and loses nothing.
+	for _, one := range by {
+		if err := b.putLocked(ctx, one, one.Record()); err != nil {
+			return was, fmt.Errorf("and its new error cannot be stored: %w", err)
+		}
+	}
+	if slices.ContainsFunc(by, func(one Entry) bool { return one.ID == e.ID }) {
+		return was, nil
+	}
+	if err := b.deleteLocked(ctx, e.ID); err != nil {
+		return was, fmt.Errorf("the dead letter cannot be deleted, and what has succeeded will run again with it: %w", err)
+	}
+	return was, nil
+}
+
+// still is what has become of an entry since it was read.
+type still int
+
+const (
+	asRead still = iota
+	deletedNow
+	failedAnew
+)
+
+func (b *Box) stillLocked(ctx context.Context, e *Entry) (still, error) {
+	now, err := b.Get(ctx, e.ID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return deletedNow, nil
+	case err != nil:
+		return asRead, err
+	case !now.sameFailure(e):
+		return failedAnew, nil
+	}
+	return asRead, nil
 }
 
 func (b *Box) deleteLocked(ctx context.Context, id string) error {
@@ -153,19 +208,41 @@ const page = 100 // entries read at a time
 // program that parks whole items calls Load at its start, so that entries
 // which cannot be read are told then.
 func (b *Box) Load(ctx context.Context) error {
-	return b.held.load(func(add func(id, route string, rec *sluice.Record)) error {
+	if err := b.load(ctx); err != nil {
+		return err
+	}
+	if all := b.held.unreadable(); len(all) > 0 {
+		var errs []error
+		for _, u := range all[:min(len(all), mostNamed)] {
+			errs = append(errs, u.err)
+		}
+		if more := len(all) - len(errs); more > 0 {
+			errs = append(errs, fmt.Errorf("and %d more", more))
+		}
+		return fmt.Errorf("which items are held cannot be told: %w", errors.Join(errs...))
+	}
+	return nil
+}
+
+// load is Load, where entries that cannot be read are no error.
+func (b *Box) load(ctx context.Context) error {
+	return b.held.load(func(add func(id, route string, rec *sluice.Record), damaged func(unread)) error {
 		for after := ""; ; {
-			entries, last, err := b.List(ctx, after, page)
+			letters, err := b.letters.ListLetters(ctx, b.app, after, page)
 			if err != nil {
 				return fmt.Errorf("which items are held cannot be told: %w", err)
 			}
-			for _, e := range entries {
-				add(e.ID, e.Route, e.Record()) // a gap has no item
+			for _, l := range letters {
+				after = l.ID
+				if e, err := Parse(l.Data); err != nil {
+					damaged(newUnread(l, err))
+				} else {
+					add(e.ID, e.Route, e.Record()) // a gap has no item
+				}
 			}
-			if last == "" {
+			if len(letters) == 0 {
 				return nil
 			}
-			after = last
 		}
 	})
 }

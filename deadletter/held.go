@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ type held struct {
 	loaded bool
 	items  map[heldItem][]heldEntry
 	ids    map[string]heldItem
+	unread map[string]unread // by id
 }
 
 // heldItem is an item of a table, whichever stream its changes came by.
@@ -38,9 +40,9 @@ func (e *heldEntry) before(rec *sluice.Record) bool {
 	return e.sequence.Compare(rec.Sequence) < 0
 }
 
-// load has read add what is stored, once. Entries that are added meanwhile by
-// others stay.
-func (h *held) load(read func(add func(id, route string, rec *sluice.Record)) error) error {
+// load has read add what is stored, once, and what of it cannot be read. Entries
+// that are added meanwhile by others stay.
+func (h *held) load(read func(add func(id, route string, rec *sluice.Record), damaged func(unread)) error) error {
 	h.mu.RLock()
 	loaded := h.loaded
 	h.mu.RUnlock()
@@ -54,7 +56,8 @@ func (h *held) load(read func(add func(id, route string, rec *sluice.Record)) er
 	if h.loaded {
 		return nil
 	}
-	if err := read(h.addLocked); err != nil {
+	h.unread = make(map[string]unread)
+	if err := read(h.addLocked, func(u unread) { h.unread[u.id] = u }); err != nil {
 		return err
 	}
 	h.loaded = true
@@ -85,6 +88,7 @@ func (h *held) addLocked(id, route string, rec *sluice.Record) {
 func (h *held) remove(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.unread, id)
 	it, ok := h.ids[id]
 	if !ok {
 		return
@@ -96,6 +100,24 @@ func (h *held) remove(id string) {
 	} else {
 		h.items[it] = rest
 	}
+}
+
+// replaced says that what is stored under id was written by this program: it can
+// be read.
+func (h *held) replaced(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.unread, id)
+}
+
+// unreadable are the entries that cannot be read, in the order of their ids.
+func (h *held) unreadable() (all []unread) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, id := range slices.Sorted(maps.Keys(h.unread)) {
+		all = append(all, h.unread[id])
+	}
+	return all
 }
 
 // holds looks for entries before rec only: a record that comes again after a
@@ -112,7 +134,8 @@ func (h *held) holds(rec *sluice.Record, route string) bool {
 }
 
 // earlier returns the ids of the entries that are of earlier changes of rec's
-// item, and for the same route, in their order.
+// item, and for the same route, in their order. One for all routes among them is
+// behind those of every route.
 func (h *held) earlier(rec *sluice.Record, route string) (ids []string) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -121,20 +144,31 @@ func (h *held) earlier(rec *sluice.Record, route string) (ids []string) {
 	}
 	var before []heldEntry
 	for _, e := range h.items[itemOf(rec)] {
-		if (e.route == route || e.route == "" || route == "") && e.before(rec) {
+		if e.before(rec) {
 			before = append(before, e)
 		}
 	}
 	slices.SortFunc(before, func(a, b heldEntry) int {
 		return cmp.Or(strings.Compare(a.stream, b.stream), strings.Compare(a.id, b.id))
 	})
-	for _, e := range before {
-		ids = append(ids, e.id)
+	for _, e := range slices.Backward(before) {
+		if e.route == route || e.route == "" || route == "" {
+			ids = append(ids, e.id)
+		}
+		if e.route == "" {
+			route = ""
+		}
 	}
+	slices.Reverse(ids)
 	return ids
 }
 
 func itemOf(rec *sluice.Record) heldItem {
-	table, _, _ := strings.Cut(rec.StreamARN, "/stream/")
-	return heldItem{table, rec.Keys.Hash()}
+	return heldItem{tableOf(rec.StreamARN), rec.Keys.Hash()}
+}
+
+// tableOf is the ARN of a stream's table.
+func tableOf(streamARN string) string {
+	table, _, _ := strings.Cut(streamARN, "/stream/")
+	return table
 }

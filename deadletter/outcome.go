@@ -57,7 +57,7 @@ func fetch(ctx context.Context, e *Entry, f Fetch, o *Outcome) (*sluice.Record, 
 	rec, err := f(ctx, e)
 	switch {
 	case errors.Is(err, ErrGone):
-		return nil, fmt.Errorf("%w: its record of %d bytes was too large to be kept: %w; delete the dead letter", ErrRefused, e.Ref.Bytes, err)
+		return nil, fmt.Errorf("%w: its record of %d bytes was too large to be kept: %w; compare what was made of the item with the table, which has it no more, then delete the dead letter", ErrRefused, e.Ref.Bytes, err)
 	case err != nil:
 		return nil, fmt.Errorf("its record of %d bytes was too large to be kept, and cannot be read again: %w", e.Ref.Bytes, err)
 	}

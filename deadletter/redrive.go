@@ -26,10 +26,13 @@ type How struct {
 	Told func(Outcome)
 }
 
-// EarlierError says that earlier changes of an entry's item are still parked.
+// EarlierError says that earlier changes of an entry's item are still parked, or
+// may be: nobody knows of which item an entry is that cannot be read.
 type EarlierError struct {
 	ID  string
-	IDs []string // of the earlier ones, in their order
+	IDs []string // of the earlier ones, in their order; or of those that cannot be read
+
+	unread string // which cannot be read, and what to do
 }
 
 func (e *EarlierError) Error() string {
@@ -37,6 +40,9 @@ func (e *EarlierError) Error() string {
 }
 
 func (e *EarlierError) why() string {
+	if e.unread != "" {
+		return e.unread
+	}
 	return fmt.Sprintf("earlier changes of its item are still parked: %s; redrive them first, or together", strings.Join(e.IDs, ", "))
 }
 
@@ -47,8 +53,9 @@ func (e *EarlierError) why() string {
 // redriven records refuse before anything is run; a gap, which has no record,
 // is refused too ([ErrRefused]).
 //
-// While an earlier change of the item is parked for the same route, the entry is
-// refused with an [*EarlierError], unless how says what to do.
+// While an earlier change of the item is parked for the same route, or an entry
+// that cannot be read may be one, the entry is refused with an [*EarlierError],
+// unless how says what to do.
 func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How) error {
 	release, err := b.alone(ctx)
 	if err != nil {
@@ -61,8 +68,13 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 	}
 	var earlier []string
 	if !how.Force && e.Gap == nil {
-		if err := b.Load(ctx); err != nil {
+		if err := b.load(ctx); err != nil {
 			return err
+		}
+		wait := Outcome{ID: e.ID, Result: Waiting}
+		if wait.behind(b.held.unreadable(), &e); len(wait.Earlier) > 0 {
+			how.tell(wait)
+			return &EarlierError{ID: e.ID, IDs: wait.Earlier, unread: wait.Note}
 		}
 		earlier = b.held.earlier(e.Record(), e.Route)
 	}
@@ -120,7 +132,7 @@ func (b *Box) RedriveAll(ctx context.Context, m sluice.Matcher, filter Filter, h
 	}
 	var (
 		r     Report
-		errs  = all.errs
+		errs  = all.errs()
 		stays = parkedItems{}
 	)
 	for _, id := range all.inOrder() {
@@ -239,22 +251,13 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 	// What happened has happened, whether or not the caller still waits.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	// New entries first: a crash in between repeats, and loses nothing.
-	for _, one := range again {
-		if err := b.put(ctx, one, one.Record()); err != nil {
-			return errors.Join(append(failed, fmt.Errorf("and its new error cannot be stored: %w", err))...)
-		}
-	}
-	if !slices.ContainsFunc(again, func(one Entry) bool { return one.ID == e.ID }) {
-		deleted, err := b.deleteKnown(ctx, &e)
-		if err != nil {
-			err = fmt.Errorf("the dead letter cannot be deleted, and what has succeeded will run again with it: %w", err)
-		} else if !deleted {
-			err = errors.New("its record failed again meanwhile, and stays parked")
-		}
-		if err != nil {
-			failed = append(failed, err)
-		}
+	switch was, err := b.replace(ctx, &e, again); {
+	case err != nil:
+		failed = append(failed, err)
+	case was == failedAnew:
+		failed = append(failed, errors.New("its record failed again meanwhile, and stays parked"))
+	case was == deletedNow && len(failed) > 0:
+		failed = append(failed, errors.New("it was deleted meanwhile, and is not parked again"))
 	}
 	if len(failed) == 1 {
 		return failed[0]

@@ -2,10 +2,14 @@ package deadletter
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/state"
 )
 
 // alone waits until nobody else redrives or purges, so that an item's entries
@@ -22,11 +26,75 @@ func (b *Box) alone(ctx context.Context) (release func(), err error) {
 	}
 }
 
+// unread is an entry that cannot be read: a newer program's, or a damaged one.
+type unread struct {
+	id       string
+	err      error
+	stream   string // empty when that cannot be told either
+	sequence sluice.Sequence
+}
+
+// newUnread tells of l what every version says at the same place.
+func newUnread(l state.Letter, err error) unread {
+	u := unread{id: l.ID, err: unreadable(l.ID, err)}
+	var s struct {
+		ID       string   `json:"id"`
+		Position position `json:"position"`
+	}
+	if json.Unmarshal(l.Data, &s) == nil && s.ID == l.ID {
+		u.stream, u.sequence = s.Position.StreamARN, sluice.Sequence(s.Position.Sequence)
+	}
+	return u
+}
+
+// mayPrecede reports whether u may be of an earlier change of rec's item. Nobody
+// knows its item; a table and a position it has where they can be told.
+func (u *unread) mayPrecede(rec *sluice.Record) bool {
+	switch {
+	case strings.HasPrefix(u.id, gapPrefix):
+		return false
+	case u.stream == "":
+		return true
+	case tableOf(u.stream) != tableOf(rec.StreamARN):
+		return false
+	}
+	e := heldEntry{stream: u.stream, sequence: u.sequence}
+	return !u.sequence.Valid() || e.before(rec)
+}
+
+// mostNamed is how many entries that cannot be read are named: after a step back
+// to an older version it may be all.
+const mostNamed = 3
+
+// behind has e wait for those that cannot be read and may come before it, the
+// first few of which it names.
+func (o *Outcome) behind(all []unread, e *Entry) {
+	rec := e.Record()
+	if !rec.Keys.Exists() { // such as a message, which comes behind none
+		return
+	}
+	var ids []string
+	for i := range all {
+		if all[i].mayPrecede(rec) {
+			ids = append(ids, all[i].id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	named := ids[:min(len(ids), mostNamed)]
+	names := strings.Join(named, ", ")
+	if more := len(ids) - len(named); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	o.Earlier = append(o.Earlier, named...)
+	o.Note = names + " cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force"
+}
+
 // scanned is what is there when a redrive of all begins.
 type scanned struct {
-	ids        map[string][]string // by stream, in their order
-	unreadable []string            // ids, in their order
-	errs       []error             // of those
+	ids    map[string][]string // by stream, in their order
+	unread []unread            // in the order of their ids
 }
 
 // scan notes which entries there are. Its error is the store's.
@@ -44,13 +112,20 @@ func (b *Box) scan(ctx context.Context) (*scanned, error) {
 			after = l.ID
 			e, err := Parse(l.Data)
 			if err != nil {
-				s.unreadable = append(s.unreadable, l.ID)
-				s.errs = append(s.errs, unreadable(l.ID, err))
+				s.unread = append(s.unread, newUnread(l, err))
 				continue
 			}
 			s.ids[e.StreamARN] = append(s.ids[e.StreamARN], l.ID)
 		}
 	}
+}
+
+// errs says which entries cannot be read, and why.
+func (s *scanned) errs() (errs []error) {
+	for _, u := range s.unread {
+		errs = append(errs, u.err)
+	}
+	return errs
 }
 
 // inOrder returns the ids; of one table the oldest stream comes first.
@@ -62,25 +137,10 @@ func (s *scanned) inOrder() (ids []string) {
 }
 
 // waits is the outcome of e when it has to wait: for entries of its item that
-// stay, and for those that cannot be read and come before it, the first few of
-// which it names. Nobody knows of which item these are.
+// stay, and for those that cannot be read and may come before it.
 func (s *scanned) waits(stays parkedItems, e *Entry) Outcome {
 	o := Outcome{ID: e.ID, Result: Waiting, Earlier: stays.before(e)}
-	if !e.Record().Keys.Exists() {
-		return o
-	}
-	const most = 3 // that are named: after a step back to an older version it may be all
-	n, _ := slices.BinarySearch(s.unreadable, e.ID)
-	if n == 0 {
-		return o
-	}
-	named := s.unreadable[:min(n, most)]
-	names := strings.Join(named, ", ")
-	if n > most {
-		names += fmt.Sprintf(" and %d more", n-most)
-	}
-	o.Earlier = append(o.Earlier, named...)
-	o.Note = names + " cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force"
+	o.behind(s.unread, e)
 	return o
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
 )
@@ -57,7 +58,7 @@ func TestRedriveBehindUnreadable(t *testing.T) {
 	park(t, b, record("a", "10"), "r")
 	middle := record("a", "20")
 	damaged := idOf(middle, "r")
-	if err := letters.PutLetter(t.Context(), "app", damaged, fmt.Appendf(nil, `{"version":9,"id":%q}`, damaged)); err != nil {
+	if err := letters.PutLetter(t.Context(), "app", damaged, fmt.Appendf(nil, `{"version":9,"id":%q,"position":{"streamArn":%q,"sequence":"20"}}`, damaged, recordtest.ARN)); err != nil {
 		t.Fatal(err)
 	}
 	behind := park(t, b, record("a", "30"), "r")
@@ -178,4 +179,158 @@ func TestRedriveIsNotWaitedForForever(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// What cannot be read has its place among the streams of its table, too: a later
+// one may have numbers that are lower. It keeps nobody waiting of another table,
+// nor what came before it.
+func TestRedriveBehindUnreadableOfAnotherStream(t *testing.T) {
+	otherTable := strings.Replace(recordtest.ARN, ":table/", ":table/other-", 1)
+	for name, tt := range map[string]struct {
+		unread string // its position
+		entry  *sluice.Record
+		waits  bool
+	}{
+		"an earlier stream, a greater number":          {`{"streamArn":"` + earlierARN + `","sequence":"20"}`, record("a", "10"), true},
+		"a later stream, a lower number":               {`{"streamArn":"` + laterARN + `","sequence":"20"}`, record("a", "30"), false},
+		"another table":                                {`{"streamArn":"` + otherTable + `","sequence":"20"}`, record("a", "30"), false},
+		"the same stream, a lower number":              {`{"streamArn":"` + recordtest.ARN + `","sequence":"20"}`, record("a", "30"), true},
+		"the same stream, a greater number":            {`{"streamArn":"` + recordtest.ARN + `","sequence":"20"}`, record("a", "10"), false},
+		"the same stream, no number":                   {`{"streamArn":"` + recordtest.ARN + `"}`, record("a", "10"), true},
+		"nobody knows which stream, a lower number":    {`{}`, record("a", "30"), true},
+		"nobody knows which stream, a greater number":  {`{}`, record("a", "10"), true},
+		"nobody knows which stream, an entry of a gap": {"gap", record("a", "10"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			letters := state.NewMemory()
+			b := NewBox(letters, "app")
+			damaged := idOf(record("a", "20"), "r")
+			if tt.unread == "gap" {
+				damaged, tt.unread = gapID(gap("s", "1")), "{}"
+			}
+			if err := letters.PutLetter(t.Context(), "app", damaged, fmt.Appendf(nil, `{"version":9,"id":%q,"position":%s}`, damaged, tt.unread)); err != nil {
+				t.Fatal(err)
+			}
+			id := park(t, b, tt.entry, "r")
+			m := router.New()
+			m.Handle("*#*", (&calls{}).handle, router.Name("r"), router.Redrive())
+			for _, one := range []bool{true, false} {
+				var told Outcome
+				how := How{DryRun: true, Told: func(o Outcome) { told = o }}
+				if one {
+					err := b.Redrive(t.Context(), m, id, how)
+					var early *EarlierError
+					if errors.As(err, &early) != tt.waits || err == nil == tt.waits || tt.waits && (!slices.Equal(early.IDs, []string{damaged}) || !strings.Contains(err.Error(), "cannot be read")) {
+						t.Errorf("by its id: %v", err)
+					}
+				} else if _, err := b.RedriveAll(t.Context(), m, Filter{}, how); err == nil || !strings.Contains(err.Error(), damaged) {
+					t.Errorf("all: %v", err)
+				}
+				if told.ID != id || (told.Result == Waiting) != tt.waits || slices.Equal(told.Earlier, []string{damaged}) != tt.waits || strings.Contains(told.Note, "cannot be read") != tt.waits {
+					t.Errorf("one %v: told %+v", one, told)
+				}
+			}
+		})
+	}
+}
+
+// Once the one that cannot be read is deleted, or parked anew, a single redrive
+// goes on; what it holds is known again.
+func TestRedriveOfOneOnceTheUnreadableIsDealtWith(t *testing.T) {
+	for name, deal := range map[string]func(*Box, *sluice.Record) error{
+		"deleted":     func(b *Box, rec *sluice.Record) error { return b.Delete(t.Context(), idOf(rec, "r")) },
+		"parked anew": func(b *Box, rec *sluice.Record) error { return b.Park(t.Context(), rec, failure("r")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			letters := state.NewMemory()
+			b := NewBox(letters, "app")
+			rec := record("b", "20")
+			damaged := idOf(rec, "r")
+			if err := letters.PutLetter(t.Context(), "app", damaged, []byte("{")); err != nil {
+				t.Fatal(err)
+			}
+			id := park(t, b, record("a", "30"), "r")
+			m := router.New()
+			m.Handle("*#*", (&calls{}).handle, router.Name("r"), router.Redrive())
+			if err := b.Redrive(t.Context(), m, id, How{}); err == nil || !strings.Contains(err.Error(), damaged) {
+				t.Errorf("while it is there: %v", err)
+			}
+			if _, err := b.Holds(t.Context(), record("c", "40"), "r"); err == nil || !strings.Contains(err.Error(), damaged) {
+				t.Errorf("which items are held: %v", err)
+			}
+			if err := deal(b, rec); err != nil {
+				t.Fatal(err)
+			}
+			if held, err := b.Holds(t.Context(), record("c", "40"), "r"); held || err != nil {
+				t.Errorf("afterwards: %v, %v", held, err)
+			}
+			if err := b.Redrive(t.Context(), m, id, How{}); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// An entry for all routes runs each of them: behind what is parked of each, also
+// when it is only one of the earlier ones.
+func TestEarlierOnesOfAnEntryForAllRoutes(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	park(t, b, record("a", "10"), "s")
+	park(t, b, record("a", "20"), "")
+	id := park(t, b, record("a", "30"), "r")
+	park(t, b, record("a", "25"), "s") // which 30 has nothing to do with
+	var got []string
+	m := router.New()
+	for _, route := range []string{"r", "s"} {
+		m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+			got = append(got, route+" "+string(rec.Sequence))
+			return nil
+		}, router.Name(route), router.Redrive())
+	}
+	err := b.Redrive(t.Context(), m, id, How{Earlier: true})
+	if want := []string{"s 10", "r 20", "s 20", "r 30"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v; it ran %q, want %q", err, got, want)
+	}
+}
+
+// What somebody has deleted while its handler ran stays deleted, whatever came of it.
+func TestDeletedWhileItIsRedriven(t *testing.T) {
+	for _, route := range []string{"r", ""} {
+		b := NewBox(state.NewMemory(), "app")
+		id := park(t, b, record("a", "10"), route)
+		m := router.New()
+		m.Handle("*#*", func(ctx context.Context, _ *sluice.Record) error {
+			return errors.Join(errors.New("still down"), b.Delete(ctx, id))
+		}, router.Name("r"), router.Redrive())
+		var told Outcome
+		err := b.Redrive(t.Context(), m, id, How{Told: func(o Outcome) { told = o }})
+		if err == nil || told.Result != Failed || !strings.Contains(told.Error, "still down") || !strings.Contains(told.Error, "it was deleted meanwhile, and is not parked again") {
+			t.Errorf("route %q: %v, told %+v", route, err, told)
+		}
+		if left := list(t, b); left != nil {
+			t.Errorf("route %q: it came back: %v", route, left)
+		}
+		if held, err := b.Holds(t.Context(), record("a", "20"), "r"); held || err != nil {
+			t.Errorf("route %q: its item is held: %v, %v", route, held, err)
+		}
+	}
+}
+
+// A record that fails anew while its entry is run and fails keeps the new failure.
+func TestFailedAnewWhileItIsRedriven(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	rec := record("a", "10")
+	id := park(t, b, rec, "r")
+	m := router.New()
+	m.Handle("*#*", func(ctx context.Context, _ *sluice.Record) error {
+		f := failure("r")
+		f.Last = errors.New("failed anew")
+		return errors.Join(errors.New("still down"), b.Park(ctx, rec, f))
+	}, router.Name("r"), router.Redrive())
+	if err := b.Redrive(t.Context(), m, id, How{}); err == nil || !strings.Contains(err.Error(), "meanwhile") {
+		t.Error(err)
+	}
+	if e, err := b.Get(t.Context(), id); err != nil || e.Last.Error != "failed anew" {
+		t.Errorf("%+v, %v", e.Last, err)
+	}
 }

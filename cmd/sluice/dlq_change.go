@@ -136,8 +136,11 @@ func outcomeLine(o deadletter.Outcome) string {
 			text += ": " + cutText(more, 1000)
 		}
 	}
-	if o.Result == deadletter.Waiting && o.Error != "" {
+	switch {
+	case o.Result == deadletter.Waiting && o.Error != "":
 		text += " (--earlier runs them first, --force runs this one all the same)"
+	case o.Result == deadletter.Waiting && o.Note != "": // behind what cannot be read
+		text += " (dlq purge deletes it by its id, --force runs this one all the same)"
 	}
 	return text
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,5 +90,26 @@ func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 	entries, _, err := box.List(t.Context(), "", 10)
 	if err != nil || len(entries) != 1 || entries[0].Sequence != "2" {
 		t.Errorf("left: %+v, %v", entries, err)
+	}
+}
+
+// One that cannot be read is named, with what can be done.
+func TestOutcomeLineBehindUnreadable(t *testing.T) {
+	letters := state.NewMemory()
+	box := deadletter.NewBox(letters, "sluice")
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "2", Shard: "shard"})
+	if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := letters.PutLetter(t.Context(), "sluice", "damaged", []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	id, got := box.ID(&rec, "r"), []string(nil)
+	how := deadletter.How{Told: func(o deadletter.Outcome) { got = append(got, outcomeLine(o)) }}
+	_ = box.Redrive(t.Context(), router.New(), id, how)
+	_, _ = box.RedriveAll(t.Context(), router.New(), deadletter.Filter{}, how)
+	want := id + ": waiting for damaged: damaged cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force (dlq purge deletes it by its id, --force runs this one all the same)"
+	if !slices.Equal(got, []string{want, want}) {
+		t.Errorf("got  %q\nwant %s, twice", got, want)
 	}
 }
