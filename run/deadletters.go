@@ -262,11 +262,11 @@ func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Val
 			report.Add(o)
 			told(o)
 		}
-		before := report
-		if err := s.box.Redrive(ctx, s.routes, id, how); err != nil && report == before { // else it was told
-			return report, err
+		err := s.box.Redrive(ctx, s.routes, id, how)
+		if report.Failed+report.Waiting > 0 { // it was told
+			err = nil
 		}
-		return report, nil
+		return report, err
 	})
 }
 
@@ -280,8 +280,13 @@ func (s *letterServer) redriveAll(w http.ResponseWriter, r *http.Request, q url.
 	})
 }
 
+// lineTimeout is how long a client may take to read a line of the answer to a
+// redrive, behind what its connection holds: nobody else can redrive meanwhile.
+const lineTimeout = time.Minute
+
 // run redrives, and writes a line for each outcome as it comes. A client that
-// goes away, and the end of the daemon, end it between two entries.
+// goes away or does not read, and the end of the daemon, end it between two
+// entries; the log has each outcome.
 func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values, redrive func(context.Context, deadletter.How) (deadletter.Report, error)) error {
 	how := deadletter.How{Fetch: s.fetch}
 	if err := switches(q, map[string]*bool{"dryRun": &how.DryRun, "force": &how.Force, "earlier": &how.Earlier}); err != nil {
@@ -294,15 +299,29 @@ func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values,
 	_ = control.SetWriteDeadline(time.Time{}) // it takes as long as it takes
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	lines := json.NewEncoder(w)
+	var broken error // why nobody reads any more
+	tell := func(line DeadLetterLine) {
+		if broken != nil {
+			return
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(lineTimeout))
+		broken = lines.Encode(line)
+		if err := control.Flush(); broken == nil && !errors.Is(err, http.ErrNotSupported) {
+			broken = err
+		}
+	}
 	how.Told = func(o deadletter.Outcome) {
 		if !how.DryRun {
 			s.logger.Info("dead letter redriven", "id", o.ID, "result", string(o.Result), "routes", o.Routes, "error", o.Error)
 		}
-		_ = lines.Encode(DeadLetterLine{Outcome: &o})
-		_ = control.Flush()
+		if tell(DeadLetterLine{Outcome: &o}); broken != nil {
+			cancel()
+		}
 	}
 	report, err := redrive(ctx, how)
-	_ = lines.Encode(DeadLetterLine{Report: &report, Fault: text(err)})
+	if tell(DeadLetterLine{Report: &report, Fault: text(err)}); broken != nil && !how.DryRun {
+		s.logger.Warn("who asked for the redrive of dead letters has not read the whole answer", "done", report.Done, "failed", report.Failed, "waiting", report.Waiting, "error", broken)
+	}
 	return nil
 }
 

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
@@ -29,6 +31,7 @@ type lettersOf struct {
 	h       http.Handler
 	handled []string
 	fails   bool
+	takes   time.Duration
 	log     bytes.Buffer
 	ids     []string
 }
@@ -54,6 +57,7 @@ func newLetters(t *testing.T, ctx context.Context) *lettersOf {
 	m := router.New(router.TypeFrom(router.Table(map[string]string{"test": "t"})))
 	m.Handle("t#INSERT", func(_ context.Context, rec *sluice.Record) error {
 		l.handled = append(l.handled, string(rec.Sequence)+" "+rec.Origin.String())
+		time.Sleep(l.takes)
 		if l.fails {
 			return errors.New("still down")
 		}
@@ -256,5 +260,122 @@ func TestMeantForAnotherApplication(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("meant for %q: %d %s, want %d", meant, w.Code, w.Body, want)
 		}
+	}
+}
+
+// stalled is the answer to a client that does not read it: writing takes until its
+// deadline, or for ever.
+type stalled struct {
+	http.ResponseWriter
+	deadline time.Time
+}
+
+func (s *stalled) SetWriteDeadline(at time.Time) error {
+	s.deadline = at
+	return nil
+}
+
+func (s *stalled) Write([]byte) (int, error) {
+	if s.deadline.IsZero() {
+		select {}
+	}
+	time.Sleep(time.Until(s.deadline))
+	return 0, os.ErrDeadlineExceeded
+}
+
+// Who asks for a redrive and does not read the answer ends it, and others have
+// their turn; the log says what had been done.
+func TestRedriveOfWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLetters(t, t.Context())
+		r := httptest.NewRequest("POST", "http://127.0.0.1:9464/deadletters/redrive", nil)
+		r.RemoteAddr = "127.0.0.1:5"
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			l.h.ServeHTTP(&stalled{ResponseWriter: httptest.NewRecorder()}, r)
+		}()
+		synctest.Wait()
+		if code, body := l.ask("POST", "/deadletters/redrive"); code != 200 || !strings.Contains(body, `"done":2`) {
+			t.Errorf("who comes next: %d %s", code, body)
+		}
+		<-ended
+		if fmt.Sprint(l.handled) != "[1 redriven 2 redriven 3 redriven]" || strings.Count(l.log.String(), "dead letter redriven") != 4 || !strings.Contains(l.log.String(), "has not read the whole answer") || !strings.Contains(l.log.String(), "done=1") {
+			t.Errorf("handled %v, log: %s", l.handled, l.log.String())
+		}
+	})
+}
+
+// A handler may take as long as it takes: the time is for the client.
+func TestRedriveThatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLetters(t, t.Context())
+		rest := l.h
+		l.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { rest.ServeHTTP(&slowly{ResponseWriter: w}, r) })
+		l.takes = time.Hour
+		if code, body := l.ask("POST", "/deadletters/redrive"); code != 200 || !strings.Contains(body, `"done":3`) {
+			t.Errorf("%d %s", code, body)
+		}
+	})
+}
+
+// slowly is a connection that takes half a minute for what is written.
+type slowly struct {
+	http.ResponseWriter
+	deadline time.Time
+}
+
+func (s *slowly) SetWriteDeadline(at time.Time) error {
+	s.deadline = at
+	return nil
+}
+
+func (s *slowly) Write(b []byte) (int, error) {
+	time.Sleep(30 * time.Second)
+	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return s.ResponseWriter.Write(b)
+}
+
+// secondGetFails is a store in which one letter is read once, and then is not.
+type secondGetFails struct {
+	state.Letters
+	id   string
+	gets int
+}
+
+func (f *secondGetFails) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
+	if f.id == id {
+		if f.gets++; f.gets == 3 { // whether it is there, what it is, and what it is behind the earlier one
+			return nil, false, errors.New("disk")
+		}
+	}
+	return f.Letters.GetLetter(ctx, app, id)
+}
+
+// That the earlier one is done does not hide why the one that was asked for is not.
+func TestRedriveSaysWhatFailedBehindTheEarlierOne(t *testing.T) {
+	l := newLetters(t, t.Context())
+	letters := &secondGetFails{Letters: state.NewMemory(), id: l.ids[1]}
+	for _, id := range l.ids[:2] {
+		e, err := l.box.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := e.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := letters.PutLetter(t.Context(), "app", id, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := router.New()
+	m.Handle("*#*", func(context.Context, *sluice.Record) error { return nil }, router.Name("r"), router.Redrive())
+	l.h = DeadLetters(t.Context(), deadletter.NewBox(letters, "app"), "", m, nil, slog.New(slog.DiscardHandler))
+	code, body := l.ask("POST", "/deadletters/"+l.ids[1]+"/redrive?earlier=1")
+	if code != 200 || strings.Count(body, `"result":"done"`) != 1 || !strings.Contains(body, `"fault":"disk"`) {
+		t.Errorf("%d %s", code, body)
 	}
 }
