@@ -183,7 +183,7 @@ func (q *queueLetters) ours(app string) bool { return app == q.app }
 
 // PutLetter sends the letter again, as one that failed again, and then deletes
 // what it was before.
-func (q *queueLetters) PutLetter(ctx context.Context, app, id string, data []byte) error {
+func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte) error {
 	if len(data) > mostMessage {
 		e, err := deadletter.Parse(data)
 		if err != nil {
@@ -202,7 +202,13 @@ func (q *queueLetters) PutLetter(ctx context.Context, app, id string, data []byt
 	if _, err := q.api.SendMessage(ctx, in); err != nil {
 		return fmt.Errorf("send dead letter %s back to the queue: %w", id, err)
 	}
-	return q.DeleteLetter(ctx, app, id)
+	if err := q.deleteMessages(ctx, id); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.letters[id] = data // it is there still, although not in hand: later changes of its item wait for it
+	return nil
 }
 
 // GetLetter implements state.Letters.
@@ -227,6 +233,16 @@ func (q *queueLetters) ListLetters(_ context.Context, app, after string, limit i
 
 // DeleteLetter deletes all messages of a letter.
 func (q *queueLetters) DeleteLetter(ctx context.Context, _, id string) error {
+	q.mu.Lock()
+	sentBack := q.letters[id] != nil && len(q.handles[id]) == 0
+	q.mu.Unlock()
+	if sentBack {
+		return fmt.Errorf("dead letter %s was sent back to the queue a moment ago, and is not in hand: run the command again", id)
+	}
+	return q.deleteMessages(ctx, id)
+}
+
+func (q *queueLetters) deleteMessages(ctx context.Context, id string) error {
 	q.mu.Lock()
 	handles := q.handles[id]
 	q.mu.Unlock()

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/router"
+)
+
+// takesMessages is a queue that takes what is sent and deleted, and notes it.
+type takesMessages struct {
+	t    *testing.T
+	seen []string
+}
+
+func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	var in struct{ MessageBody, ReceiptHandle string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		q.t.Error(err)
+	}
+	switch op {
+	case "SendMessage":
+		e, err := deadletter.Parse([]byte(in.MessageBody))
+		q.seen = append(q.seen, fmt.Sprintf("send %s, %d redrives", e.Sequence, e.Redrives))
+		if err != nil {
+			q.t.Error(err)
+		}
+		fmt.Fprintf(w, `{"MessageId":"m","MD5OfMessageBody":"%x"}`, md5.Sum([]byte(in.MessageBody)))
+	case "DeleteMessage":
+		q.seen = append(q.seen, "delete "+in.ReceiptHandle)
+		fmt.Fprint(w, `{}`)
+	default:
+		q.t.Errorf("%s", op)
+	}
+}
+
+// inHand are the letters of changes of one item, received from a queue.
+func inHand(t *testing.T, route string, sequences ...string) (*takesMessages, *queueLetters, []string) {
+	service := &takesMessages{t: t}
+	svc := httptest.NewServer(service)
+	t.Cleanup(svc.Close)
+	q := &queueLetters{
+		api: sqs.New(sqs.Options{Region: "eu-west-1", BaseEndpoint: &svc.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}),
+		url: aws.String(svc.URL + "/1/letters"), app: "app", letters: make(map[string][]byte), handles: make(map[string][]string),
+	}
+	var ids []string
+	sender := deadletter.Sender(func(_ context.Context, e deadletter.Entry, data []byte) error {
+		q.add(types.Message{Body: aws.String(string(data)), ReceiptHandle: aws.String(string(e.Sequence))})
+		ids = append(ids, e.ID)
+		return nil
+	})
+	for _, sequence := range sequences {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: sequence, Shard: "shard"})
+		if err := sender.Park(t.Context(), &rec, sluice.Failure{Route: route, Attempts: 1, First: errors.New("down"), Last: errors.New("down")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return service, q, ids
+}
+
+// A letter that failed again and was sent back is not in hand any more, but it is
+// there: later changes of its item wait for it, and it is not said to be deleted.
+func TestSentBackToTheQueue(t *testing.T) {
+	service, q, ids := inHand(t, "r", "1", "2")
+	box := deadletter.NewBox(q, "app")
+	var ran []string
+	m := router.New()
+	m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+		ran = append(ran, string(rec.Sequence))
+		if len(ran) == 1 {
+			return errors.New("still down")
+		}
+		return nil
+	}, router.Name("r"), router.Redrive())
+	how := deadletter.How{Earlier: true}
+	if err := box.Redrive(t.Context(), m, ids[0], how); err == nil || !strings.Contains(err.Error(), "still down") {
+		t.Error(err)
+	}
+	if err := box.Redrive(t.Context(), m, ids[1], how); err == nil || !strings.Contains(err.Error(), "was sent back to the queue a moment ago") {
+		t.Error(err)
+	}
+	if want := []string{"1", "1"}; !slices.Equal(ran, want) {
+		t.Errorf("it ran %q, want %q: the later one waits", ran, want)
+	}
+	if want := []string{"send 1, 1 redrives", "delete 1"}; !slices.Equal(service.seen, want) {
+		t.Errorf("the queue saw %q, want %q", service.seen, want)
+	}
+	if err := box.Delete(t.Context(), ids[0]); err == nil || !strings.Contains(err.Error(), "run the command again") {
+		t.Errorf("deleted: %v", err)
+	}
+	if err := box.Delete(t.Context(), ids[1]); err != nil || service.seen[len(service.seen)-1] != "delete 2" {
+		t.Errorf("%v, %q", err, service.seen)
+	}
+}
