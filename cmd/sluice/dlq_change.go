@@ -59,6 +59,7 @@ waits, and with 2 for wrong usage.`,
   sluice dlq redrive --route 'new search'
   sluice dlq redrive 0000000000000000000100000000000000000007-cea09b3487a1562c --earlier
   sluice dlq redrive --queue failed --table orders --since 2h`,
+		ValidArgsFunction: place.complete(many),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
 			if err == nil {
@@ -173,6 +174,7 @@ somebody has seen what was lost.`,
   sluice dlq purge --table orders --error 'no such customer'
   sluice dlq purge --all --yes
   sluice dlq purge 0000000000000000000100000000000000000007-cea09b3487a1562c`,
+		ValidArgsFunction: place.complete(many),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
 			if err == nil {

@@ -197,14 +197,17 @@ func (c *cli) statePath(flag string, cfg *config.Config) string {
 }
 
 // openState opens a state file that is there; it makes none.
-func openState(path string) (*boltstate.Store, error) {
+func openState(path string) (*boltstate.Store, error) { return openStateWithin(path, time.Second) }
+
+// openStateWithin waits so long for the file's lock.
+func openStateWithin(path string, wait time.Duration) (*boltstate.Store, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no state file %s: name it by --state, or go to the folder of the daemon", path)
 	case err == nil && info.Size() == 0: // which would become one
 		return nil, fmt.Errorf("%s is empty, and no state file: name it by --state, or go to the folder of the daemon", path)
 	}
-	return boltstate.Open(path, boltstate.Options{LockTimeout: time.Second})
+	return boltstate.Open(path, boltstate.Options{LockTimeout: wait})
 }
 
 // name is the application's.

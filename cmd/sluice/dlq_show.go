@@ -24,7 +24,8 @@ func dlqShowCommand(c *cli) *cobra.Command {
 every error with its details, and with --payload the record itself.`,
 		Example: `  sluice dlq show 0000000000000000000100000000000000000007-cea09b3487a1562c
   sluice dlq show ID --payload --json | jq .record.dynamodb.NewImage`,
-		Args: oneID,
+		Args:              oneID,
+		ValidArgsFunction: place.complete(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
 				o, err := l.api.show(cmd.Context(), args[0], payload)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+const (
+	many          = 1 << 30     // ids that a command takes
+	mostProposed  = 50          // of which a shell shows so many
+	completionEnd = time.Second // that somebody at a shell waits
+)
+
+// complete proposes ids to a shell, to a command that takes so many: those of the
+// running daemon, or of a state file that no daemon holds. A file of one's own and
+// a queue are not opened for this: others would find them taken. Whatever fails,
+// and whatever takes longer than a second, proposes nothing.
+func (p *letterPlace) complete(ids int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= ids || p.file != "" || p.queue != "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionEnd)
+		defer cancel()
+		found := make(chan []deadletter.Outline, 1)
+		go func() { found <- p.propose(ctx, begun) }() // opening a file does not heed ctx
+		var proposals []string
+		select {
+		case all := <-found:
+			for _, o := range all {
+				if strings.HasPrefix(o.ID, begun) && !slices.Contains(args, o.ID) {
+					proposals = append(proposals, o.ID+"\t"+proposed(o))
+				}
+			}
+		case <-ctx.Done():
+		}
+		return proposals, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// proposed says in a few words which letter it is.
+func proposed(o deadletter.Outline) string {
+	if o.Kind == "gap" {
+		return "gap, " + o.Table
+	}
+	return cutText(strings.TrimSpace(routeName(o.Route, o.Kind)+", "+o.Table+" "+string(o.Keys)), 60)
+}
+
+// propose lists the first letters that may begin so.
+func (p *letterPlace) propose(ctx context.Context, begun string) []deadletter.Outline {
+	quiet := *p.c
+	quiet.stderr = io.Discard
+	silent := *p
+	silent.c = &quiet
+	l, err := silent.openNow(ctx)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = l.close() }()
+	page, err := l.api.list(ctx, deadletter.Filter{}, begun, mostProposed)
+	if err != nil {
+		return nil
+	}
+	return page.DeadLetters
+}
+
+// openNow is open for the daemon and the state file, without waiting for its lock.
+func (p *letterPlace) openNow(ctx context.Context) (*lettersOpen, error) {
+	cfg, err := p.c.loadMaybe()
+	if err != nil {
+		return nil, err
+	}
+	daemon := p.daemon
+	if daemon == "" && p.state == "" {
+		daemon = p.c.env(daemonEnv)
+	}
+	if daemon != "" {
+		return p.askNamed(daemon, cfg), nil
+	}
+	path := p.c.statePath(p.state, cfg)
+	store, err := openStateWithin(path, time.Nanosecond)
+	switch {
+	case errors.Is(err, boltstate.ErrLocked):
+		return p.askHolder(path, cfg)
+	case err != nil:
+		return nil, err
+	}
+	return p.inside(ctx, cfg, false, store, path, store.Close)
+}

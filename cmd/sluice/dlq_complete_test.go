@@ -1,0 +1,57 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+// proposals are what a shell is told at the end of a command.
+func proposals(t *testing.T, env map[string]string, args ...string) string {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	c := &cli{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+	if code := c.execute(t.Context(), append([]string{"__complete"}, args...)); code != 0 {
+		t.Errorf("exit %d: %s", code, &stderr)
+	}
+	return stdout.String()
+}
+
+// A daemon that does not answer keeps nobody's shell waiting: it is given up, or
+// this would not end.
+func TestProposalsOfASilentDaemon(t *testing.T) {
+	givenUp := make(chan struct{})
+	daemon := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		close(givenUp)
+	}))
+	defer daemon.Close()
+	if got := proposals(t, nil, "dlq", "show", "--daemon", daemon.URL, ""); got != ":36\n" {
+		t.Errorf("proposed: %q", got)
+	}
+	<-givenUp
+}
+
+// A state file that somebody holds, who does not listen where it is asked, is left
+// alone, and is not waited for.
+func TestProposalsOfAHeldStateFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	path := filepath.Join(t.TempDir(), "sluice.db")
+	store, err := boltstate.Open(path, boltstate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := httptest.NewServer(http.NotFoundHandler())
+	nobody.Close()
+	env := map[string]string{listenEnv: nobody.Listener.Addr().String()}
+	if got := proposals(t, env, "dlq", "redrive", "--state", path, ""); got != ":36\n" {
+		t.Errorf("proposed: %q", got)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
