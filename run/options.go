@@ -36,9 +36,9 @@ type Options struct {
 	// environment.
 	Region string
 
-	// EndpointName and RegionName are what has set the two, for messages to people.
-	// Default: the flag and the variables.
-	EndpointName, RegionName string
+	// StartName is how Start is given, EndpointName and RegionName are what has set
+	// the two, for messages to people. Default: the flags and the variables.
+	StartName, EndpointName, RegionName string
 
 	// Limits of what is in progress at a time have no flags: an application's
 	// configuration sets them.

@@ -45,7 +45,7 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 			Streams:      o.streams(),
 			Store:        store,
 			Start:        o.Start,
-			StartName:    "--start",
+			StartName:    cmp.Or(o.StartName, "--start"),
 			EndpointName: endpointName(o),
 			Flow:         flows,
 			StartTimeout: o.startTimeout,

@@ -61,6 +61,8 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, que
 	if !queues {
 		o.Queues = app.Queues
 	}
+	path, _ := c.path()
+	o.StartName = "source.start of " + path + ":"
 	o.RegionName = c.regionName(cfg)
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)

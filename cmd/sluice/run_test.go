@@ -1,13 +1,18 @@
 package main
 
 import (
+	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/streamtest"
 )
 
 const everything = `
@@ -50,6 +55,33 @@ func TestFileReachesDaemon(t *testing.T) {
 	fromFile(func(string) bool { return true }, &flagged, cfg)
 	if want := (run.Options{Region: want.Region, Limits: want.Limits}); !reflect.DeepEqual(flagged, want) {
 		t.Errorf("%+v\nwant %+v", flagged, want)
+	}
+}
+
+// Who runs a file is told what to write into it, not which flag there is.
+func TestStartIsMissingInFile(t *testing.T) {
+	svc := streamtest.NewService(t)
+	svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
+	for name, value := range map[string]string{"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"} {
+		t.Setenv(name, value)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "shop.yaml")
+	text := "source: {tables: [orders]}\nroutes: [{name: x, on: '*#*', log: {}}]\ndaemon: {listen: 'off', state: '" + filepath.Join(dir, "state.db") + "'}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) string {
+		return map[string]string{"SLUICE_CONFIG": file, "SLUICE_ENDPOINT_DYNAMODB": svc.URL()}[name]
+	}
+	var stderr strings.Builder
+	if exit := execute(t.Context(), []string{"run"}, env, io.Discard, &stderr); exit != exitFailed {
+		t.Errorf("exit %d", exit)
+	}
+	for _, want := range []string{"\n  source.start of " + file + ": TRIM_HORIZON ", "\n  source.start of " + file + ": LATEST "} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, stderr.String())
+		}
 	}
 }
 
