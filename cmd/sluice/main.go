@@ -96,10 +96,20 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)
 	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" { // else a shell that there is none for has its help, and 0
+		switch cmd.Name() {
+		case "completion": // else a shell that there is none for has its help, and 0
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		case "help": // else a command that there is not has that of sluice, and 0
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil {
+					return &run.UsageError{Err: err}
+				}
+				return knownCommand(found, rest)
+			}
 		}
 	}
 	return root
