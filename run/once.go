@@ -92,12 +92,8 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	case err == nil:
 		err = fmt.Errorf("table %q is read to its end", s.Table)
 	}
-	items := "items"
-	if parked == 1 {
-		items = "item"
-	}
-	return fmt.Errorf("%w, but %d %s %w: see the dead letters in the state file %s, by sluice dlq list --state %s --application %s --table %s",
-		err, parked, items, ErrParked, store.Path(), word(o.State), word(o.Application), s.Table)
+	return fmt.Errorf("%w, but %s %w: see the dead letters in the state file %s, by sluice dlq list --state %s --application %s --table %s",
+		err, plural(parked, "item"), ErrParked, store.Path(), word(o.State), word(o.Application), s.Table)
 }
 
 // word is text as one word of a shell's command line.

@@ -90,7 +90,7 @@ func TestDaemonTellsOfAllSources(t *testing.T) {
 		t.Errorf("lanes %+v: want the backfill's, which waits longer, before the stream's", got.Lanes)
 	}
 	_, body := p.ask("GET", "/")
-	for _, want := range []string{"held items: 2 (/lanes)", "dead letters: 1\n  1 of table jobs, route messages (record)\n", "queue jobs: 1 messages in hand", "backfill of table orders: 0 of about "} {
+	for _, want := range []string{"held items: 2 (/lanes)", "dead letters: 1\n  1 of table jobs, route messages (record)\n", "queue jobs: 1 message in hand, ", "backfill of table orders: 0 of about "} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in the status:\n%s", want, body)
 		}

@@ -158,7 +158,7 @@ func (st *status) text(b *strings.Builder) {
 		line("route %s fails for every record since %s: %s", o.Route, o.Since.Format(time.RFC3339), firstLine(o.Error))
 	}
 	for _, t := range st.Tables {
-		line("\ntable %s: %d shards, lag %s, %d records unsettled", t.Table, len(t.Shards), seconds(t.LagSeconds), t.Unsettled)
+		line("\ntable %s: %s, lag %s, %s unsettled", t.Table, plural(len(t.Shards), "shard"), seconds(t.LagSeconds), plural(int(t.Unsettled), "record"))
 		shards := slices.Clone(t.Shards)
 		slices.SortStableFunc(shards, func(a, b shardStatus) int { return cmp.Compare(b.LagSeconds, a.LagSeconds) })
 		w := rows(b)
@@ -171,12 +171,12 @@ func (st *status) text(b *strings.Builder) {
 		}
 	}
 	for _, q := range st.Queues {
-		line("\nqueue %s: %d messages in hand, the oldest for %s", q.Queue, q.InHand, seconds(q.OldestSeconds))
+		line("\nqueue %s: %s in hand, the oldest for %s", q.Queue, plural(q.InHand, "message"), seconds(q.OldestSeconds))
 	}
 	for _, f := range st.Backfills {
 		how := fmt.Sprintf("%d of about %d items settled", f.Settled, f.Expected)
 		if f.Finished {
-			how = fmt.Sprintf("finished, %d items", f.Settled)
+			how = "finished, " + plural(int(f.Settled), "item")
 		}
 		line("\nbackfill of table %s: %s", f.Table, how)
 	}
@@ -184,6 +184,14 @@ func (st *status) text(b *strings.Builder) {
 
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(time.Second)
+}
+
+// plural counts things whose name gets an s when they are several.
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // programVersion is the version of the program's module.

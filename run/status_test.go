@@ -56,7 +56,7 @@ func TestDaemonTellsWhatItHolds(t *testing.T) {
 	}
 
 	_, body = c.ask("GET", "/")
-	for _, want := range []string{"holding (sluice ", "\nready\n", "held items: 1 (/lanes)", "dead letters: 1\n  1 of table orders, route work (record)", "table orders: 1 shards, lag ", shard} {
+	for _, want := range []string{"holding (sluice ", "\nready\n", "held items: 1 (/lanes)", "dead letters: 1\n  1 of table orders, route work (record)", "table orders: 1 shard, lag ", shard} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in the status:\n%s", want, body)
 		}
@@ -106,7 +106,7 @@ func TestStatusText(t *testing.T) {
 			"shop (sluice v1), running for 1m30s\nNOT READY\n  one\n  two\n", "held items: 4", "dead letters: 3\n  2 of table a, route r (record)\n  1 of table b, route - (gap)\n",
 			"acknowledged: 1\nroute r fails for every record since 2000-01-01T00:00:00Z: down\n",
 			"table a: 25 shards, lag 24s, 50 records unsettled\n  s24  lag 24s  2 unsettled  polled 1m30s ago", "  and 5 that lag less (?format=json shows all)\n",
-			"table b: 1 shards, lag 0s, 0 records unsettled\n  x  lag 0s  0 unsettled  polled 0s ago  throttled\n",
+			"table b: 1 shard, lag 0s, 0 records unsettled\n  x  lag 0s  0 unsettled  polled 0s ago  throttled\n",
 			"queue jobs: 3 messages in hand, the oldest for 1m1s\n", "backfill of table a: 5 of about 9 items settled\n", "backfill of table b: finished, 7 items\n",
 		} {
 			if !strings.Contains(got, want) {

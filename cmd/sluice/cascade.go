@@ -165,7 +165,7 @@ func (d *deleted) print(w io.Writer, asJSON bool, failed error) error {
 		errs = append(errs, err)
 	}
 	for table, n := range d.rows {
-		tell("table %s: %d rows deleted", table, n)
+		tell("table %s: %s deleted", table, plural(n, "row", "rows"))
 	}
 	for table := range d.sent {
 		tell("table %s: the rest is handed over to the queue", table)

@@ -197,7 +197,7 @@ func TestByTheFile(t *testing.T) {
 	// Children go when their parent is gone.
 	w.sluice(1, []string{"cascade", "--key", `{"order":"1"}`}, "the parent order=1 exists")
 	w.sluice(0, []string{"cascade", "--key", `{"order":"9"}`, "--dry-run", "--json"}, `"key":{"order":{"S":"9"},"line":{"S":"a"}}`, `{"rows":1}`)
-	w.sluice(0, []string{"cascade", "--key", `{"order":"9"}`}, "table "+w.name+"-lines: 1 rows deleted")
+	w.sluice(0, []string{"cascade", "--key", `{"order":"9"}`}, "table "+w.name+"-lines: 1 row deleted")
 	w.sluice(0, []string{"cascade", "--key", `{"order":"9"}`}, "there are no children")
 	w.sluice(2, []string{"cascade", "--key", `{"order":"9","more":"1"}`, "--route", "count"}, `"count" is no cascade route`)
 }

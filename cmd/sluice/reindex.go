@@ -174,7 +174,7 @@ with 2 for wrong usage.`,
 			left := leftOut{w: r.stderr}
 			x.Failed = left.add
 			x.Progress = func(b reindex.Backfilled) {
-				fmt.Fprintf(r.stderr, "%d items read, %d documents written\n", b.Items, b.Documents)
+				fmt.Fprintf(r.stderr, "%s read, %s written\n", plural(int(b.Items), "item", "items"), plural(int(b.Documents), "document", "documents"))
 			}
 			c, err := x.Start(ctx)
 			left.end()

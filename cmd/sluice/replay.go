@@ -184,8 +184,8 @@ func (r *replaying) file(ctx context.Context, name string) error {
 }
 
 func progressLine(p replay.Progress) string {
-	return fmt.Sprintf("%d records, %d handled, %d skipped, %d without a route, %d failed, %d values that cannot be read, up to byte %d",
-		p.Records, p.Done, p.Skipped, p.Unrouted, p.Parked, p.Bad, p.Offset)
+	return fmt.Sprintf("%s, %d handled, %d skipped, %d without a route, %d failed, %s that cannot be read, up to byte %d",
+		plural(p.Records, "record", "records"), p.Done, p.Skipped, p.Unrouted, p.Parked, plural(p.Bad, "value", "values"), p.Offset)
 }
 
 func (r *replaying) options(name string) replay.Options {

@@ -222,7 +222,7 @@ func (c *cli) printStates(all []applicationState) error {
 			if !b.Finished.IsZero() {
 				when = "finished " + b.Finished.UTC().Format(time.RFC3339)
 			}
-			fmt.Fprintf(c.stdout, "  backfill %s of %s: %d items, %d of %d segments, %s\n", b.Name, b.TableARN, b.Items, b.Done, b.Segments, when)
+			fmt.Fprintf(c.stdout, "  backfill %s of %s: %s, %d of %d segments, %s\n", b.Name, b.TableARN, plural(int(b.Items), "item", "items"), b.Done, b.Segments, when)
 		}
 		for _, g := range a.Gaps {
 			fmt.Fprintf(c.stdout, "  gap: %s\n", g)
@@ -233,7 +233,7 @@ func (c *cli) printStates(all []applicationState) error {
 				n += d.N
 			}
 		}
-		fmt.Fprintf(c.stdout, "  %d dead letters\n", n)
+		fmt.Fprintf(c.stdout, "  %s\n", plural(n, "dead letter", "dead letters"))
 	}
 	return nil
 }
