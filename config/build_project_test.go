@@ -3,8 +3,13 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +43,24 @@ func TestProjectOnly(t *testing.T) {
 		if got := fmt.Sprint(w.index.Get(document.Ref{Index: "orders", ID: "o-1"}).Version); got != c.want {
 			t.Errorf("%s: version %s, want %s", c.rec.New.Raw(), got, c.want)
 		}
+	}
+}
+
+// A file of an index that is wrong is named as it can be opened.
+func TestIndexFileIsNamed(t *testing.T) {
+	search := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer search.Close()
+	file := filepath.Join(t.TempDir(), "search", "mapping.json")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(`{"mapings":{}}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c := one(Route{Project: &Project{Index: "orders", ID: "{pk}", Version: "sequence"}})
+	c.Sinks["search"] = Sink{OpenSearch: &OpenSearch{URLs: []string{search.URL}, Indices: []Index{{Alias: "orders", File: file}}}}
+	s := newWorld().setup()
+	s.Check = true
+	_, err := c.Build(t.Context(), s)
+	if err == nil || !strings.Contains(err.Error(), file+`: "mapings" is not allowed`) {
+		t.Errorf("%v, want the path %s", err, file)
 	}
 }
 

@@ -245,15 +245,16 @@ func (cl *cluster) check(ctx context.Context, c *Config) error {
 	if len(cl.o.Indices) == 0 {
 		return nil
 	}
-	files := make(folder)
+	files, called := make(folder), map[string]string{}
 	for _, index := range cl.o.Indices {
-		body, err := os.ReadFile(c.file(index.File))
+		file, name := c.file(index.File), index.Alias+".json"
+		body, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("index %s: %w", index.Alias, err)
 		}
-		files[index.Alias+".json"] = body
+		files[name], called["indices/"+name] = body, file
 	}
-	return cl.indices.Apply(ctx, files, indices.Options{})
+	return cl.indices.Apply(ctx, files, indices.Options{Called: called})
 }
 
 // writer returns the function that writes documents to wherever the aliases

@@ -232,7 +232,8 @@ func (p *projected) body(c *cli) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			return indices.Body(oneFile{"indices/" + index.Alias + ".json", text}, index.Alias, indices.Options{})
+			at := "indices/" + index.Alias + ".json"
+			return indices.Body(oneFile{at, text}, index.Alias, indices.Options{Called: map[string]string{at: file}})
 		}
 	}
 	return nil, usage("--indices is missing: the configuration's sink has no file for %s in indices", p.index)

@@ -27,11 +27,11 @@ func (c *Cluster) Apply(ctx context.Context, fsys fs.FS, o Options) error {
 		return err
 	}
 	o = o.withDefaults()
-	templates, err := readFiles(fsys, templateFolder, "index_patterns", "template", "priority", "composed_of", "version", "_meta", "data_stream")
+	templates, err := readFiles(fsys, o, templateFolder, "index_patterns", "template", "priority", "composed_of", "version", "_meta", "data_stream")
 	if err != nil {
 		return fmt.Errorf("indices: %w", err)
 	}
-	indices, err := readFiles(fsys, indexFolder, "settings", "mappings")
+	indices, err := readFiles(fsys, o, indexFolder, "settings", "mappings")
 	if err != nil {
 		return fmt.Errorf("indices: %w", err)
 	}

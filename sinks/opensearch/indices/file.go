@@ -2,6 +2,7 @@ package indices
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,13 +17,13 @@ import (
 
 // file is one of the files of Apply.
 type file struct {
-	path string // such as indices/products.json
+	path string // as messages call it, such as indices/products.json
 	name string // products
 	body map[string]any
 }
 
 // readFiles reads the JSON files of a folder, sorted; none when it is not there.
-func readFiles(fsys fs.FS, folder string, allowed ...string) ([]file, error) {
+func readFiles(fsys fs.FS, o Options, folder string, allowed ...string) ([]file, error) {
 	entries, err := fs.ReadDir(fsys, folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -36,7 +37,7 @@ func readFiles(fsys fs.FS, folder string, allowed ...string) ([]file, error) {
 		if !ok || e.IsDir() {
 			return nil, fmt.Errorf("%s is no JSON file: want names such as products.json", path.Join(folder, e.Name()))
 		}
-		f, err := readFile(fsys, path.Join(folder, e.Name()), name, allowed...)
+		f, err := readFile(fsys, o, path.Join(folder, e.Name()), name, allowed...)
 		if err != nil {
 			return nil, err
 		}
@@ -45,18 +46,18 @@ func readFiles(fsys fs.FS, folder string, allowed ...string) ([]file, error) {
 	return files, nil
 }
 
-func readFile(fsys fs.FS, at, name string, allowed ...string) (file, error) {
-	f := file{path: at, name: name}
+func readFile(fsys fs.FS, o Options, at, name string, allowed ...string) (file, error) {
+	f := file{path: cmp.Or(o.Called[at], at), name: name}
 	data, err := fs.ReadFile(fsys, at)
 	if err != nil {
 		return f, err
 	}
 	if f.body, err = parseObject(data); err != nil {
-		return f, fmt.Errorf("%s: %w", at, err)
+		return f, fmt.Errorf("%s: %w", f.path, err)
 	}
 	for member := range f.body {
 		if !slices.Contains(allowed, member) {
-			return f, fmt.Errorf("%s: %q is not allowed; want %s", at, member, strings.Join(allowed, ", "))
+			return f, fmt.Errorf("%s: %q is not allowed; want %s", f.path, member, strings.Join(allowed, ", "))
 		}
 	}
 	return f, nil
@@ -147,7 +148,7 @@ func Body(fsys fs.FS, alias string, o Options) ([]byte, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	f, err := readFile(fsys, path.Join(indexFolder, alias+".json"), alias, "settings", "mappings")
+	f, err := readFile(fsys, o, path.Join(indexFolder, alias+".json"), alias, "settings", "mappings")
 	if err != nil {
 		return nil, fmt.Errorf("indices: %w", err)
 	}

@@ -18,6 +18,9 @@ type Options struct {
 	// NoReplicas makes indices without replicas, whatever a file says: for a
 	// cluster of one node, as tests have.
 	NoReplicas bool
+	// Called is what messages call a file, by its path in the folder, such as
+	// indices/products.json (default: that path).
+	Called map[string]string
 	// Different is told of what is there and is not as its file says, instead of
 	// Apply returning it.
 	Different func(*DifferentError)
