@@ -65,8 +65,8 @@ type App struct {
 	Queues []string     // that are consumed, also for cascades: names or URLs
 }
 
-// BuiltRoute is one route and what the commands need of its handler. At most one
-// of its last fields is set.
+// BuiltRoute is one route and what the commands need of its handler: its last
+// fields are of one kind at most.
 type BuiltRoute struct {
 	Name string
 	Kind string // send, project, cascade, count, escalate or log
@@ -75,6 +75,9 @@ type BuiltRoute struct {
 	Explain func(ctx context.Context, rec *sluice.Record) ([]Effect, error)
 
 	Projection *Projected
+	// CheckIndex asks whether the index or alias of a projection is there, and says
+	// what becomes of documents when it is not. Nil where its name is a template.
+	CheckIndex func(ctx context.Context) error
 	Cascade    *cascade.Cascade
 	Recounts   []rollup.Recount // without DryRun and Found; one for each counter
 	// CheckRecounts says which of Recounts have no way to the children of a parent,
@@ -321,6 +324,14 @@ func tableName(table string) string {
 // wrong says where in the file err is about.
 func (c *Config) wrong(field string, err error) error {
 	e := c.fault(field, "%s", c.detail(field, err))
+	e.err = err
+	return e
+}
+
+// TableError says where in the file the table is that err is about: that at i of
+// source.tables.
+func (c *Config) TableError(i int, err error) error {
+	e := c.fault(c.source().one("source.tables", i), "%v", err)
 	e.err = err
 	return e
 }

@@ -2,13 +2,17 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 type writeDocument = func(context.Context, document.Op) error
@@ -44,6 +48,15 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 	made.Projection = &Projected{
 		Projection: p, Options: o, Client: cl.client, Sink: cl.docs, Write: write, Store: b.sinks.store, Types: rt.types(),
 	}
+	if index := rt.Project.Index; !strings.Contains(index, "{") {
+		made.CheckIndex = func(ctx context.Context) error {
+			missing := cl.missing(ctx, index)
+			if missing == "" {
+				return nil
+			}
+			return b.c.fault(field+".index", "%s", b.c.source().masked(missing))
+		}
+	}
 	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
 		ops, err := p.Project(rec)
 		if err != nil {
@@ -56,6 +69,23 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 		return effects, nil
 	}
 	return made, nil
+}
+
+// missing says what becomes of documents for an index or alias that is not there,
+// and "" when it is. A cluster that cannot be asked is no matter here.
+func (cl *cluster) missing(ctx context.Context, index string) string {
+	if cl.o.RequireAlias {
+		if behind, err := cl.indices.Behind(ctx, index); err == nil && len(behind[index]) == 0 {
+			return fmt.Sprintf("there is no alias %s, and requireAlias writes to no other name: every document waits until there is one", index)
+		}
+		return ""
+	}
+	var status *opensearch.StatusError
+	err := cl.client.Call(ctx, http.MethodHead, "/"+url.PathEscape(index), nil, nil)
+	if errors.As(err, &status) && status.Status == http.StatusNotFound {
+		return fmt.Sprintf("there is no index or alias %s: OpenSearch makes an index with the first document, and guesses its mappings; to choose them, name a file in indices of the sink", index)
+	}
+	return ""
 }
 
 // written is the effect of op.

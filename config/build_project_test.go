@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -43,6 +46,55 @@ func TestProjectOnly(t *testing.T) {
 		if got := fmt.Sprint(w.index.Get(document.Ref{Index: "orders", ID: "o-1"}).Version); got != c.want {
 			t.Errorf("%s: version %s, want %s", c.rec.New.Raw(), got, c.want)
 		}
+	}
+}
+
+// An index that is not there is told of, with what becomes of documents then.
+func TestProjectIndexIsMissing(t *testing.T) {
+	search := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/_cat/aliases/"):
+			io.WriteString(w, `[{"alias":"led","index":"led-000001"}]`)
+		case r.URL.Path != "/there" && r.URL.Path != "/led":
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer search.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	for _, tt := range []struct {
+		index   string
+		require bool
+		want    string
+	}{
+		{"there", false, ""},
+		{"led", false, ""},
+		{"orders", false, "f:4:43: routes[0].project.index: there is no index or alias orders: OpenSearch makes an index with the first document, and guesses its mappings"},
+		{"led", true, ""},
+		{"there", true, "f:4:43: routes[0].project.index: there is no alias there, and requireAlias writes to no other name"},
+	} {
+		c, err := Parse("f", "", fmt.Appendf(nil, `source: {tables: [orders]}
+sinks: {search: {opensearch: {urls: [%q], requireAlias: %t}}}
+routes:
+  - {name: x, on: "*#*", project: {index: %s, id: "{pk}", version: sequence}}
+`, search.URL, tt.require, tt.index), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newWorld().setup()
+		s.Fakes.Write = nil
+		s.AWS = func(string) aws.Config { return aws.Config{Region: "us-east-1"} }
+		app, err := c.Build(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = app.Routes[0].CheckIndex(t.Context())
+		if (tt.want == "") != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	app := newWorld().build(t, one(Route{Project: &Project{Index: "orders-{region}", ID: "{pk}", Version: "sequence"}}))
+	if app.Routes[0].CheckIndex != nil {
+		t.Error("a template is asked for as if it were a name")
 	}
 }
 

@@ -136,10 +136,14 @@ func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []r
 	return list, nil
 }
 
-// warn notes of routes that count what sluice recount lacks.
+// warn notes what sluice run does without: of routes that count what sluice
+// recount lacks, and of those that project the index.
 func (v *validation) warn(ctx context.Context, app *config.App, ask bool) {
 	var w validation
 	for _, r := range app.Routes {
+		if ask && r.CheckIndex != nil {
+			w.tell(r.CheckIndex(ctx))
+		}
 		if r.CheckRecounts != nil {
 			w.tell(r.CheckRecounts(ctx, ask))
 		}

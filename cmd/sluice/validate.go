@@ -26,7 +26,8 @@ told at once, each with its place: file:line:column. Nobody is called, unless
 indices that the file defines are made, as sluice run does at its start.
 
 A route that counts and that sluice recount could not recount is a warning; whether
-it lacks an index is known with --connect.
+it lacks an index is known with --connect. So is, with --connect, a route that
+projects into an index or alias that is not there.
 
 It exits with 0 when the file is valid, with 1 when it has mistakes or --connect
 found something missing, and with 2 for wrong usage.`,
@@ -180,6 +181,9 @@ func filters(r config.Route) []string {
 	add("changedIgnoring", r.ChangedIgnoring...)
 	add("ttl", r.TTL)
 	add("regions", r.Regions...)
+	if r.Project != nil {
+		add("only", r.Project.Only)
+	}
 	return list
 }
 
@@ -235,8 +239,10 @@ func (c *cli) connect(ctx context.Context, cfg *config.Config, app *config.App) 
 		return err
 	}
 	var errs []error
-	for _, table := range app.Tables {
-		errs = append(errs, checkStream(ctx, services("dynamodb"), table, app.Router.Routes()))
+	for i, table := range app.Tables {
+		if err := checkStream(ctx, services("dynamodb"), table, app.Router.Routes()); err != nil {
+			errs = append(errs, cfg.TableError(i, err))
+		}
 	}
 	return errors.Join(errs...)
 }
