@@ -87,6 +87,40 @@ func TestLaunch(t *testing.T) {
 	s.Stop() // a second one finds nothing to do
 }
 
+// The end of one server is told, with its log; the end of the wait is none.
+func TestWatch(t *testing.T) {
+	t.Setenv(roleEnv, "serve")
+	s := &Stack{}
+	defer s.Stop()
+	for _, name := range []string{"one", "two"} {
+		srv := testServer(nil)
+		srv.name = name
+		p, err := launch(t.Context(), srv, os.Args[0], ".", t.TempDir(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.processes = append(s.processes, p)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Watch(ctx); err != nil {
+		t.Errorf("error %v of a wait that is over", err)
+	}
+
+	told := make(chan error)
+	go func() { told <- s.Watch(t.Context()) }()
+	s.processes[1].kill()
+	err := <-told
+	if err == nil || !strings.Contains(err.Error(), "two has ended by itself: signal: killed") || !strings.Contains(err.Error(), "  serving on ") {
+		t.Errorf("error %v, want which server ended, how, and its log", err)
+	}
+	select {
+	case <-s.processes[0].done:
+		t.Error("the other server has ended, too")
+	default:
+	}
+}
+
 func TestLaunchTakesAnotherPortWhenOneWasTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 // process is one running server.
 type process struct {
+	name     string
 	cmd      *exec.Cmd
 	endpoint string
 	logPath  string
@@ -48,6 +49,7 @@ func launchOn(ctx context.Context, srv server, port int, java, home, run string,
 		return nil, err
 	}
 	p := &process{
+		name:     srv.name,
 		cmd:      exec.Command(java, args...),
 		endpoint: "http://127.0.0.1:" + strconv.Itoa(port),
 		logPath:  filepath.Join(run, srv.name+".log"),
@@ -123,9 +125,9 @@ func (p *process) awaitReady(ctx context.Context, srv server, timeout time.Durat
 			if p.logged("address already in use") {
 				return fmt.Errorf("%s: %w", srv.name, errPortTaken)
 			}
-			return p.failed(srv, fmt.Errorf("ended at once: %v", p.cmd.ProcessState))
+			return p.failed(fmt.Errorf("ended at once: %v", p.cmd.ProcessState))
 		case <-ctx.Done():
-			return p.failed(srv, context.Cause(ctx))
+			return p.failed(context.Cause(ctx))
 		case <-beat.C:
 		}
 	}
@@ -150,9 +152,18 @@ func (p *process) logged(text string) bool {
 	return err == nil && bytes.Contains(bytes.ToLower(log), []byte(text))
 }
 
-func (p *process) failed(srv server, err error) error {
+func (p *process) failed(err error) error {
+	return fmt.Errorf("%s did not start: %w\n%s", p.name, err, p.logEnd())
+}
+
+// ended is the error of a process that is gone.
+func (p *process) ended() error {
+	return fmt.Errorf("%s has ended by itself: %v\n%s", p.name, p.cmd.ProcessState, p.logEnd())
+}
+
+func (p *process) logEnd() string {
 	log, _ := os.ReadFile(p.logPath)
-	return fmt.Errorf("%s did not start: %w\nthe end of %s:\n%s", srv.name, err, p.logPath, tail(log))
+	return fmt.Sprintf("the end of %s:\n%s", p.logPath, tail(log))
 }
 
 // terminate asks the process to end; wait waits until it has, by force if need be.

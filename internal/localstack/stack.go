@@ -154,6 +154,29 @@ func (s *Stack) startAll(ctx context.Context, o Options, starts []start) error {
 	return context.Cause(ctx)
 }
 
+// Watch waits for the end of ctx, and then returns nil; or for that of a server
+// that Start started, and says which with the end of its log. The others run on.
+func (s *Stack) Watch(ctx context.Context) error {
+	watch, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for _, p := range s.processes {
+		all.Go(func() {
+			select {
+			case <-p.done:
+				cancel(p.ended())
+			case <-watch.Done():
+			}
+		})
+	}
+	<-watch.Done()
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(watch)
+}
+
 // Stop ends the servers that Start started and waits until they are gone.
 func (s *Stack) Stop() {
 	for _, p := range s.processes {

@@ -10,7 +10,9 @@
 // SIGTERM, which it passes on as SIGTERM, and exits with the command's code.
 //
 // Without a command it starts all of them, prints the variables that a program
-// on these servers needs, as lines for a shell, and waits for the signal.
+// on these servers needs, as lines for a shell, and waits for the signal. A
+// server that ends by itself ends the others; withstack says which, and exits
+// with 1.
 package main
 
 import (
@@ -65,7 +67,9 @@ func run(args []string) (int, error) {
 
 	if len(args) == 0 {
 		fmt.Printf("# In another terminal; Ctrl-C here stops the servers.\n%s", exports(stack))
-		<-ctx.Done()
+		if err := stack.Watch(ctx); err != nil {
+			return 1, err
+		}
 		return 0, nil
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
