@@ -34,6 +34,9 @@ func TestOutcomesByRoute(t *testing.T) {
 	h := New(reg).Flow(rs)
 	h.Handled(&rec, rs[0], flow.Done, time.Millisecond, nil)
 	h.Handled(&rec, rs[0], flow.Done, time.Millisecond, nil)
+	for _, unknown := range []sluice.Record{{}, {Origin: sluice.Redriven}, {Created: time.Now(), Origin: sluice.Replayed}} { // how late they are
+		h.Handled(&unknown, rs[0], flow.Done, time.Millisecond, nil)
+	}
 	h.Handled(&rec, rs[1], flow.Retried, 3*time.Second, errors.New("down"))
 	h.Handled(&rec, rs[1], flow.Skipped, 0, fmt.Errorf("wrapped: %w", sluice.Skip("not active")))
 	h.Handled(&rec, nil, flow.Unrouted, 0, nil)
@@ -45,7 +48,7 @@ func TestOutcomesByRoute(t *testing.T) {
 
 	var want strings.Builder
 	want.WriteString("# HELP sluice_records_total Outcomes of records by route: done, skipped, retried, parked, stopped, unrouted. The route is empty for records that are unrouted or could not be decoded.\n# TYPE sluice_records_total counter\n")
-	counts := map[string]int{"first/done": 2, "second/retried": 1, "second/skipped": 1, "/unrouted": 1, "/parked": 1}
+	counts := map[string]int{"first/done": 5, "second/retried": 1, "second/skipped": 1, "/unrouted": 1, "/parked": 1}
 	for _, route := range []string{"", "first", "second"} {
 		for _, outcome := range outcomes {
 			fmt.Fprintf(&want, "sluice_records_total{outcome=%q,route=%q} %d\n", outcome, route, counts[route+"/"+outcome])
@@ -96,8 +99,9 @@ sluice_stuck_handlers{route="second"} 0
 				}
 			case "sluice_handler_seconds":
 				n++
-				if got := s.GetHistogram().GetSampleCount(); got != 2 {
-					t.Errorf("handler_seconds %v has %d samples, want 2", s.Label, got)
+				want := map[string]uint64{"first": 5, "second": 2}[s.Label[0].GetValue()]
+				if got := s.GetHistogram().GetSampleCount(); got != want {
+					t.Errorf("handler_seconds %v has %d samples, want %d", s.Label, got, want)
 				}
 			}
 		}

@@ -124,7 +124,9 @@ func TestPoller(t *testing.T) {
 	h := New(reg).Poller()
 	shard := func(table, id string) poller.Shard { return poller.Shard{Table: table, StreamARN: "arn", ID: id} }
 	h.Polled(poller.Poll{Shard: shard("a", "1"), Records: 3, Bytes: 300})
-	h.Polled(poller.Poll{Shard: shard("a", "2")})
+	for range 2 {
+		h.Polled(poller.Poll{Shard: shard("a", "2")})
+	}
 	h.Polled(poller.Poll{Shard: shard("b", "1"), Err: errors.New("throttled")})
 	h.ShardStarted(shard("a", "1"), "")
 	h.ShardStarted(shard("a", "2"), "17")
@@ -136,9 +138,11 @@ func TestPoller(t *testing.T) {
 	}
 	h.Dropped(shard("a", "1"), 4)
 	h.Gap(sluice.Gap{Table: "b", ShardID: "1"})
+	h.Gap(sluice.Gap{Table: "b", ShardID: "2"})
 	h.Gap(sluice.Gap{Table: "b", Next: "arn2"})
 	h.OpenGaps("b", 2)
 	h.Failed(shard("b", "1"), "dynamodb:GetRecords", errors.New("throttled"), time.Second)
+	h.Checkpointed(2, time.Millisecond, nil)
 	h.Checkpointed(2, time.Millisecond, nil)
 	h.Checkpointed(1, time.Millisecond, errors.New("disk full"))
 	expectSeries(t, reg, `
@@ -148,13 +152,13 @@ sluice_call_failures_total{action="dynamodb:GetRecords"} 1
 # HELP sluice_checkpoints_total Writes of positions.
 # TYPE sluice_checkpoints_total counter
 sluice_checkpoints_total{outcome="failed"} 1
-sluice_checkpoints_total{outcome="stored"} 1
+sluice_checkpoints_total{outcome="stored"} 2
 # HELP sluice_dropped_records_total Records passed over because they were created before a start at LATEST.
 # TYPE sluice_dropped_records_total counter
 sluice_dropped_records_total{table="a"} 4
 # HELP sluice_gaps_total Ranges of records that were trimmed before they were read, or written between two streams of a table: they are lost.
 # TYPE sluice_gaps_total counter
-sluice_gaps_total{table="b"} 2
+sluice_gaps_total{table="b"} 3
 # HELP sluice_open_gaps Gaps that nobody has acknowledged, those found before the last restart too.
 # TYPE sluice_open_gaps gauge
 sluice_open_gaps{table="b"} 2
@@ -168,7 +172,7 @@ sluice_polled_records_total{table="a"} 3
 sluice_polled_records_total{table="b"} 0
 # HELP sluice_polls_total GetRecords calls: with records, empty, or failed.
 # TYPE sluice_polls_total counter
-sluice_polls_total{outcome="empty",table="a"} 1
+sluice_polls_total{outcome="empty",table="a"} 2
 sluice_polls_total{outcome="failed",table="b"} 1
 sluice_polls_total{outcome="records",table="a"} 1
 # HELP sluice_shards Shards being read.
@@ -200,7 +204,7 @@ sluice_shards{table="a"} 6
 # TYPE sluice_watermark_age_seconds gauge
 sluice_watermark_age_seconds{table="a"} 2
 `, "sluice_shard_ends_total", "sluice_shards", "sluice_watermark_age_seconds")
-	for name, want := range map[string]uint64{"sluice_poll_seconds": 2, "sluice_checkpoint_seconds": 2} {
+	for name, want := range map[string]uint64{"sluice_poll_seconds": 3, "sluice_checkpoint_seconds": 3} {
 		if got := samples(t, reg, name); got["a"]+got[""] != want {
 			t.Errorf("%s: %v, want %d", name, got, want)
 		}

@@ -15,6 +15,7 @@ func TestQueue(t *testing.T) {
 	h := New(reg).Queue()
 	h.Received("jobs", queue.Call{Messages: 7})
 	h.Received("jobs", queue.Call{})
+	h.Received("jobs", queue.Call{})
 	h.Received("jobs", queue.Call{Err: errors.New("down")})
 	h.Deleted("jobs", queue.Call{Messages: 5, Failed: 2})
 	h.Changed("jobs", queue.Call{Messages: 3, Failed: 3, Err: errors.New("down")})
@@ -47,7 +48,7 @@ sluice_queue_messages_total{end="settled",queue="jobs"} 2
 sluice_queue_oldest_seconds{queue="jobs"} 1.5
 # HELP sluice_queue_receives_total ReceiveMessage calls: with messages, empty, or failed.
 # TYPE sluice_queue_receives_total counter
-sluice_queue_receives_total{outcome="empty",queue="jobs"} 1
+sluice_queue_receives_total{outcome="empty",queue="jobs"} 2
 sluice_queue_receives_total{outcome="failed",queue="jobs"} 1
 sluice_queue_receives_total{outcome="messages",queue="jobs"} 1
 `, "sluice_queue_changes_failed_total", "sluice_queue_changes_total", "sluice_queue_in_hand", "sluice_queue_messages_received_total",

@@ -16,14 +16,16 @@ func TestBackfill(t *testing.T) {
 	scan, h := m.Scan(), m.Backfill()
 	scan.Scanned(snapshot.Call{Table: "orders", Items: 700, Units: 128, Took: time.Second})
 	scan.Scanned(snapshot.Call{Table: "orders", Units: 0.5})
+	scan.Scanned(snapshot.Call{Table: "orders"})
 	scan.Scanned(snapshot.Call{Table: "orders", Throttled: true, Err: errors.New("slow down")})
 	scan.Scanned(snapshot.Call{Table: "orders", Err: errors.New("down")})
+	h.Saved("orders", time.Second, nil)
 	h.Saved("orders", time.Second, nil)
 	h.Saved("orders", time.Second, errors.New("disk full"))
 	h.Progress(snapshot.Progress{Table: "orders", Items: 7})
 	h.Progress(snapshot.Progress{Table: "orders", Items: 700, Settled: 690, TableItems: 650, Segments: 8, Done: 3, Finished: true})
 	h.Progress(snapshot.Progress{Table: "orders", Name: "v2", Items: 5})
-	if got := samples(t, reg, "sluice_scan_seconds"); got["orders"] != 4 {
+	if got := samples(t, reg, "sluice_scan_seconds"); got["orders"] != 5 {
 		t.Errorf("%v", got)
 	}
 	expectSeries(t, reg, `
@@ -42,7 +44,7 @@ sluice_backfill_items{backfill="v2",table="orders"} 5
 # HELP sluice_backfill_saves_total Writes of the progress of backfills.
 # TYPE sluice_backfill_saves_total counter
 sluice_backfill_saves_total{outcome="failed",table="orders"} 1
-sluice_backfill_saves_total{outcome="stored",table="orders"} 1
+sluice_backfill_saves_total{outcome="stored",table="orders"} 2
 # HELP sluice_backfill_segments Segments in which a backfill reads its table.
 # TYPE sluice_backfill_segments gauge
 sluice_backfill_segments{backfill="",table="orders"} 8
@@ -63,7 +65,7 @@ sluice_read_units_total{table="orders"} 128.5
 sluice_scanned_items_total{table="orders"} 700
 # HELP sluice_scans_total Scan calls: with items, empty, throttled, or failed.
 # TYPE sluice_scans_total counter
-sluice_scans_total{outcome="empty",table="orders"} 1
+sluice_scans_total{outcome="empty",table="orders"} 2
 sluice_scans_total{outcome="failed",table="orders"} 1
 sluice_scans_total{outcome="items",table="orders"} 1
 sluice_scans_total{outcome="throttled",table="orders"} 1

@@ -96,24 +96,24 @@ func TestLineage(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	h := New(reg).Poller()
 	h.Lineage(poller.Lineage{Table: "a", StreamARN: "old", Reading: 1, Waiting: 2, Finished: 3, Halted: 4})
-	h.Lineage(poller.Lineage{Table: "a", StreamARN: "new", Reading: 10})
+	h.Lineage(poller.Lineage{Table: "a", StreamARN: "new", Reading: 10, Waiting: 20, Finished: 30, Halted: 40})
 	h.Lineage(poller.Lineage{Table: "a", StreamARN: "old", Finished: 6})
 	const head = `
 # HELP sluice_stream_shards Shards of the streams, as this process knows them: reading, waiting (for a parent, another owner, or another try), finished, halted (at a gap).
 # TYPE sluice_stream_shards gauge
 `
 	expectSeries(t, reg, head+`
-sluice_stream_shards{state="finished",table="a"} 6
-sluice_stream_shards{state="halted",table="a"} 0
+sluice_stream_shards{state="finished",table="a"} 36
+sluice_stream_shards{state="halted",table="a"} 40
 sluice_stream_shards{state="reading",table="a"} 10
-sluice_stream_shards{state="waiting",table="a"} 0
+sluice_stream_shards{state="waiting",table="a"} 20
 `, "sluice_stream_shards")
 	h.Lineage(poller.Lineage{Table: "a", StreamARN: "old"}) // not read any more
 	expectSeries(t, reg, head+`
-sluice_stream_shards{state="finished",table="a"} 0
-sluice_stream_shards{state="halted",table="a"} 0
+sluice_stream_shards{state="finished",table="a"} 30
+sluice_stream_shards{state="halted",table="a"} 40
 sluice_stream_shards{state="reading",table="a"} 10
-sluice_stream_shards{state="waiting",table="a"} 0
+sluice_stream_shards{state="waiting",table="a"} 20
 `, "sluice_stream_shards")
 }
 
