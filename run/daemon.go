@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -103,6 +104,11 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	}
 	defer context.AfterFunc(ctx, func() {
 		logger.Info("stopping: a second signal ends at once", "grace", o.Grace)
+		st := src.status()
+		if awaited := st.awaited(); len(awaited) > 0 {
+			logger.Info("waiting for what was taken to be settled; what is not within the grace comes again",
+				"grace", o.Grace, "awaited", strings.Join(awaited, ", "), "reasons", strings.Join(st.Reasons, "\n"))
+		}
 	})()
 	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", store.Path(), "routes", len(m.Routes()))
 	watched, unwatch := context.WithCancel(ctx)

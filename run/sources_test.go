@@ -113,6 +113,7 @@ func TestDaemonTellsOfAllSources(t *testing.T) {
 
 	p.signal(syscall.SIGTERM) // and the message's handler does not return
 	p.until("stopping: a second signal ends at once", 1)
+	p.until("1 message of queue jobs\" reasons=", 1) // what it waits for
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		code, body := p.ask("GET", "/readyz")
 		if code == 503 && body == "stopping\n" {

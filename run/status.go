@@ -97,6 +97,25 @@ func (s *sources) status() (st status) {
 	return st
 }
 
+// awaited says what was taken and is not settled, by where it came from.
+func (st *status) awaited() (all []string) {
+	add := func(n int, one, of string) {
+		if n > 0 {
+			all = append(all, plural(n, one)+" of "+of)
+		}
+	}
+	for _, t := range st.Tables {
+		add(int(t.Unsettled), "record", "table "+t.Table)
+	}
+	for _, b := range st.Backfills {
+		add(int(b.Items-b.Settled), "item", "the backfill of table "+b.Table)
+	}
+	for _, q := range st.Queues {
+		add(q.InHand, "message", "queue "+q.Queue)
+	}
+	return all
+}
+
 // tablesOf groups shards, which are ordered by table.
 func tablesOf(shards []poller.Status) []tableStatus {
 	tables := []tableStatus{}

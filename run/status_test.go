@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,6 +83,18 @@ func TestDaemonTellsWhatItHolds(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, c.output())
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestAwaited(t *testing.T) {
+	st := status{
+		Tables:    []tableStatus{{Table: "a", Unsettled: 2}, {Table: "b"}, {Table: "c", Unsettled: 1}},
+		Backfills: []backfilling{{Table: "a", Items: 7, Settled: 4}, {Table: "b", Items: 9, Settled: 9, Finished: true}},
+		Queues:    []queueStatus{{Queue: "jobs", InHand: 1}, {Queue: "calls"}},
+	}
+	want := []string{"2 records of table a", "1 record of table c", "3 items of the backfill of table a", "1 message of queue jobs"}
+	if got := st.awaited(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 func TestStatusText(t *testing.T) {
