@@ -36,7 +36,8 @@ searched and written to by writers that are made by reindex.Writer:
   start, swap, and then finish, or rollback and swap again; abandon gives it up
 
 Each step may be run again after it was ended on its way. The state is in the
-cluster.
+cluster. Where no reindex is under way, finish and abandon have nothing to do, and
+exit with 0.
 
 ` + routeHelp + `
 The new index is filled by all routes of the file that project into the alias,
