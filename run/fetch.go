@@ -29,6 +29,11 @@ func Fetch(cfg aws.Config) deadletter.Fetch {
 		if errors.Is(err, reread.ErrNoItem) {
 			return nil, fmt.Errorf("%w: %w", deadletter.ErrGone, errors.Join(forgotten, err))
 		}
+		if err == nil {
+			// It has been changed since, or not: it is no older than the change, and
+			// written as what a backfill reads it would lose to what that was to follow.
+			rec.Sequence = e.Sequence
+		}
 		return rec, err
 	}
 }

@@ -32,9 +32,10 @@ func (p *Projection) hadNone(rec *sluice.Record) bool {
 // withdrawn returns the deletion of the document of an item that has none any
 // more: under the version of the change, so that a later one can bring it back.
 // What is new has no document to be deleted, and what a backfill reads is not
-// known to have one; an audit finds those that should not be there.
+// known to have one; an audit finds those that should not be there. An item that
+// takes the place of a change has that one's sequence number.
 func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, error) {
-	if rec.EventName != sluice.Modify || p.hadNone(rec) {
+	if rec.EventName == sluice.Insert || rec.EventName == sluice.Snapshot && rec.Sequence == "" || p.hadNone(rec) {
 		return nil, nil
 	}
 	version, fence, err := p.o.Version.of(rec)

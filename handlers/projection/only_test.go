@@ -41,6 +41,8 @@ func TestOnly(t *testing.T) {
 	gone := func(version int64) document.Op {
 		return document.Op{Action: document.Delete, Index: "tgw", ID: "a", Fence: document.Newer, Version: version}
 	}
+	inPlace := streamtest.Snapshot("t", out2)
+	inPlace.Sequence = "000000000000000000002"
 	for _, tt := range []struct {
 		name string
 		rec  sluice.Record
@@ -51,6 +53,7 @@ func TestOnly(t *testing.T) {
 		{"not taken, and without a version", streamtest.Insert("t", none), nil},
 		{"read by a backfill, taken", streamtest.Snapshot("t", in1), []document.Op{put(1)}},
 		{"read by a backfill, not taken", streamtest.Snapshot("t", out2), nil},
+		{"in place of a change, not taken", inPlace, []document.Op{gone(2)}},
 		{"leaves", streamtest.Modify("t", in1, out2), []document.Op{gone(2)}},
 		{"stays outside", streamtest.Modify("t", out2, out3), nil},
 		{"stays outside, replayed", streamtest.Modify("t", out2, out3, streamtest.WithOrigin(sluice.Replayed)), []document.Op{gone(3)}},

@@ -37,7 +37,7 @@ const (
 func ByAttribute(path string) Version { return Version{kind: byAttribute, path: path} }
 
 // BySequence makes the version of a record's sequence number. What a backfill
-// reads has the version 1, which is below that of every record.
+// reads has none, and the version 1, which is below that of every record.
 func BySequence() Version { return Version{kind: bySequence} }
 
 // ByFunc takes the version from f, which is given the new image, or the old one
@@ -77,7 +77,7 @@ func (v Version) of(rec *sluice.Record) (int64, document.Fence, error) {
 	case unversioned:
 		return 0, document.NoFence, nil
 	case bySequence:
-		if rec.EventName == sluice.Snapshot {
+		if rec.EventName == sluice.Snapshot && rec.Sequence == "" {
 			return backfilled, document.Newer, nil
 		}
 		n, err := sequenceVersion(rec.Sequence)

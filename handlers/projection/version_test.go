@@ -152,3 +152,31 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("the first record of a stream lost to a backfill: %s", got)
 	}
 }
+
+// An item that takes the place of a change, which the stream has forgotten, is no
+// older than that: it follows what the change was to follow, and what came later
+// stays.
+func TestSnapshotInPlaceOfAChange(t *testing.T) {
+	change := func(v string, at sluice.Sequence) *sluice.Record {
+		rec := streamtest.Modify("t", map[string]any{"pk": "a"}, map[string]any{"pk": "a", "v": v}, streamtest.WithSequence(at))
+		return &rec
+	}
+	place := streamtest.Snapshot("t", map[string]any{"pk": "a", "v": "now"})
+	place.Sequence = "000000000000000000002"
+	index := streamtest.NewIndex()
+	p := must(t, index.Write, Options{Index: "i", ID: "{pk}", Version: BySequence()})
+	for _, tt := range []struct {
+		rec  *sluice.Record
+		want string
+	}{
+		{change("before", "000000000000000000001"), "before"}, {&place, "now"},
+		{change("later", "000000000000000000003"), "later"}, {&place, "later"},
+	} {
+		if err := p.Handle(t.Context(), tt.rec); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(index.Docs("i")[0].Source); !strings.Contains(got, `"v":"`+tt.want+`"`) {
+			t.Errorf("%s: %s, want %s", tt.rec.EventName, got, tt.want)
+		}
+	}
+}
