@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,11 +36,30 @@ func parkSome(ts *testscript.TestScript, letters state.Letters) {
 	ts.Check(box.ParkGap(ctx, &sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "shard", After: "5"}))
 }
 
+// parkOdd parks a record that is no JSON, one by reference, and one that a newer
+// program wrote.
+func parkOdd(ts *testscript.TestScript, letters state.Letters) {
+	ctx := ts.Value(testKey{}).(*testing.T).Context()
+	rec := sluice.DecodeRecord([]byte("no \xff JSON"))
+	rec.Table = "test"
+	ts.Check(deadletter.NewBox(letters, "sluice").Park(ctx, rec, sluice.Failure{Attempts: 1, First: errors.New("first\tcause"), Last: errors.New("one\nline")}))
+	large := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "7", Shard: "shard"})
+	for _, letter := range []string{
+		fmt.Sprintf(`{"version":3,"kind":"reference","id":"large","table":"test","position":{"streamArn":%q,"sequence":"7"},"eventName":"INSERT","origin":"live","reference":{"keys":%s,"bytes":900000}}`, large.StreamARN, large.Keys.Raw()),
+		fmt.Sprintf(`{"version":9,"id":"newer","position":{"streamArn":%q,"sequence":"6"}}`, large.StreamARN),
+	} {
+		var head struct{ ID string }
+		ts.Check(json.Unmarshal([]byte(letter), &head))
+		ts.Check(letters.PutLetter(ctx, "sluice", head.ID, []byte(letter)))
+	}
+}
+
 type testKey struct{}
 
 // scriptCommands are what the scripts about dead letters and state can do.
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
-	// letters FILE makes a state file, or with -file a dead-letter file.
+	// letters FILE makes a state file, or with -file a dead-letter file; -odd makes
+	// one of letters that are out of the ordinary.
 	"letters": func(ts *testscript.TestScript, _ bool, args []string) {
 		if args[0] == "-file" {
 			f, err := deadletter.OpenFile(ts.MkAbs(args[1]))
@@ -48,9 +68,13 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 			ts.Check(f.Close())
 			return
 		}
+		fill := parkSome
+		if args[0] == "-odd" {
+			fill, args = parkOdd, args[1:]
+		}
 		s, err := boltstate.Open(ts.MkAbs(args[0]), boltstate.Options{})
 		ts.Check(err)
-		parkSome(ts, s)
+		fill(ts, s)
 		ts.Check(s.Close())
 	},
 	// shards FILE makes a state file with a stream: a parent with two children, of
