@@ -96,20 +96,36 @@ func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, stde
 	return q, nil
 }
 
-// inOtherHands says whether there are messages that others have received and not
-// given back, beside the n that are here.
+// inOtherHands says whether there are messages beside the n that are here: that
+// others have received and not given back, that come later, or that a FIFO queue
+// keeps behind others of their group.
 func (q *queueLetters) inOtherHands(ctx context.Context, n int) string {
-	const hidden = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
-	out, err := q.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: q.url, AttributeNames: []types.QueueAttributeName{hidden}})
+	const (
+		hidden  = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
+		delayed = types.QueueAttributeNameApproximateNumberOfMessagesDelayed
+		behind  = types.QueueAttributeNameApproximateNumberOfMessages
+	)
+	out, err := q.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: q.url, AttributeNames: []types.QueueAttributeName{hidden, delayed, behind}})
 	if err != nil {
 		return fmt.Sprintf("whether somebody else has messages of the queue in hand cannot be told (sqs:GetQueueAttributes): %v", err)
 	}
-	all, err := strconv.Atoi(out.Attributes[string(hidden)])
-	if err == nil && all > n {
+	count := func(name types.QueueAttributeName) int {
+		all, _ := strconv.Atoi(out.Attributes[string(name)])
+		return all
+	}
+	if all := count(hidden); all > n {
 		return fmt.Sprintf("%d messages of the queue are in other hands: somebody else works on them, or a command that was killed hides them for up to %v", all-n, visibility)
+	}
+	if later := count(delayed); later > 0 {
+		return fmt.Sprintf("%d messages of the queue are delayed, and come later", later)
+	}
+	if more := count(behind); more > 0 && q.fifo() {
+		return fmt.Sprintf("%d messages of the queue are behind those that are here: a FIFO queue gives ten of a group at a time", more)
 	}
 	return ""
 }
+
+func (q *queueLetters) fifo() bool { return strings.HasSuffix(*q.url, ".fifo") }
 
 // add takes a message. The same letter may be in several: a function that was
 // called again has parked it again.
@@ -194,7 +210,7 @@ func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte)
 		}
 	}
 	in := &sqs.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String(string(data))}
-	if strings.HasSuffix(*q.url, ".fifo") {
+	if q.fifo() {
 		in.MessageGroupId, in.MessageDeduplicationId = aws.String("dead-letters"), aws.String(fmt.Sprint(id, " ", time.Now().UnixNano()))
 	}
 	// What JSON allows in its texts, and SQS does not in a message.

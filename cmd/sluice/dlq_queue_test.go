@@ -25,13 +25,17 @@ import (
 
 // takesMessages is a queue that takes what is sent and deleted, and notes it.
 type takesMessages struct {
-	t    *testing.T
-	seen []string
+	t          *testing.T
+	seen       []string
+	attributes map[string]string
 }
 
 func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	var in struct{ MessageBody, ReceiptHandle string }
+	var in struct {
+		MessageBody, ReceiptHandle string
+		AttributeNames             []string
+	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		q.t.Error(err)
 	}
@@ -46,6 +50,12 @@ func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "DeleteMessage":
 		q.seen = append(q.seen, "delete "+in.ReceiptHandle)
 		fmt.Fprint(w, `{}`)
+	case "GetQueueAttributes":
+		asked := make(map[string]string)
+		for _, name := range in.AttributeNames {
+			asked[name] = q.attributes[name]
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"Attributes": asked})
 	default:
 		q.t.Errorf("%s", op)
 	}
@@ -107,5 +117,31 @@ func TestSentBackToTheQueue(t *testing.T) {
 	}
 	if err := box.Delete(t.Context(), ids[1]); err != nil || service.seen[len(service.seen)-1] != "delete 2" {
 		t.Errorf("%v, %q", err, service.seen)
+	}
+}
+
+// Letters that others have, that come later, or that are behind others of their
+// group may be earlier changes of what is here.
+func TestNotAllInHand(t *testing.T) {
+	for _, tt := range []struct {
+		queue, hidden, delayed, visible, want string
+	}{
+		{"letters", "2", "0", "0", ""},
+		{"letters", "2", "0", "9", ""}, // which a queue may say a while after they were received
+		{"letters", "1", "", "", ""},
+		{"letters", "3", "0", "0", "1 messages of the queue are in other hands"},
+		{"letters", "2", "4", "0", "4 messages of the queue are delayed"},
+		{"letters.fifo", "2", "0", "0", ""},
+		{"letters.fifo", "2", "0", "9", "9 messages of the queue are behind those that are here"},
+		{"letters.fifo", "3", "0", "9", "1 messages of the queue are in other hands"},
+	} {
+		service, q, _ := inHand(t, "r", "1", "2")
+		*q.url += strings.TrimPrefix(tt.queue, "letters")
+		service.attributes = map[string]string{
+			"ApproximateNumberOfMessagesNotVisible": tt.hidden, "ApproximateNumberOfMessagesDelayed": tt.delayed, "ApproximateNumberOfMessages": tt.visible,
+		}
+		if got := q.inOtherHands(t.Context(), 2); tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%+v: %q", tt, got)
+		}
 	}
 }
