@@ -281,7 +281,8 @@ func (s *letterServer) redriveAll(w http.ResponseWriter, r *http.Request, q url.
 }
 
 // lineTimeout is how long a client may take to read a line of the answer to a
-// redrive, behind what its connection holds: nobody else can redrive meanwhile.
+// redrive or a purge, behind what its connection holds: nobody else can redrive
+// meanwhile.
 const lineTimeout = time.Minute
 
 // run redrives, and writes a line for each outcome as it comes. A client that
@@ -346,6 +347,7 @@ func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Value
 		s.logger.Warn("dead letters deleted", "count", n, "filter", f.Query().Encode())
 	}
 	d.Deleted, d.Unreadable = n, text(err)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(lineTimeout)) // it may have waited for a redrive
 	return answer(w, d)
 }
 

@@ -379,3 +379,21 @@ func TestRedriveSaysWhatFailedBehindTheEarlierOne(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 }
+
+// A purge that waits long for another's redrive is told what it has done, although
+// the server gives other answers half a minute.
+func TestPurgeThatWaitsIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLetters(t, t.Context())
+		l.takes = time.Hour
+		go l.ask("POST", "/deadletters/"+l.ids[0]+"/redrive")
+		synctest.Wait()
+		rest := l.h
+		l.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			rest.ServeHTTP(&slowly{ResponseWriter: w, deadline: time.Now().Add(30 * time.Second)}, r)
+		})
+		if code, body := l.ask("DELETE", "/deadletters?all=1"); code != 200 || !strings.Contains(body, `"deleted":2`) {
+			t.Errorf("%d %q", code, body)
+		}
+	})
+}
