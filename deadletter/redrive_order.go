@@ -59,7 +59,7 @@ func (u *unread) mayPrecede(rec *sluice.Record) bool {
 		return false
 	}
 	e := heldEntry{stream: u.stream, sequence: u.sequence}
-	return !u.sequence.Valid() || e.before(rec)
+	return e.before(rec)
 }
 
 // mostNamed is how many entries that cannot be read are named: after a step back

@@ -197,6 +197,7 @@ func TestRedriveBehindUnreadableOfAnotherStream(t *testing.T) {
 		"the same stream, a lower number":              {`{"streamArn":"` + recordtest.ARN + `","sequence":"20"}`, record("a", "30"), true},
 		"the same stream, a greater number":            {`{"streamArn":"` + recordtest.ARN + `","sequence":"20"}`, record("a", "10"), false},
 		"the same stream, no number":                   {`{"streamArn":"` + recordtest.ARN + `"}`, record("a", "10"), true},
+		"what it says is of another entry":             {`{"streamArn":"` + laterARN + `","sequence":"20"},"id":"other"`, record("a", "10"), true},
 		"nobody knows which stream, a lower number":    {`{}`, record("a", "30"), true},
 		"nobody knows which stream, a greater number":  {`{}`, record("a", "10"), true},
 		"nobody knows which stream, an entry of a gap": {"gap", record("a", "10"), false},
@@ -290,6 +291,43 @@ func TestEarlierOnesOfAnEntryForAllRoutes(t *testing.T) {
 	err := b.Redrive(t.Context(), m, id, How{Earlier: true})
 	if want := []string{"s 10", "r 20", "s 20", "r 30"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v; it ran %q, want %q", err, got, want)
+	}
+}
+
+// What waits holds what comes behind it, for all routes that it is of.
+func TestRedriveBehindOneThatWaits(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	park(t, b, record("a", "10"), "s")
+	park(t, b, record("a", "20"), "")
+	park(t, b, record("a", "30"), "r")
+	var got []string
+	m := router.New()
+	for _, route := range []string{"r", "s"} {
+		m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+			got = append(got, route+" "+string(rec.Sequence))
+			return errors.New("down")
+		}, router.Name(route), router.Redrive())
+	}
+	report, _ := b.RedriveAll(t.Context(), m, Filter{}, How{})
+	if report != (Report{Failed: 1, Waiting: 2}) || !slices.Equal(got, []string{"s 10"}) {
+		t.Errorf("%+v; it ran %q, want 10 alone", report, got)
+	}
+}
+
+// An earlier one that somebody has deleted meanwhile is not waited for.
+func TestEarlierOneIsDeletedMeanwhile(t *testing.T) {
+	b := NewBox(state.NewMemory(), "app")
+	park(t, b, record("a", "10"), "r")
+	second := park(t, b, record("a", "20"), "r")
+	id := park(t, b, record("a", "30"), "r")
+	var got []string
+	m := router.New()
+	m.Handle("*#*", func(ctx context.Context, rec *sluice.Record) error {
+		got = append(got, string(rec.Sequence))
+		return b.Delete(ctx, second)
+	}, router.Name("r"), router.Redrive())
+	if err := b.Redrive(t.Context(), m, id, How{Earlier: true}); err != nil || !slices.Equal(got, []string{"10", "30"}) {
+		t.Errorf("%v; it ran %q, want 10 and 30", err, got)
 	}
 }
 

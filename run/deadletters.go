@@ -297,7 +297,6 @@ func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values,
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // it takes as long as it takes
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	lines := json.NewEncoder(w)
 	var broken error // why nobody reads any more

@@ -119,7 +119,7 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 	if code, body := l.ask("POST", "/deadletters/"+l.ids[1]+"/redrive"); code != 200 || !strings.Contains(body, `"result":"waiting"`) || !strings.Contains(body, l.ids[0]) || l.handled != nil {
 		t.Errorf("behind an earlier one: %d %s, handled %v", code, body, l.handled)
 	}
-	if code, body := l.ask("POST", "/deadletters/redrive?dryRun=1"); code != 200 || strings.Count(body, `"would run"`) != 3 || !strings.Contains(body, `"gaps":1,"wouldRun":3`) || l.handled != nil {
+	if code, body := l.ask("POST", "/deadletters/redrive?dryRun=1"); code != 200 || strings.Count(body, `"would run"`) != 3 || !strings.Contains(body, `"gaps":1,"wouldRun":3`) || l.handled != nil || strings.Contains(l.log.String(), "would run") {
 		t.Errorf("a dry run: %d %s, handled %v", code, body, l.handled)
 	}
 	l.fails = true
@@ -396,4 +396,64 @@ func TestPurgeThatWaitsIsAnswered(t *testing.T) {
 			t.Errorf("%d %q", code, body)
 		}
 	})
+}
+
+// Who hangs up ends a redrive between two letters.
+func TestRedriveEndsWithItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLetters(t, t.Context())
+		ctx, hangUp := context.WithCancel(t.Context())
+		then := func() {
+			hangUp()
+			synctest.Wait()
+		}
+		rest := l.h
+		l.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			rest.ServeHTTP(&afterFirst{ResponseWriter: w, then: then}, r.WithContext(ctx))
+		})
+		if _, body := l.ask("POST", "/deadletters/redrive"); len(l.handled) != 1 || !strings.Contains(body, `"fault":"context canceled"`) {
+			t.Errorf("%s, handled %v", body, l.handled)
+		}
+	})
+}
+
+// What cannot be read is named beside what can, on each page that it is of, and
+// can be deleted.
+func TestDeadLettersThatCannotBeRead(t *testing.T) {
+	l := newLetters(t, t.Context())
+	letters := state.NewMemory()
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
+	l.box = deadletter.NewBox(letters, "app")
+	if err := l.box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Last: errors.New("cause")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := letters.PutLetter(t.Context(), "app", "damaged", []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	l.h = DeadLetters(t.Context(), l.box, "", router.New(), nil, slog.New(slog.NewTextHandler(&l.log, nil)))
+	for path, want := range map[string]string{
+		"GET /deadletters":                       `}],"unreadable":"dead letter damaged: `,
+		"GET /deadletters/counts":                `"unreadable":"dead letter damaged: `,
+		"POST /deadletters/redrive":              `"fault":"dead letter damaged: `,
+		"DELETE /deadletters?all=1&dryRun=1":     `"deleted":1,"dryRun":true,"unreadable":"dead letter damaged: `,
+		"POST /deadletters/redrive?force=1":      `"failed":1`,
+		"POST /deadletters/redrive?dryRun=1":     `"waiting":1`,
+		"GET /deadletters?kind=gap":              `"unreadable":"dead letter damaged: `,
+		"POST /deadletters/redrive?table=nobody": `"fault":"dead letter damaged: `,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		code, body := l.ask(method, path)
+		if code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s %s: %d %s, want %s", method, path, code, body, want)
+		}
+	}
+	if strings.Contains(l.log.String(), "deleted") {
+		t.Errorf("log of what was only counted: %s", l.log.String())
+	}
+	if code, body := l.ask("DELETE", "/deadletters/damaged"); code != 200 || !strings.Contains(l.log.String(), `"dead letter deleted" id=damaged`) {
+		t.Errorf("deleted: %d %s, log %s", code, body, l.log.String())
+	}
+	if code, body := l.ask("DELETE", "/deadletters?all=1"); code != 200 || strings.Contains(body, "unreadable") || !strings.Contains(l.log.String(), `"dead letters deleted" count=1`) {
+		t.Errorf("the rest: %d %s, log %s", code, body, l.log.String())
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -33,8 +34,9 @@ type takesMessages struct {
 func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	var in struct {
-		MessageBody, ReceiptHandle string
-		AttributeNames             []string
+		MessageBody, ReceiptHandle             string
+		MessageGroupId, MessageDeduplicationId string
+		AttributeNames                         []string
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		q.t.Error(err)
@@ -43,8 +45,11 @@ func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "SendMessage":
 		e, err := deadletter.Parse([]byte(in.MessageBody))
 		q.seen = append(q.seen, fmt.Sprintf("send %s, %d redrives", e.Sequence, e.Redrives))
-		if err != nil {
-			q.t.Error(err)
+		if err != nil || len(in.MessageBody) > mostMessage {
+			q.t.Errorf("%d bytes: %v", len(in.MessageBody), err)
+		}
+		if in.MessageGroupId != "" && in.MessageDeduplicationId != "" {
+			q.seen = append(q.seen, "to the group "+in.MessageGroupId)
 		}
 		fmt.Fprintf(w, `{"MessageId":"m","MD5OfMessageBody":"%x"}`, md5.Sum([]byte(in.MessageBody)))
 	case "DeleteMessage":
@@ -142,6 +147,59 @@ func TestNotAllInHand(t *testing.T) {
 		}
 		if got := q.inOtherHands(t.Context(), 2); tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+}
+
+// A FIFO queue wants a group with what is sent back, and any a message that is not
+// too large.
+func TestSentBackAsTheQueueWantsIt(t *testing.T) {
+	for suffix, want := range map[string][]string{
+		"":      {"send 1, 1 redrives", "delete 1"},
+		".fifo": {"send 1, 1 redrives", "to the group dead-letters", "delete 1"},
+	} {
+		service, q, ids := inHand(t, "r", "1")
+		*q.url += suffix
+		e, err := deadletter.Parse(q.letters[ids[0]])
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Redrives++
+		e.Last.Details = []map[string]string{{"reason": strings.Repeat("x", mostMessage)}}
+		data, err := e.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.PutLetter(t.Context(), "app", ids[0], data); err != nil || !slices.Equal(service.seen, want) {
+			t.Errorf("%v, the queue saw %q, want %q", err, service.seen, want)
+		}
+	}
+}
+
+// Of one letter in several messages the newest failure counts, in whatever order
+// they come, and all are deleted with it. One of a newer program is a letter, too.
+func TestLetterInSeveralMessages(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	message := func(redrives int, last time.Time) string {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
+		e := deadletter.Entry{ID: "one", Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: "1", Raw: rec.Raw(), Redrives: redrives, Last: deadletter.Fault{At: last}}
+		data, err := e.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	oldest, older, newest := message(1, at.Add(time.Hour)), message(2, at), message(2, at.Add(time.Minute))
+	for _, bodies := range [][]string{{oldest, older, newest}, {newest, older, oldest}, {older, newest, oldest}} {
+		service, q, _ := inHand(t, "r")
+		for i, body := range append(bodies, `{"version":9,"id":"newer"}`, "no letter") {
+			q.add(types.Message{Body: aws.String(body), ReceiptHandle: aws.String(fmt.Sprint(i))})
+		}
+		if string(q.letters["one"]) != newest || q.letters["newer"] == nil || len(q.letters) != 2 || len(q.handles[""]) != 1 {
+			t.Errorf("%q, others %q", q.letters, q.handles[""])
+		}
+		if err := q.DeleteLetter(t.Context(), "app", "one"); err != nil || !slices.Equal(service.seen, []string{"delete 0", "delete 1", "delete 2"}) {
+			t.Errorf("%v, the queue saw %q", err, service.seen)
 		}
 	}
 }
