@@ -5,6 +5,7 @@ package checks
 import (
 	"bytes"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,10 +135,105 @@ func TestHelmRefusesWhatCannotWork(t *testing.T) {
 		"many writers":         {minimal, "--set", "persistence.accessMode=ReadWriteMany"},
 		"no time to end":       {minimal, "--set", "graceMarginSeconds=0"},
 		"a misspelt log level": {minimal, "--set", "logLevel=verbose"},
+		"the file, twice":      {minimal, "--set", `configFiles.sluice\.yaml=x`},
 	} {
 		out, err := try(t, helm(t), append([]string{"template", "s", chart, "--kube-version", "1.37"}, args...)...)
 		if err == nil || !strings.Contains(out, "don't meet the specifications of the schema") {
 			t.Errorf("%s: %v, want a refusal by the schema:\n%s", name, err, out)
+		}
+	}
+}
+
+// others are values, in JSON, that differ from those of values.yaml.
+var others = map[string]string{
+	"image.repository":            `"other"`,
+	"image.tag":                   `"v2"`,
+	"image.digest":                `"sha256:` + strings.Repeat("1", 64) + `"`,
+	"image.pullPolicy":            `"Always"`,
+	"imagePullSecrets":            `[{"name":"a"}]`,
+	"nameOverride":                `"other"`,
+	"fullnameOverride":            `"other"`,
+	"config":                      `"other"`,
+	"existingConfigMap":           `"other"`,
+	"configFiles":                 `{"a.json":"{}"}`,
+	"env":                         `[{"name":"A","value":"b"}]`,
+	"envFrom":                     `[{"secretRef":{"name":"a"}}]`,
+	"serviceAccount.create":       `false`,
+	"serviceAccount.name":         `"other"`,
+	"serviceAccount.annotations":  `{"a":"b"}`,
+	"persistence.size":            `"3Gi"`,
+	"persistence.storageClass":    `"other"`,
+	"persistence.accessMode":      `"ReadWriteOncePod"`,
+	"graceSeconds":                `26`,
+	"graceMarginSeconds":          `16`,
+	"resources.requests.cpu":      `"200m"`,
+	"resources.requests.memory":   `"300Mi"`,
+	"resources.limits.memory":     `"2Gi"`,
+	"logLevel":                    `"debug"`,
+	"podAnnotations":              `{"a":"b"}`,
+	"podLabels":                   `{"a":"b"}`,
+	"nodeSelector":                `{"a":"b"}`,
+	"tolerations":                 `[{"operator":"Exists"}]`,
+	"affinity":                    `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}}`,
+	"priorityClassName":           `"other"`,
+	"podDisruptionBudget.enabled": `false`,
+	"podMonitor.enabled":          `false`,
+	"podMonitor.interval":         `"31s"`,
+	"podMonitor.labels":           `{"a":"b"}`,
+	"prometheusRule.enabled":      `false`,
+	"prometheusRule.labels":       `{"a":"b"}`,
+}
+
+// Each value has an effect, and a misspelt one beside it is refused.
+func TestHelmValues(t *testing.T) {
+	var names []string
+	owners := map[string]bool{"": true} // of values; what resources holds is Kubernetes' own
+	var walk func(name string, v any)
+	walk = func(name string, v any) {
+		m, _ := v.(map[string]any)
+		if len(m) == 0 {
+			names = append(names, name)
+			return
+		}
+		if name != "" && !strings.HasPrefix(name, "resources") {
+			owners[name+"."] = true
+		}
+		for k, v := range m {
+			walk(strings.TrimPrefix(name+"."+k, "."), v)
+		}
+	}
+	walk("", yamlFile(t, deploy, "helm/sluice/values.yaml").v)
+	if slices.Sort(names); !slices.Equal(names, slices.Sorted(maps.Keys(others))) {
+		t.Fatalf("values.yaml has %q, and there are others for %q", names, slices.Sorted(maps.Keys(others)))
+	}
+
+	const version = "1.37"
+	template := func(values string) (string, error) {
+		return try(t, helm(t), "template", "search", chart, "--kube-version", version,
+			"--set-json", `config="name: usual",podMonitor.enabled=true,prometheusRule.enabled=true`, "--set-json", values)
+	}
+	usual, err := template("global={}")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, usual)
+	}
+	documents := map[string]bool{}
+	for _, name := range names {
+		out, err := template(name + "=" + others[name])
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+			continue
+		}
+		if out == usual {
+			t.Errorf("%s: nothing is other with %s", name, others[name])
+		}
+		for document := range strings.SplitSeq(out, "---\n# Source: ") {
+			documents[document] = true
+		}
+	}
+	validate(t, version, "# "+strings.Join(slices.Sorted(maps.Keys(documents)), "---\n# "))
+	for owner := range owners {
+		if out, err := template(owner + "misspelt=1"); err == nil || !strings.Contains(out, "misspelt") {
+			t.Errorf("%smisspelt: %v, want a refusal by the schema:\n%s", owner, err, out)
 		}
 	}
 }
@@ -154,14 +250,21 @@ func TestHelmMonitoring(t *testing.T) {
 	// The job that the alerts wait for is the value of this label.
 	labels.at(monitor.at("jobLabel").text()).is("sluice")
 
-	want := yamlFile(t, deploy, "prometheus/alerts.yaml")
 	exprs := func(d doc) (all []string) {
 		for _, r := range d.at("groups", 0, "rules").list() {
 			all = append(all, r.at("expr").text())
 		}
 		return all
 	}
-	if got, want := exprs(docs["PrometheusRule"].at("spec")), exprs(want); !slices.Equal(got, want) {
+	want := exprs(yamlFile(t, deploy, "prometheus/alerts.yaml"))
+	if got := exprs(rendered(t, "1.37", minimal, "--set", "prometheusRule.enabled=true")["PrometheusRule"].at("spec")); !slices.Equal(got, want) {
 		t.Errorf("the chart's rules are %q, want %q", got, want)
+	}
+	// Another release's daemon must not stand in for one that is absent.
+	for i := range want {
+		want[i] = strings.ReplaceAll(want[i], `up{job="sluice"}`, `up{job="sluice",namespace="n",pod="search-sluice-0"}`)
+	}
+	if got := exprs(docs["PrometheusRule"].at("spec")); !slices.Equal(got, want) {
+		t.Errorf("with a PodMonitor, the chart's rules are %q, want %q", got, want)
 	}
 }
