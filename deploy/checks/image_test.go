@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,12 +42,7 @@ func TestImagesAreSmallPinnedAndNotRoot(t *testing.T) {
 
 // The build in an image has the module without what .dockerignore leaves out.
 func TestImagesHaveWhatTheBuildReads(t *testing.T) {
-	var ignored []string
-	for line := range strings.Lines(read(t, root, ".dockerignore")) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			ignored = append(ignored, line)
-		}
-	}
+	ignored := patterns(t, ".dockerignore")
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if .Module}}{{if .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`,
 		"./cmd/sluice", "./cmd/sluice-lambda")
 	cmd.Dir = root
@@ -72,4 +68,33 @@ func TestImagesHaveWhatTheBuildReads(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What is never committed is no matter of a build: binaries, and a state file
+// with its dead letters. The function's image takes the configuration.
+func TestImagesAreBuiltWithoutWhatIsNotCommitted(t *testing.T) {
+	ignored := patterns(t, ".dockerignore")
+	for _, pattern := range patterns(t, ".gitignore") {
+		want, atRoot := strings.CutPrefix(strings.TrimSuffix(pattern, "/"), "/")
+		if !atRoot {
+			want = "**/" + want
+		}
+		if slices.Contains(ignored, want) == (want == "sluice.yaml") {
+			t.Errorf(".gitignore has %s, .dockerignore %q: want all of it there but sluice.yaml", pattern, ignored)
+		}
+	}
+	if slices.Contains(ignored, ".git") {
+		t.Error(".dockerignore leaves out .git, which has the version")
+	}
+}
+
+// patterns are the lines of a file that are no comments.
+func patterns(t *testing.T, name string) (all []string) {
+	t.Helper()
+	for line := range strings.Lines(read(t, root, name)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			all = append(all, line)
+		}
+	}
+	return all
 }
