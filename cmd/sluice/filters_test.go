@@ -230,6 +230,24 @@ func TestFiltersDropNothing(t *testing.T) {
 	}
 }
 
+// The help says so: what the router refuses for its type, the filters drop.
+func TestFiltersDropTypesThatAreNoStrings(t *testing.T) {
+	cfg := config.Config{Routes: []config.Route{{Name: "r", On: config.Strings{"order#*"}}}}
+	r := router.New()
+	r.Handle("order#*", func(context.Context, *sluice.Record) error { return nil })
+	rec := streamtest.Insert("t", item.Of(item.String("pk", "1"), item.Number("entityType", "1")))
+	if _, err := r.Match(nil, &rec); !sluice.IsPermanent(err) {
+		t.Errorf("the router says %v, want a permanent failure", err)
+	}
+	c, err := lambdaFilters(&cfg, "t", sluice.BothImages, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if passes(t, c, rec.Raw()) {
+		t.Errorf("it passes %v", c.Filters)
+	}
+}
+
 func TestFilters(t *testing.T) {
 	many := func(n int, size int) (routes []config.Route) {
 		for i := range n {

@@ -37,8 +37,10 @@ func lambdaFiltersCommand(c *cli) *cobra.Command {
 table's stream: a function is then not called, nor paid for, for records that no
 route takes. A filter never drops what a route takes. It knows events, entity
 types and deletions by time to live; what only the function can tell, such as
-when and changed, passes. A mapping has at most 5 filters of 4096 characters:
-when that is not enough, the filters let more pass.
+when and changed, passes. A record whose type attribute is no string, which a
+daemon parks as a dead letter, is dropped as one of another type is. A mapping has
+at most 5 filters of 4096 characters: when that is not enough, the filters let
+more pass.
 
 Without --view the filters are right for every stream. Most streams have the view
 NEW_AND_OLD_IMAGES: with it they are fewer and narrower, but must not be given to
