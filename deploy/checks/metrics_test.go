@@ -181,6 +181,16 @@ func TestDashboardNamesMetricsThatExist(t *testing.T) {
 			t.Errorf("%s: %s", e.text(), w)
 		}
 	}
+	chosen := dashboard.at("templating").values("definition")
+	if len(chosen) != 2 {
+		t.Errorf("%d variables found, want those of job and instance", len(chosen))
+	}
+	for _, v := range chosen {
+		// Every daemon has it, also one that reads queues alone.
+		if !strings.HasPrefix(v.text(), "label_values(sluice_ready") {
+			t.Errorf("%s is %s, want what sluice_ready has", v.name, v.text())
+		}
+	}
 	taken, ids := map[[2]int]string{}, map[float64]string{}
 	for _, p := range dashboard.at("panels").list() {
 		title, at := p.at("title").text(), p.at("gridPos")
