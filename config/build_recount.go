@@ -164,7 +164,7 @@ func (r *recounter) way(ctx context.Context, i int) (way, error) {
 		if from == "" {
 			return way{}, r.wrong(at+".partition", "a recount does not find the children of an item of table %s by the index %s: its partition key %s is none of %s, which the parent's key is taken from", n.Table, n.Index, n.Partition, taken)
 		}
-		return way{query: dynamo.Query{Table: r.table, Index: n.Index}, partition: n.Partition, from: from}, nil
+		return way{query: dynamo.Query{Table: r.table, Index: n.Index, Whole: true}, partition: n.Partition, from: from}, nil
 	}
 	names, err := r.store.KeyNames(ctx, r.table)
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 )
 
 // What a recount lacks is said with the field that is to say it: before one is
@@ -93,5 +95,42 @@ func TestTablesOfRecountsThatAreGone(t *testing.T) {
 	}}}))
 	if err := app.Routes[0].CheckRecounts(t.Context(), true); err != nil {
 		t.Error(err)
+	}
+}
+
+// keysOnly are tables whose indexes have the keys of items alone.
+type keysOnly struct{ Tables }
+
+func (k keysOnly) Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) {
+	switch {
+	case q.Index == "":
+		return k.Tables.Query(ctx, q)
+	case q.Whole:
+		return dynamo.Page{}, errors.New("its projection type is not ALL")
+	}
+	return dynamo.Page{Items: []sluice.Item{plain(`{"id":"1","shopId":"a"}`)}}, nil
+}
+
+// An index may lack what tells whether an item counts, and how much: a recount by
+// it would set a counter that is right to less.
+func TestRecountByAnIndexWithoutAllAttributes(t *testing.T) {
+	w := newWorld()
+	w.tables.Create("orders", "id", "")
+	w.tables.Create("shops", "shop", "")
+	put(t, w.tables, "shops", `{"shop":"a","orders":1}`)
+	put(t, w.tables, "orders", `{"id":"1","shopId":"a","entityType":"order"}`)
+	s := w.setup()
+	s.Fakes.Tables = keysOnly{w.tables}
+	app, err := one(Route{On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
+		{Table: "shops", Attribute: "orders", Key: KeyFrom{"shop": "shopId"}, Index: "byShop", Partition: "shopId"},
+	}}}).Build(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := app.Routes[0].Recounts[0]
+	r.Settle = time.Millisecond
+	done, err := r.Run(t.Context(), func(yield func(sluice.Item, error) bool) { yield(plain(`{"shop":"a"}`), nil) })
+	if err == nil || !strings.Contains(err.Error(), "its projection type is not ALL") || done.Corrected > 0 {
+		t.Errorf("%+v, %v: want an error, and nothing set", done, err)
 	}
 }

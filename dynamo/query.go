@@ -17,7 +17,8 @@ type Query struct {
 
 	Descending bool
 	Limit      int         // items of one page at most; 0 is what the service puts into one, 1 MB
-	Attributes []string    // what is wanted of each item, top-level; none is all
+	Attributes []string    // what is wanted of each item, top-level; none is all that table or index has
+	Whole      bool        // refuse a global index that has not all of an item; then Attributes are none
 	After      sluice.Item // Page.Next of the page before; absent is the beginning
 }
 

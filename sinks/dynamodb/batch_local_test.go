@@ -25,7 +25,8 @@ import (
 )
 
 // newTable makes a table with a partition key pk (S) and a sort key sk of a
-// type, and an index "by-v" by v (S), and returns its name.
+// type, and indexes by v (S), "by-v" of whole items and "keys-by-v" of their keys,
+// and returns its name.
 func newTable(t testing.TB, sk types.ScalarAttributeType) string {
 	t.Helper()
 	name := "sink-" + rand.Text()
@@ -41,6 +42,9 @@ func newTable(t testing.TB, sk types.ScalarAttributeType) string {
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
 			IndexName: aws.String("by-v"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("v"), KeyType: types.KeyTypeHash}},
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}, {
+			IndexName: aws.String("keys-by-v"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("v"), KeyType: types.KeyTypeHash}},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 		}},
 	})
 	if err != nil {
@@ -180,6 +184,7 @@ func TestServerQueries(t *testing.T) {
 		"equal":       {dynamo.Query{Partition: p, Sort: dynamo.Sort{Op: "=", Key: item.String("sk", "a#98")}}, 1, "a#98", "a#98"},
 		"none":        {dynamo.Query{Partition: item.String("pk", "none")}, 0, "", ""},
 		"an index":    {dynamo.Query{Index: "by-v", Partition: item.String("v", "v3"), Limit: 4}, 10, "", ""},
+		"whole items": {dynamo.Query{Index: "by-v", Partition: item.String("v", "v3"), Whole: true}, 10, "", ""},
 		"some attributes, of reserved and dotted names": {dynamo.Query{Partition: p, Attributes: []string{"sk", "status", "a.b", "absent", "sk"}}, 100, "a#00", "b#99"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,6 +211,15 @@ func TestServerQueries(t *testing.T) {
 				t.Errorf("from %s to %s", first.Str(), last.Str())
 			}
 		})
+	}
+}
+
+// An index that has not all of an item cannot say so in its items.
+func TestServerRefusesWholeItemsOfAnIndexOfKeys(t *testing.T) {
+	st, table := openLocal(t, dynamodb.Options{}), newTable(t, types.ScalarAttributeTypeS)
+	_, err := st.Query(t.Context(), dynamo.Query{Table: table, Index: "keys-by-v", Partition: item.String("v", "v3"), Whole: true})
+	if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "keys-by-v") {
+		t.Errorf("%v: want a refusal of the index, for good", err)
 	}
 }
 

@@ -108,6 +108,9 @@ func queryInput(q dynamo.Query) (*dynamodb.QueryInput, error) {
 	if q.Limit > 0 {
 		in.Limit = aws.Int32(int32(q.Limit))
 	}
+	if q.Whole {
+		in.Select = types.SelectAllAttributes
+	}
 	if projection := e.project(q.Attributes); projection != "" {
 		in.ProjectionExpression = &projection
 	}

@@ -24,6 +24,8 @@ func TestQueryOnTheWire(t *testing.T) {
 		{"all of it", dynamo.Query{Table: "t", Index: "i", Partition: item.Number("p", "1"), Sort: dynamo.Prefix("s.t", "a#"), Descending: true, Limit: 7, Attributes: []string{"name", "a.b", "name"}, After: item.Of(item.Number("p", "2"))},
 			`{"TableName":"t","IndexName":"i","ConsistentRead":false,"ScanIndexForward":false,"Limit":7,"KeyConditionExpression":"#p = :p AND begins_with(#s, :s)","ProjectionExpression":"#a0, #a1","ExclusiveStartKey":{"p":{"N":"2"}},
 			  "ExpressionAttributeNames":{"#p":"p","#s":"s.t","#a0":"name","#a1":"a.b"},"ExpressionAttributeValues":{":p":{"N":"1"},":s":{"S":"a#"}}}`},
+		{"whole items of an index", dynamo.Query{Table: "t", Index: "i", Partition: item.String("p", "1"), Whole: true},
+			`{"TableName":"t","IndexName":"i","ConsistentRead":false,"ScanIndexForward":true,"Select":"ALL_ATTRIBUTES","KeyConditionExpression":"#p = :p","ExpressionAttributeNames":{"#p":"p"},"ExpressionAttributeValues":{":p":{"S":"1"}}}`},
 		{"before", dynamo.Query{Table: "t", Partition: item.Binary("p", []byte{0, 255}), Sort: dynamo.Before(item.Number("s", "5"))},
 			`{"TableName":"t","ConsistentRead":true,"ScanIndexForward":true,"KeyConditionExpression":"#p = :p AND #s < :s","ExpressionAttributeNames":{"#p":"p","#s":"s"},"ExpressionAttributeValues":{":p":{"B":"AP8="},":s":{"N":"5"}}}`},
 		{"between", dynamo.Query{Table: "t", Partition: item.String("p", "1"), Sort: dynamo.Between(item.String("s", "a"), item.String("s", "b"))},
