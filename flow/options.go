@@ -113,7 +113,7 @@ type Hooks struct {
 	// for records that could not be decoded or matched.
 	Handled func(rec *sluice.Record, route *sluice.Route, r Result, took time.Duration, err error)
 	// ParkFailed is called when the dead letters refused a record; route is
-	// nil as above. The flow tries again.
+	// nil as above. The flow tries again, or stops as its Policy says.
 	ParkFailed func(rec *sluice.Record, route *sluice.Route, err error)
 	// Breaker is called when a route's breaker opens (an outage) or closes.
 	Breaker func(route *sluice.Route, open bool, err error)

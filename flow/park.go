@@ -92,6 +92,9 @@ func (w *worker) parkFailed(t *task, err error) {
 			f.stopAt(t)
 		}
 		f.mu.Unlock()
+		if !cut {
+			w.refused(t, err)
+		}
 		w.handled(t.route(), f.unfinished(), t.took, err)
 		return
 	}
@@ -103,7 +106,12 @@ func (w *worker) parkFailed(t *task, err error) {
 	if tell {
 		f.opts.Logger.Error("dead letters failed: will be tried again", append(attrs, "deadLetterError", err, "unlogged", untold)...)
 	}
-	if h := f.opts.Hooks.ParkFailed; h != nil && !f.dead.Load() {
+	w.refused(t, err)
+}
+
+// refused tells that the dead letters did not take t's record.
+func (w *worker) refused(t *task, err error) {
+	if h := w.flow.opts.Hooks.ParkFailed; h != nil && !w.flow.dead.Load() {
 		h(w.e.rec, t.route(), err)
 	}
 }

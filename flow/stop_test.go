@@ -133,10 +133,15 @@ func TestStopParksWhatFailedForGood(t *testing.T) {
 func TestStopWithFailingDeadLettersStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("full")
-		f := Open(t.Context(), routes(bad(sluice.Permanent(errDown))), Options{Logger: quiet, Policy: Stop, DeadLetter: &letters{errs: []error{full}}})
+		var refused []error
+		f := Open(t.Context(), routes(bad(sluice.Permanent(errDown))), Options{Logger: quiet, Policy: Stop, DeadLetter: &letters{errs: []error{full}},
+			Hooks: Hooks{ParkFailed: func(_ *sluice.Record, _ *sluice.Route, err error) { refused = append(refused, err) }}})
 		mustSubmit(t, f, recs("good", "bad")...)
 		if n, err := f.Close(t.Context()); n != 1 || !errors.Is(err, full) {
 			t.Errorf("Close = %d, %v", n, err)
+		}
+		if len(refused) != 1 || refused[0] != full {
+			t.Errorf("refusals that are told: %v", refused)
 		}
 	})
 }

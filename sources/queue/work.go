@@ -130,6 +130,7 @@ func (s *source) handle(t terms, m *message) verdict {
 	var last call
 	parked, ended := false, 0
 	hooks := o.FlowHooks
+	hooks.ParkFailed = nil // refused tells
 	hooks.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		switch r {
 		case flow.Done:
