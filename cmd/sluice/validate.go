@@ -206,13 +206,24 @@ func (v *validation) print(stdout, stderr io.Writer) error {
 	}
 	switch n := len(v.Mistakes); {
 	case v.Valid:
-		fmt.Fprintf(stdout, "%s is valid: %s, tables %s\n", v.File, plural(len(v.Routes), "route", "routes"), strings.Join(v.Tables, ", "))
+		fmt.Fprintf(stdout, "%s is valid: %s%s%s\n", v.File, plural(len(v.Routes), "route", "routes"), named("table", v.Tables), named("queue", v.Queues))
 	case n == 1:
 		fmt.Fprintf(stderr, "%s has 1 mistake\n", v.File)
 	default:
 		fmt.Fprintf(stderr, "%s has %d mistakes\n", v.File, n)
 	}
 	return nil
+}
+
+// named lists what of a kind there is, behind something else.
+func named(kind string, names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return ", " + kind + " " + names[0]
+	}
+	return ", " + kind + "s " + strings.Join(names, ", ")
 }
 
 // connectAnyway is connect for a file of which a sink is missing: what else is
