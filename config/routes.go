@@ -204,8 +204,8 @@ type Counter struct {
 	// Key of the parent, taken from the child: parent's attribute to child's.
 	// A list names attributes that are called the same in both.
 	Key KeyFrom `yaml:"key" is:"required"`
-	// Index is a global secondary index by which a recount finds the children of
-	// a parent. Default: the table of the children itself, or a table of another
+	// Index is a global secondary index, with all attributes, by which a recount
+	// finds the children of a parent. Default: the table of the children itself, or a table of another
 	// number between the two.
 	Index string `yaml:"index"`
 	// Partition is the attribute of the children that is the partition key of index.

@@ -256,6 +256,9 @@ func TestFilters(t *testing.T) {
 		return routes
 	}
 	on := func(patterns ...string) []config.Route { return []config.Route{{Name: "r", On: patterns}} }
+	byKey := config.EntityType{Key: &config.KeyPattern{Attribute: "pk", Pattern: "{type}"}}
+	const ofType = `{"dynamodb":{"Keys":{"pk":{"S":["%s"]}}},"eventName":["INSERT"]}`
+	longest := strings.Repeat("t", maxPattern-len(ofType)+len("%s"))
 	for _, tt := range []struct {
 		name   string
 		cfg    config.Config
@@ -280,6 +283,19 @@ func TestFilters(t *testing.T) {
 			`{"eventName":["REMOVE"],"userIdentity":{"principalId":["dynamodb.amazonaws.com"],"type":["Service"]}}`,
 		}, ""},
 		{"expired or not", config.Config{Routes: []config.Route{{Name: "r", On: config.Strings{"*#*"}, TTL: "only"}, {Name: "s", On: config.Strings{"*#REMOVE"}}}}, true, []string{`{"eventName":["REMOVE"]}`}, ""},
+		{"expired of a type", config.Config{EntityType: byKey, Routes: []config.Route{{Name: "r", On: config.Strings{"a#*"}, TTL: "only"}}}, true, []string{
+			`{"dynamodb":{"Keys":{"pk":{"S":["a"]}}},"eventName":["REMOVE"],"userIdentity":{"principalId":["dynamodb.amazonaws.com"],"type":["Service"]}}`,
+		}, ""},
+		{"never expired when new", config.Config{Routes: []config.Route{{Name: "r", On: config.Strings{"*#INSERT"}, TTL: "only"}}}, true, nil, "no route takes a record of the stream"},
+		{"as many as fit", config.Config{EntityType: byKey, Routes: on("a#INSERT", "b#MODIFY", "c#REMOVE", "d#INSERT", "d#MODIFY", "e#MODIFY", "e#REMOVE")}, true, []string{
+			`{"dynamodb":{"Keys":{"pk":{"S":["a"]}}},"eventName":["INSERT"]}`,
+			`{"dynamodb":{"Keys":{"pk":{"S":["b"]}}},"eventName":["MODIFY"]}`,
+			`{"dynamodb":{"Keys":{"pk":{"S":["c"]}}},"eventName":["REMOVE"]}`,
+			`{"dynamodb":{"Keys":{"pk":{"S":["d"]}}},"eventName":["INSERT","MODIFY"]}`,
+			`{"dynamodb":{"Keys":{"pk":{"S":["e"]}}},"eventName":["MODIFY","REMOVE"]}`,
+		}, ""},
+		{"as long as fits", config.Config{EntityType: byKey, Routes: on(longest + "#INSERT")}, true, []string{fmt.Sprintf(ofType, longest)}, ""},
+		{"a byte too long", config.Config{EntityType: byKey, Routes: on(longest + "t#INSERT")}, true, []string{`{"eventName":["INSERT"]}`}, ""},
 		{"too many", config.Config{EntityType: config.EntityType{First: []config.EntityType{{Attribute: "a"}, {Attribute: "b"}, {Attribute: "c"}}}, Routes: many(3, 1)}, true, nil, ""},
 		{"too long", config.Config{Routes: append(many(80, 200), on("x#SNAPSHOT")...)}, true, nil, ""},
 		{"too long but for events", config.Config{Routes: on(strings.Repeat("t", 5000) + "#INSERT")}, true, []string{`{"eventName":["INSERT"]}`}, ""},
