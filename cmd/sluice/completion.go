@@ -2,11 +2,33 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
 )
+
+// shellExamples says for each shell how it completes from now on, and in every new
+// session.
+func shellExamples(completion *cobra.Command) {
+	of := map[string][2]string{
+		"bash":       {"source <(sluice completion bash)", "sluice completion bash >/etc/bash_completion.d/sluice"},
+		"zsh":        {"source <(sluice completion zsh)", `sluice completion zsh >"${fpath[1]}/_sluice"`},
+		"fish":       {"sluice completion fish | source", "sluice completion fish >~/.config/fish/completions/sluice.fish"},
+		"powershell": {"sluice completion powershell | Out-String | Invoke-Expression", "sluice completion powershell >>$PROFILE"},
+	}
+	var now []string
+	for _, shell := range completion.Commands() {
+		lines := of[shell.Name()]
+		if lines[0] == "" {
+			continue
+		}
+		now = append(now, "  "+lines[0])
+		shell.Example = "  # In this session\n  " + lines[0] + "\n\n  # In every new one\n  " + lines[1]
+	}
+	completion.Example = strings.Join(now, "\n")
+}
 
 // complete proposes fixed values for a flag.
 func complete(cmd *cobra.Command, flag string, values ...string) {

@@ -19,8 +19,10 @@ func lambdaCommand(c *cli) *cobra.Command {
 		Use:   "lambda",
 		Short: "Prepare the configuration's Lambda function",
 		Long:  "Prepare the Lambda function that the configuration describes.",
-		Args:  knownCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  sluice lambda filters --table orders
+  sluice lambda filters --view NEW_AND_OLD_IMAGES --format terraform`,
+		Args: knownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(lambdaFiltersCommand(c))
 	return cmd
