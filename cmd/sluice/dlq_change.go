@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/run"
 )
 
 // chosen are dead letters by their ids, or by a filter. An empty id, such as that
@@ -161,7 +162,7 @@ func reportLine(r deadletter.Report, dryRun bool) string {
 func dlqPurgeCommand(c *cli) *cobra.Command {
 	place := letterPlace{c: c}
 	var f filterFlags
-	var all, yes, dryRun bool
+	var all, yes, dryRun, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "purge [ID…]",
 		Short: "Delete dead letters",
@@ -173,6 +174,7 @@ somebody has seen what was lost.`,
 		Example: `  sluice dlq purge --table orders --error 'no such customer' --dry-run
   sluice dlq purge --table orders --error 'no such customer'
   sluice dlq purge --all --yes
+  sluice dlq purge --since 2h --yes --json | jq .deleted
   sluice dlq purge 0000000000000000000100000000000000000007-cea09b3487a1562c`,
 		ValidArgsFunction: place.complete(many),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -186,6 +188,14 @@ somebody has seen what was lost.`,
 			place.warnOfRoute(cmd.Context(), f.route)
 			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
 				ctx := cmd.Context()
+				purged := run.DeadLetterDeletion{DryRun: dryRun} // as a daemon answers
+				print := func(format string, more ...any) error {
+					if asJSON {
+						return printJSON(c.stdout, purged)
+					}
+					_, err := fmt.Fprintf(c.stdout, format+"\n", more...)
+					return err
+				}
 				n := len(args)
 				if n == 0 {
 					// What is parked between the count and the answer is not meant. Only a
@@ -197,17 +207,16 @@ somebody has seen what was lost.`,
 					if err != nil {
 						return err
 					}
-					if n = d.Deleted; d.Unreadable != "" {
+					if n, purged.Unreadable = d.Deleted, d.Unreadable; d.Unreadable != "" {
 						fmt.Fprintln(c.stderr, d.Unreadable)
 					}
 				}
 				if n == 0 && !dryRun {
-					fmt.Fprintf(c.stdout, "0 deleted: there is none of them in %s\n", l.where)
-					return nil
+					return print("0 deleted: there is none of them in %s", l.where)
 				}
 				if dryRun {
-					fmt.Fprintf(c.stdout, "%d would be deleted from %s\n", n, l.where)
-					return nil
+					purged.Deleted = n
+					return print("%d would be deleted from %s", n, l.where)
 				}
 				if err := c.confirm(yes, "delete %d dead letters from %s? Their records are lost.", n, l.where); err != nil {
 					return err
@@ -215,18 +224,16 @@ somebody has seen what was lost.`,
 				if len(args) == 0 {
 					args = []string{""}
 				}
-				deleted := 0
 				var errs []error
 				for _, id := range args {
 					d, err := l.api.remove(ctx, id, filter, false)
-					deleted += d.Deleted
-					if d.Unreadable != "" {
+					purged.Deleted += d.Deleted
+					if purged.Unreadable = d.Unreadable; d.Unreadable != "" {
 						err = errors.Join(err, errors.New(d.Unreadable))
 					}
 					errs = append(errs, err)
 				}
-				fmt.Fprintf(c.stdout, "%d deleted from %s\n", deleted, l.where)
-				return errors.Join(errs...)
+				return errors.Join(append(errs, print("%d deleted from %s", purged.Deleted, l.where))...)
 			})
 		},
 	}
@@ -236,6 +243,7 @@ somebody has seen what was lost.`,
 	fs.BoolVar(&all, "all", false, "all dead letters but gaps")
 	fs.BoolVar(&dryRun, "dry-run", false, "only count")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object; with --dry-run its deleted is how many would be")
 	place.addFlags(fs)
 	return cmd
 }

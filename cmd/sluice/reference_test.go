@@ -36,12 +36,19 @@ func TestReference(t *testing.T) {
 // that print data do so for machines, too.
 func TestCommandsAreDescribed(t *testing.T) {
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
+	noJSON := map[string]bool{ // what they print is a file, a script or a log, or JSON anyway
+		"sluice init": true, "sluice run": true, "sluice lambda filters": true, "sluice demo": true, "sluice help": true,
+		"sluice completion bash": true, "sluice completion zsh": true, "sluice completion fish": true, "sluice completion powershell": true,
+	}
 	each(c.root(), func(cmd *cobra.Command) {
 		if cmd.Short == "" || cmd.Long == "" && cmd.Parent().Long == "" {
 			t.Errorf("%s has no description", cmd.CommandPath())
 		}
-		if cmd.Example == "" && !cmd.HasSubCommands() {
+		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		if json := cmd.Flag("json") != nil; !cmd.HasSubCommands() && json == noJSON[cmd.CommandPath()] {
+			t.Errorf("%s: --json is %v", cmd.CommandPath(), json)
 		}
 	})
 }
@@ -53,10 +60,10 @@ func reference(root *cobra.Command) string {
 		"<!-- Made of the commands' own help by go generate ./cmd/sluice: change it there. -->\n\n")
 	b.WriteString(prose(root.Long) + "\n\n```sh\n" + example(root) + "```\n\n")
 	b.WriteString("| command | what it does |\n|---|---|\n")
-	each(root, func(cmd *cobra.Command) {
+	eachOfOurs(root, func(cmd *cobra.Command) {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.CommandPath(), strings.ReplaceAll(cmd.CommandPath(), " ", "-"), escape(cmd.Short))
 	})
-	each(root, func(cmd *cobra.Command) {
+	eachOfOurs(root, func(cmd *cobra.Command) {
 		long := cmd.Long
 		if long == "" {
 			long = cmd.Short + "."
@@ -85,11 +92,20 @@ func reference(root *cobra.Command) string {
 // each goes through the commands, those below root and those below them.
 func each(cmd *cobra.Command, f func(*cobra.Command)) {
 	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() && sub.Name() != "help" && sub.Name() != "completion" {
+		if !sub.Hidden {
 			f(sub)
 			each(sub, f)
 		}
 	}
+}
+
+// eachOfOurs is each without help and completion, which are cobra's.
+func eachOfOurs(root *cobra.Command, f func(*cobra.Command)) {
+	each(root, func(cmd *cobra.Command) {
+		if path := strings.Fields(cmd.CommandPath()); path[1] != "help" && path[1] != "completion" {
+			f(cmd)
+		}
+	})
 }
 
 // prose is text of the help as Markdown.

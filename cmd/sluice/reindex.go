@@ -23,6 +23,7 @@ type reindexing struct {
 	stdout, stderr io.Writer
 	ttl, longest   time.Duration
 	newBodies      bool
+	asJSON         bool
 }
 
 func reindexCommand(c *cli) *cobra.Command {
@@ -51,7 +52,9 @@ in indices, unless --indices names another folder.
 
   sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev
   sluice reindex swap --index products
-  sluice reindex finish --index products --delete`,
+  sluice reindex finish --index products --delete
+
+  sluice reindex status --route products --json | jq -r .stage`,
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -63,6 +66,7 @@ in indices, unless --indices names another folder.
 	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "time for which a writer goes by what it looked up; not below that of any writer")
 	f.DurationVar(&r.longest, "longest", time.Minute, "longest time that one write of a writer takes; finish and abandon wait that long")
 	f.BoolVar(&r.newBodies, "new-bodies", false, "the projection has changed, too: do not compare bodies")
+	f.BoolVar(&r.asJSON, "json", false, "print one JSON object: how far it is, and of start the comparison, also when it differs")
 	cmd.AddCommand(r.start(), r.status(),
 		r.step("swap", "Have the alias lead to the new index", "force", "without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
 			return x.Swap(ctx, force)
@@ -146,6 +150,7 @@ tables, and compare it with the old one. Searches go on in the old one.
 It exits with 0 when the two are equal, with 1 when they are not or it failed, and
 with 2 for wrong usage.`,
 		Example: `  sluice reindex start --route products
+  sluice reindex start --route products --json | jq '.differences[].id'
   sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -183,10 +188,12 @@ with 2 for wrong usage.`,
 			case err != nil:
 				return stopped(ctx, incomplete(err), "the new index was filled and compared: the same command goes on, or fills it anew; sluice reindex abandon gives it up")
 			case !c.Equal():
-				return differing(&reindex.NotEqualError{Comparison: c})
+				err = differing(&reindex.NotEqualError{Comparison: c})
 			}
-			fmt.Fprintln(r.stdout, c)
-			return nil
+			if err == nil || r.asJSON {
+				err = errors.Join(err, r.tellComparison(c))
+			}
+			return err
 		},
 	}
 	r.addProjection(cmd.Flags())
@@ -201,6 +208,7 @@ func (r *reindexing) status() *cobra.Command {
 		Short: "Say how far it is",
 		Long:  "Say at which step the reindex is, where the alias leads, and which the other index is.",
 		Example: `  sluice reindex status --route products
+  sluice reindex status --route products --json | jq -r .stage
   sluice reindex status --index products`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -219,12 +227,48 @@ func (r *reindexing) tell(ctx context.Context, x reindex.Reindex) error {
 	if err != nil {
 		return err
 	}
+	if r.asJSON {
+		return printJSON(r.stdout, struct {
+			Alias   string `json:"alias"`
+			Stage   string `json:"stage"` // idle, preparing, filling, filled or swapped
+			Current string `json:"current"`
+			Other   string `json:"other,omitempty"`
+		}{st.Alias, st.Stage.String(), st.Current, st.Other})
+	}
 	line := fmt.Sprintf("%s: %v, leads to %s", st.Alias, st.Stage, st.Current)
 	if st.Other != "" {
 		line += ", the other index is " + st.Other
 	}
 	fmt.Fprintln(r.stdout, line)
 	return nil
+}
+
+// tellComparison prints what was found of the two indices.
+func (r *reindexing) tellComparison(c reindex.Comparison) error {
+	if !r.asJSON {
+		_, err := fmt.Fprintln(r.stdout, c)
+		return err
+	}
+	type difference struct {
+		ID             string `json:"id"`
+		Routing        string `json:"routing,omitempty"`
+		CurrentVersion int64  `json:"currentVersion"` // 0 when it is not there
+		OtherVersion   int64  `json:"otherVersion"`
+		Path           string `json:"path,omitempty"` // where the two bodies part
+	}
+	line := struct {
+		Current          string       `json:"current"`
+		Other            string       `json:"other"`
+		Equal            bool         `json:"equal"`
+		CurrentDocuments int64        `json:"currentDocuments"`
+		OtherDocuments   int64        `json:"otherDocuments"`
+		Compared         int          `json:"compared"`
+		Differences      []difference `json:"differences"`
+	}{c.Current, c.Other, c.Equal(), c.Counts[0], c.Counts[1], c.Sampled, []difference{}}
+	for _, d := range c.Differences {
+		line.Differences = append(line.Differences, difference{d.ID, d.Routing, d.Current, d.Other, d.Path})
+	}
+	return printJSON(r.stdout, line)
 }
 
 // leftOut prints the first items that do not get into the index, and counts the

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -64,4 +68,71 @@ func TestDiffering(t *testing.T) {
 	if err := differing(nil); err != nil {
 		t.Errorf("none: %v", err)
 	}
+}
+
+// How far a reindex is can be read by programs, also at the end of a step that had
+// nothing to do.
+func TestReindexStatusJSON(t *testing.T) {
+	search := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/_cat/aliases/idle,"):
+			io.WriteString(w, `[{"alias":"idle","index":"idle-1"}]`)
+		case strings.HasPrefix(r.URL.Path, "/_cat/aliases/busy,"):
+			io.WriteString(w, `[{"alias":"busy","index":"busy-1"},{"alias":"busy.also","index":"busy-2"}]`)
+		case strings.HasPrefix(r.URL.Path, "/busy-2/_mapping"):
+			io.WriteString(w, `{"busy-2":{"mappings":{"_meta":{"sluice":{"alias":"busy","from":"busy-1","filled":true}}}}}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, "{}")
+		}
+	}))
+	defer search.Close()
+	for _, tt := range []struct{ step, index, want string }{
+		{"status", "idle", `{"alias":"idle","stage":"idle","current":"idle-1"}`},
+		{"finish", "idle", `{"alias":"idle","stage":"idle","current":"idle-1"}`},
+		{"abandon", "idle", `{"alias":"idle","stage":"idle","current":"idle-1"}`},
+		{"status", "busy", `{"alias":"busy","stage":"filled","current":"busy-1","other":"busy-2"}`},
+		{"rollback", "busy", `{"alias":"busy","stage":"filled","current":"busy-1","other":"busy-2"}`},
+	} {
+		var stdout, stderr bytes.Buffer
+		exit := execute(t.Context(), []string{"reindex", tt.step, "--opensearch", search.URL, "--index", tt.index, "--json"}, func(string) string { return "" }, &stdout, &stderr)
+		if exit != 0 || compact(t, stdout.Bytes()) != tt.want {
+			t.Errorf("%s of %s: exit %d, %s%s", tt.step, tt.index, exit, &stdout, &stderr)
+		}
+	}
+}
+
+// A comparison says to programs what differs, and that something does.
+func TestComparisonJSON(t *testing.T) {
+	var stdout bytes.Buffer
+	r := reindexing{stdout: &stdout, asJSON: true}
+	for _, tt := range []struct {
+		c    reindex.Comparison
+		want string
+	}{
+		{reindex.Comparison{Current: "a-1", Other: "a-2", Counts: [2]int64{7, 7}, CountsEqual: true, Sampled: 5},
+			`{"current":"a-1","other":"a-2","equal":true,"currentDocuments":7,"otherDocuments":7,"compared":5,"differences":[]}`},
+		{reindex.Comparison{Current: "a-1", Other: "a-2", Counts: [2]int64{7, 8}, Differences: []reindex.Difference{
+			{ID: "p<6", Other: 3}, {ID: "p-7", Routing: "x", Current: 2, Other: 2, Bodies: true, Path: "/title"},
+		}},
+			`{"current":"a-1","other":"a-2","equal":false,"currentDocuments":7,"otherDocuments":8,"compared":0,"differences":[` +
+				`{"id":"p<6","currentVersion":0,"otherVersion":3},{"id":"p-7","routing":"x","currentVersion":2,"otherVersion":2,"path":"/title"}]}`},
+	} {
+		stdout.Reset()
+		if err := r.tellComparison(tt.c); err != nil || compact(t, stdout.Bytes()) != tt.want {
+			t.Errorf("%v, %s\nwant %s", err, &stdout, tt.want)
+		}
+	}
+}
+
+func compact(t *testing.T, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if len(text) > 0 {
+		if err := json.Compact(&b, text); err != nil {
+			t.Error(err)
+		}
+	}
+	return b.String()
 }

@@ -111,8 +111,9 @@ func TestAuditAndReindex(t *testing.T) {
 	sluice(0, ": idle, leads to "+name+"-000001", reindex("abandon")...) // nothing was changed
 	start := append(reindex("start", "--indices", folder), projection...)
 	sluice(0, "-000001 has 20 documents, "+name+"-000002 20", start...)
+	sluice(0, `"equal": true,`, append(start, "--json")...)
 	sluice(0, ": filled, leads to "+name+"-000001, the other index is "+name+"-000002", reindex("status")...)
-	sluice(0, "lead to "+name+"-000002", reindex("swap")...)
+	sluice(0, `"stage": "swapped"`, reindex("swap", "--json")...)
 	sluice(0, "lead to "+name+"-000001", reindex("rollback")...)
 	sluice(1, "is filled, want swapped", reindex("finish")...)
 	sluice(0, "", reindex("swap", "--force")...)

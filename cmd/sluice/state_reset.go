@@ -22,7 +22,7 @@ const latestMargin = 2 * time.Second
 func stateResetCommand(c *cli) *cobra.Command {
 	file := stateFile{c: c}
 	var to, shard string
-	var yes bool
+	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reset TABLE|STREAM",
 		Short: "Have a stream or a shard be read anew",
@@ -42,6 +42,7 @@ Handlers must bear the repetition: see docs/idempotency.md. Dead letters and
 backfills stay. It refuses while a daemon holds the file.`,
 		Example: `  sluice state reset orders --to LATEST
   sluice state reset orders --to TRIM_HORIZON --yes
+  sluice state reset orders --to LATEST --yes --json | jq -r .startAt
   sluice state reset orders --shard shardId-00000001414576573621-f55eea83 --to TRIM_HORIZON`,
 		Args: oneStream,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,7 +64,7 @@ backfills stay. It refuses while a daemon holds the file.`,
 					}
 					return usage("the table has had several streams: name one: %s", strings.Join(arns, ", "))
 				}
-				return c.reset(cmd.Context(), store, streams[0], shard, to, yes)
+				return c.reset(cmd.Context(), store, streams[0], shard, to, yes, asJSON)
 			})
 		},
 	}
@@ -72,14 +73,27 @@ backfills stay. It refuses while a daemon holds the file.`,
 	fs.StringVar(&to, "to", "", "TRIM_HORIZON, LATEST or forgotten")
 	fs.StringVar(&shard, "shard", "", "`id` of one shard, whose descendants are reset, too")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object, with all shards whose positions are forgotten")
 	file.addFlags(fs)
 	return cmd
 }
 
-func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, shard, to string, yes bool) error {
+// resetState is what was reset.
+type resetState struct {
+	Application string    `json:"application"`
+	Table       string    `json:"table"`
+	ARN         string    `json:"arn"`
+	To          string    `json:"to"`
+	StartAt     time.Time `json:"startAt,omitzero"` // of LATEST: what was written before is skipped
+	Shards      []string  `json:"shards"`           // those that are forgotten
+}
+
+func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, shard, to string, yes, asJSON bool) error {
 	st := state.Stream{Application: s.Application, ARN: s.ARN}
+	done := resetState{Application: s.Application, Table: s.Table, ARN: s.ARN, To: to, Shards: []string{}}
 	settled := 0
 	for _, sh := range s.Shards {
+		done.Shards = append(done.Shards, sh.ID)
 		if sh.Position != "" || sh.Finished {
 			settled++
 		}
@@ -93,6 +107,7 @@ func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, 
 		if ids == nil {
 			return fmt.Errorf("nothing is stored of shard %q: sluice state show %s lists the shards", shard, s.Table)
 		}
+		done.Shards = ids
 		what = "shards " + strings.Join(ids, ", ") + " of table " + s.Table
 		means = "All that they still hold is handled again, from their beginning."
 		if s.Start == poller.Latest {
@@ -104,6 +119,7 @@ func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, 
 		do = func() error { return store.ResetStream(ctx, st, state.Start{Position: to}) }
 	case to == poller.Latest:
 		at := time.Now().Add(-latestMargin)
+		done.StartAt = at.UTC()
 		means = "All that was written before " + at.UTC().Format(time.RFC3339) + " and is not handled yet is skipped, for good."
 		do = func() error { return store.ResetStream(ctx, st, state.Start{Position: to, At: at}) }
 	default:
@@ -121,6 +137,9 @@ func (c *cli) reset(ctx context.Context, store *boltstate.Store, s streamState, 
 	}
 	if err := do(); err != nil {
 		return err
+	}
+	if asJSON {
+		return printJSON(c.stdout, done)
 	}
 	fmt.Fprintf(c.stdout, "reset %s. %s\n", what, means)
 	return nil
