@@ -211,7 +211,8 @@ func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte)
 	}
 	in := &sqs.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String(string(data))}
 	if q.fifo() {
-		in.MessageGroupId, in.MessageDeduplicationId = aws.String("dead-letters"), aws.String(fmt.Sprint(id, " ", time.Now().UnixNano()))
+		// A group of its own: only ten of one are given at a time. Ids have no space.
+		in.MessageGroupId, in.MessageDeduplicationId = &id, aws.String(fmt.Sprintf("%s/%d", id, time.Now().UnixNano()))
 	}
 	// What JSON allows in its texts, and SQS does not in a message.
 	*in.MessageBody = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`).Replace(*in.MessageBody)
