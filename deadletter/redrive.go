@@ -88,10 +88,10 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 		if errors.Is(err, ErrNotFound) { // somebody purged it meanwhile
 			continue
 		}
-		if err == nil {
-			err = b.redriveEntry(ctx, m, before, how)
+		if err != nil { // which nobody is told
+			return err
 		}
-		if err != nil {
+		if err := b.redriveEntry(ctx, m, before, how); err != nil {
 			how.tell(Outcome{ID: e.ID, Result: Waiting, Earlier: []string{id}})
 			return err
 		}
