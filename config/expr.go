@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -130,14 +131,23 @@ func compile(text string, types router.Resolver, names ...string) (_ *when, err 
 	return w, nil
 }
 
+// unexpected is how the library tells of a word at the wrong place; at the end it
+// has none.
+var unexpected = regexp.MustCompile(`^unexpected token (?:EOF|\w+\("(.*)"\))$`)
+
 func located(err error, text string, names []string) error {
 	at := (*file.Error)(nil)
 	if !errors.As(err, &at) {
 		return &exprError{1, 0, err.Error()}
 	}
 	e := &exprError{max(at.Line, 1), at.Column, at.Message}
-	if at.Message == `unexpected token Operator("=")` {
-		e.problem = "unexpected =: to compare is =="
+	if found := unexpected.FindStringSubmatch(at.Message); found != nil {
+		switch e.problem = "unexpected " + found[1]; found[1] {
+		case "":
+			e.problem = "it ends where more is expected"
+		case "=":
+			e.problem += ": to compare is =="
+		}
 	}
 	if name, ok := strings.CutPrefix(at.Message, "unknown name "); ok {
 		if _, rest, call := strings.Cut(text, name); call && strings.HasPrefix(strings.TrimSpace(rest), "(") {

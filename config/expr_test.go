@@ -153,7 +153,8 @@ func TestWhenRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`status == "x"`:               "column 1: there is no status; want new, old, keys, event, table or type, such as new.status",
 		`new.a == "x" && now() > 1`:   "column 17: there is no function now; there are all, any",
-		`new.a ==`:                    "unexpected token EOF",
+		`new.a ==`:                    "it ends where more is expected",
+		`new.a >> 3`:                  "unexpected >",
 		`new.a = 1`:                   "column 7: unexpected =: to compare is ==",
 		`new.a == "x`:                 "literal not terminated",
 		`event == 5`:                  "column 7: ",

@@ -254,7 +254,7 @@ func (w *initWriter) sinks() {
 			"      # username: sluice",
 			"      # password: ${OPENSEARCH_PASSWORD}",
 			"      # sign: es                             # in place of a password: by AWS credentials",
-			"      # indices: [{alias: orders, file: orders.index.json}]")
+			"      # indices: [{alias: "+w.index()+", file: "+w.index()+".index.json}]")
 	}
 }
 
@@ -278,8 +278,9 @@ func (w *initWriter) send() {
 		"      # delay: 5m")
 }
 
-func (w *initWriter) project() {
-	of := "" // what the items have in common, as far as that has a name
+// index is named by what the items have in common, as far as that has a name.
+func (w *initWriter) index() string {
+	of := ""
 	switch {
 	case len(w.o.Types) == 1:
 		of = w.o.Types[0]
@@ -287,14 +288,17 @@ func (w *initWriter) project() {
 		of = tableName(w.o.Tables[0])
 	}
 	index := regexp.MustCompile(`[^a-z0-9_-]+`).ReplaceAllString(strings.ToLower(of), "-")
-	index = strings.Trim(index, "-_")
+	return cmp.Or(strings.Trim(index, "-_"), "items")
+}
+
+func (w *initWriter) project() {
 	w.line("",
 		"  # A document of each item, written when it changes and deleted with it.",
 		"  - name: project",
 		"    on: "+w.on("*", "SNAPSHOT"),
 		"    project:",
 		"      to: search",
-		"      index: "+quote(cmp.Or(index, "items")),
+		"      index: "+quote(w.index()),
 		"      id: "+w.id(),
 		"      # What tells the later of two states: sequence, attribute:<path> of a number",
 		"      # that every change raises, or none.",

@@ -138,7 +138,7 @@ func TestParseErrors(t *testing.T) {
 		}},
 		"a projection's condition": {"source: {tables: [orders]}\nsinks: {s: {opensearch: {urls: ['http://h']}}}\nroutes:\n- {name: x, on: 'a#*', when: new.open, project: {index: i, id: '{pk}', version: sequence}}\n- {name: y, on: 'a#*', when: 'event == \"INSERT\" && keys.pk != \"\"', project: {index: i, id: '{pk}', version: sequence, only: new.opn > }}\n", nil, []string{
 			`f.yaml:4:30: routes[0].when: it reads the item, and a document of an item that no longer fulfils it would stay as it was; want project.only, which says which items have documents`,
-			`f.yaml:5:133: routes[1].project.only: unexpected token EOF`,
+			`f.yaml:5:133: routes[1].project.only: it ends where more is expected`,
 		}},
 		"patterns": {minimal("- {name: x, on: [search, 'a#INSRT', 'a#*', 'b#*', 'a#*'], log: {}}\n"), nil, []string{
 			`f.yaml:4:18: routes[0].on[0]: pattern "search": at byte 6: no '#' before the event; want type#EVENT, such as search#INSERT`,
@@ -257,6 +257,8 @@ func TestParseErrors(t *testing.T) {
 		"merge":         {"source: {tables: [orders]}\nroutes:\n- <<: {name: x}\n", nil, []string{"f.yaml:3:3: merging (<<) is not taken"}},
 		"tags":          {"name: !!str x\n", nil, []string{"f.yaml:1:7: tags (!) are not taken"}},
 		"syntax":        {"source: {tables: [orders]\nroutes: []\n", nil, []string{"f.yaml:2:1: no YAML: "}},
+		"too deep":      {"source:\n  tables: [orders]\n    name: x\nroutes: []\n", nil, []string{"f.yaml:3:5: no YAML: value is not allowed in this context; is the line, or the one before it, indented as far as its neighbours?"}},
+		"too shallow":   {"source:\n  tables: [orders]\n name: x\nroutes: []\n", nil, []string{"f.yaml:3:2: no YAML: value is not allowed in this context; is the line, or the one before it, indented as far as its neighbours?"}},
 		"flow variable": {"source: {tables: [${T}]}\n", map[string]string{"T": "x"}, []string{`f.yaml:1:20: no YAML: ',' or ']' must be specified; within [ ] and { } a variable stands in quotes: "${NAME}"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -224,6 +224,8 @@ func syntaxError(name, source string, err error) error {
 		e.Problem = "a tab in the indentation, for which YAML takes spaces only"
 	case strings.Contains(line, "${"):
 		e.Problem += "; within [ ] and { } a variable stands in quotes: \"${NAME}\""
+	case strings.Contains(e.Problem, "not allowed in this context"):
+		e.Problem += "; is the line, or the one before it, indented as far as its neighbours?"
 	}
 	return e
 }

@@ -296,6 +296,10 @@ func TestFilters(t *testing.T) {
 		}, ""},
 		{"as long as fits", config.Config{EntityType: byKey, Routes: on(longest + "#INSERT")}, true, []string{fmt.Sprintf(ofType, longest)}, ""},
 		{"a byte too long", config.Config{EntityType: byKey, Routes: on(longest + "t#INSERT")}, true, []string{`{"eventName":["INSERT"]}`}, ""},
+		{"too long, expired", config.Config{EntityType: byKey, Routes: []config.Route{{Name: "r", On: config.Strings{strings.Repeat("t", maxPattern) + "#*"}, TTL: "only"}}}, true, []string{`{"eventName":["REMOVE"]}`}, ""},
+		{"one more than fits", config.Config{EntityType: byKey, Routes: on("a#INSERT", "b#MODIFY", "c#REMOVE", "d#INSERT", "d#MODIFY", "e#MODIFY", "e#REMOVE", "f#INSERT", "f#REMOVE")}, true, []string{
+			`{"dynamodb":{"Keys":{"pk":{"S":["a","b","c","d","e","f"]}}}}`,
+		}, ""},
 		{"too many", config.Config{EntityType: config.EntityType{First: []config.EntityType{{Attribute: "a"}, {Attribute: "b"}, {Attribute: "c"}}}, Routes: many(3, 1)}, true, nil, ""},
 		{"too long", config.Config{Routes: append(many(80, 200), on("x#SNAPSHOT")...)}, true, nil, ""},
 		{"too long but for events", config.Config{Routes: on(strings.Repeat("t", 5000) + "#INSERT")}, true, []string{`{"eventName":["INSERT"]}`}, ""},
