@@ -115,9 +115,12 @@ func fault(at time.Time, err error) Fault {
 // can one that is had by reference, of which the keys are known. It aliases Raw.
 func (e *Entry) Record() *sluice.Record {
 	rec := sluice.DecodeRecord(e.Raw)
-	if e.Ref != nil {
+	switch {
+	case e.Ref != nil:
 		rec = e.Ref.record()
 		rec.EventID, rec.EventName, rec.Sequence = e.EventID, e.EventName, e.Sequence
+	case rec.EventName == sluice.Snapshot: // in place of a change it has that one's, beside its text
+		rec.Sequence = e.Sequence
 	}
 	rec.Origin = sluice.Redriven
 	// An answer of GetRecords names neither stream nor shard.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/streamtest"
 )
 
 func failure(route string) sluice.Failure {
@@ -101,6 +102,27 @@ func TestRecordIsKeptWhole(t *testing.T) {
 				t.Errorf("%q came back as %q", raw, got.Raw)
 			}
 		})
+	}
+}
+
+// An item in place of a change keeps that one's sequence number, which its text
+// lacks: without it a projection would take it for older than the document.
+func TestItemInPlaceOfAChangeIsParked(t *testing.T) {
+	for _, at := range []sluice.Sequence{"7", ""} { // the latter a backfill has read
+		rec := streamtest.Snapshot("t", map[string]any{"pk": "a"})
+		rec.Sequence = at
+		var got *sluice.Record
+		sender := Sender(func(_ context.Context, _ Entry, data []byte) error {
+			e, err := Parse(data)
+			got = e.Record()
+			return err
+		})
+		if err := sender.Park(t.Context(), &rec, failure("r")); err != nil {
+			t.Fatal(err)
+		}
+		if got.Sequence != at || got.EventName != sluice.Snapshot || got.Err() != nil {
+			t.Errorf("%s %q, %v: want SNAPSHOT %q", got.EventName, got.Sequence, got.Err(), at)
+		}
 	}
 }
 
