@@ -45,7 +45,7 @@ func (p *letterPlace) warnOfRoute(ctx context.Context, name string) {
 	if err != nil || cfg == nil {
 		return // told where it matters
 	}
-	app, err := p.c.buildToCheck(ctx, cfg, false)
+	app, err := p.c.buildToCheck(ctx, cfg)
 	if err != nil {
 		return
 	}

@@ -70,6 +70,7 @@ type validation struct {
 	Routes   []listedRoute `json:"routes,omitempty"`
 	Mistakes []mistake     `json:"mistakes,omitempty"`
 	Warnings []mistake     `json:"warnings,omitempty"` // of what sluice run does without
+	sound    bool          // the file itself is: what is wrong is missing elsewhere
 }
 
 type listedRoute struct {
@@ -93,9 +94,17 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
 	if err != nil {
 		return err
 	}
-	app, err := c.buildToCheck(ctx, cfg, connect)
+	app, err := c.buildToCheck(ctx, cfg)
 	if err != nil {
-		return errors.Join(err, c.connectAnyway(ctx, cfg, connect))
+		return err
+	}
+	v.sound = true
+	if connect {
+		connected, err := c.build(ctx, cfg, true)
+		if err != nil {
+			return errors.Join(err, c.connectAnyway(ctx, cfg, app))
+		}
+		app = connected
 	}
 	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
 	v.warn(ctx, app, connect)
@@ -107,10 +116,7 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
 
 // buildToCheck builds what nobody runs. A machine that calls nobody, such as one
 // that tests changes, needs no Region.
-func (c *cli) buildToCheck(ctx context.Context, cfg *config.Config, connect bool) (*config.App, error) {
-	if connect {
-		return c.build(ctx, cfg, true)
-	}
+func (c *cli) buildToCheck(ctx context.Context, cfg *config.Config) (*config.App, error) {
 	services, err := c.awsMaybe(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -207,10 +213,12 @@ func (v *validation) print(stdout, stderr io.Writer) error {
 	switch n := len(v.Mistakes); {
 	case v.Valid:
 		fmt.Fprintf(stdout, "%s is valid: %s%s%s\n", v.File, plural(len(v.Routes), "route", "routes"), named("table", v.Tables), named("queue", v.Queues))
-	case n == 1:
-		fmt.Fprintf(stderr, "%s has 1 mistake\n", v.File)
+	case v.sound && n == 1:
+		fmt.Fprintf(stderr, "%s has no mistake, but a thing that it needs is not there\n", v.File)
+	case v.sound:
+		fmt.Fprintf(stderr, "%s has no mistake, but %d things that it needs are not there\n", v.File, n)
 	default:
-		fmt.Fprintf(stderr, "%s has %d mistakes\n", v.File, n)
+		fmt.Fprintf(stderr, "%s has %s\n", v.File, plural(n, "mistake", "mistakes"))
 	}
 	return nil
 }
@@ -227,17 +235,10 @@ func named(kind string, names []string) string {
 }
 
 // connectAnyway is connect for a file of which a sink is missing: what else is
-// missing is told with it. Of a file that has mistakes itself nothing is asked.
-func (c *cli) connectAnyway(ctx context.Context, cfg *config.Config, connect bool) error {
-	if !connect {
-		return nil
-	}
+// missing is told with it.
+func (c *cli) connectAnyway(ctx context.Context, cfg *config.Config, app *config.App) error {
 	if _, err := c.aws(ctx, cfg); err != nil {
 		return nil // told already
-	}
-	app, err := c.buildToCheck(ctx, cfg, false)
-	if err != nil {
-		return nil // so is this
 	}
 	return c.connect(ctx, cfg, app)
 }
