@@ -129,7 +129,14 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	case err != nil:
 		return nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
 	}
-	return p.inside(ctx, cfg, redriving, store, "the state file "+path, store.Close)
+	o, err := p.inside(ctx, cfg, redriving, store, "the state file "+path, store.Close)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.warnOfApplication(ctx, store, p.name(cfg), o.where); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return o, nil
 }
 
 // nowhere says where dead letters could be looked for.
