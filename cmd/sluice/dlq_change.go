@@ -196,8 +196,12 @@ somebody has seen what was lost.`,
 					_, err := fmt.Fprintf(c.stdout, format+"\n", more...)
 					return err
 				}
-				n := len(args)
-				if n == 0 {
+				ids, gone := args, error(nil)
+				if dryRun || !yes { // else the deletion tells
+					ids, gone = l.api.there(ctx, args)
+				}
+				n := len(ids)
+				if len(args) == 0 {
 					// What is parked between the count and the answer is not meant. Only a
 					// daemon, on the clock of this machine, parks meanwhile.
 					if now := time.Now(); l.daemon && (filter.Until.IsZero() || filter.Until.After(now)) {
@@ -210,22 +214,20 @@ somebody has seen what was lost.`,
 					if n, purged.Unreadable = d.Deleted, d.Unreadable; d.Unreadable != "" {
 						fmt.Fprintln(c.stderr, d.Unreadable)
 					}
+					ids = []string{""}
 				}
 				if n == 0 && !dryRun {
-					return print("0 deleted: there is none of them in %s", l.where)
+					return errors.Join(gone, print("0 deleted: there is none of them in %s", l.where))
 				}
 				if dryRun {
 					purged.Deleted = n
-					return print("%d would be deleted from %s", n, l.where)
+					return errors.Join(gone, print("%d would be deleted from %s", n, l.where))
 				}
-				if err := c.confirm(yes, "delete %d dead letters from %s? Their records are lost.", n, l.where); err != nil {
-					return err
+				if err := c.confirm(yes, "delete %s from %s? Their records are lost.", plural(n, "dead letter", "dead letters"), l.where); err != nil {
+					return errors.Join(gone, err)
 				}
-				if len(args) == 0 {
-					args = []string{""}
-				}
-				var errs []error
-				for _, id := range args {
+				errs := []error{gone}
+				for _, id := range ids {
 					d, err := l.api.remove(ctx, id, filter, false)
 					purged.Deleted += d.Deleted
 					if purged.Unreadable = d.Unreadable; d.Unreadable != "" {

@@ -58,6 +58,9 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	if problem == "404 page not found" {
 		problem += ": an older daemon, or another program?"
 	}
+	if rest, ok := strings.CutPrefix(problem, deadletter.ErrNotFound.Error()); ok && resp.StatusCode == http.StatusNotFound {
+		return nil, fmt.Errorf("%w%s", deadletter.ErrNotFound, rest)
+	}
 	return nil, errors.New(problem)
 }
 
@@ -111,6 +114,19 @@ func (c *letterClient) show(ctx context.Context, id string, payload bool) (o dea
 	}
 	err = c.get(ctx, "GET", "/deadletters/"+url.PathEscape(id), q, &o)
 	return o, err
+}
+
+// there leaves out the ids that there are not, and names them.
+func (c *letterClient) there(ctx context.Context, ids []string) (there []string, gone error) {
+	for _, id := range ids {
+		// One that cannot be read is there.
+		if _, err := c.show(ctx, id, false); errors.Is(err, deadletter.ErrNotFound) {
+			gone = errors.Join(gone, err)
+		} else {
+			there = append(there, id)
+		}
+	}
+	return there, gone
 }
 
 // redrive redrives one entry, or with an empty id all that f chooses.
