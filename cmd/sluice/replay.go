@@ -110,6 +110,11 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 	if r.offset < 0 {
 		return usage("--offset: %d is below 0", r.offset)
 	}
+	for _, name := range files { // before what hides it, and before others run
+		if _, err := os.Stat(name); name != stdinName && err != nil {
+			return err
+		}
+	}
 	cfg, app, err := r.c.loadApp(ctx)
 	if err != nil {
 		return err
