@@ -48,8 +48,11 @@ func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, e
 	}
 	ref, text, err := p.place.find(s.text, from)
 	if s.text = text; err != nil {
-		if rec.Old.Exists() {
+		switch {
+		case rec.Old.Exists():
 			return nil, nil // the old image had no place, and no document
+		case rec.EventName == sluice.Snapshot:
+			return nil, fmt.Errorf("%w; where a document of it was is not known any more: an audit finds it", err)
 		}
 		return nil, fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
 	}

@@ -110,6 +110,18 @@ func TestOnlyWhereTheDocumentMoves(t *testing.T) {
 	}
 }
 
+// No other view of the stream helps an item that takes the place of a change.
+func TestOnlyWhereTheItemInPlaceOfAChangeHasNoPlace(t *testing.T) {
+	o := small()
+	o.ID, o.Only = "{slug}", shown
+	rec := streamtest.Snapshot("t", map[string]any{"pk": "a", "rev": 2, "show": false})
+	rec.Sequence = "000000000000000000002"
+	_, err := must(t, nil, o).Project(&rec)
+	if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "an audit finds it") || strings.Contains(err.Error(), "StreamViewType") {
+		t.Error(err)
+	}
+}
+
 // Whatever happens to items, and whatever is delivered again, the index has the
 // documents of those that are taken.
 func TestOnlyConverges(t *testing.T) {
