@@ -32,7 +32,7 @@ func shellExamples(completion *cobra.Command) {
 
 // complete proposes fixed values for a flag.
 func complete(cmd *cobra.Command, flag string, values ...string) {
-	completeBy(cmd, flag, func() []string { return values })
+	completeBy(cmd, flag, fixed(values...))
 }
 
 // completeBy proposes values for a flag that are found when the user asks.

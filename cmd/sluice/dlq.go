@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 )
 
@@ -35,6 +36,12 @@ until the command ends. docs/dead-letters.md is for who is on call.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(dlqListCommand(c), dlqShowCommand(c), dlqRedriveCommand(c), dlqPurgeCommand(c))
+	for _, sub := range cmd.Commands() {
+		completeBy(sub, "queue", c.ofFile(func(cfg *config.Config) []string { return []string{cfg.DeadLetter.Queue} }))
+		if sub.Flags().Lookup("table") != nil {
+			completeBy(sub, "table", c.ofFile(letterTables))
+		}
+	}
 	return cmd
 }
 
@@ -132,6 +139,7 @@ keys, route, when and why. --count counts them by table and route.`,
 	f.add(fs, true)
 	fs.IntVar(&limit, "limit", 100, "list so `many` at most")
 	fs.StringVar(&after, "after", "", "go on behind the dead letter of this `id`")
+	_ = cmd.RegisterFlagCompletionFunc("after", place.complete(many))
 	fs.BoolVar(&count, "count", false, "count by table and route, in place of a list")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
 	place.addFlags(fs)

@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	many          = 1 << 30     // ids that a command takes
-	mostProposed  = 50          // of which a shell shows so many
-	completionEnd = time.Second // that somebody at a shell waits
+	many         = 1 << 30 // ids that a command takes
+	mostProposed = 50      // of which a shell shows so many
 )
 
 // complete proposes ids to a shell, to a command that takes so many: those of the
@@ -29,19 +28,11 @@ func (p *letterPlace) complete(ids int) func(*cobra.Command, []string, string) (
 		if len(args) >= ids || p.file != "" || p.queue != "" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionEnd)
-		defer cancel()
-		found := make(chan []deadletter.Outline, 1)
-		go func() { found <- p.propose(ctx, begun) }() // opening a file does not heed ctx
 		var proposals []string
-		select {
-		case all := <-found:
-			for _, o := range all {
-				if strings.HasPrefix(o.ID, begun) && !slices.Contains(args, o.ID) {
-					proposals = append(proposals, o.ID+"\t"+proposed(o))
-				}
+		for _, o := range soon(cmd.Context(), func(ctx context.Context) []deadletter.Outline { return p.propose(ctx, begun) }) {
+			if strings.HasPrefix(o.ID, begun) && !slices.Contains(args, o.ID) {
+				proposals = append(proposals, o.ID+"\t"+proposed(o))
 			}
-		case <-ctx.Done():
 		}
 		return proposals, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}

@@ -91,6 +91,7 @@ wrong usage.`,
 	f.BoolVar(&force, "force", false, "overwrite a file that is there")
 	complete(cmd, "handler", config.InitHandlers...)
 	complete(cmd, "start", "TRIM_HORIZON", "LATEST")
+	_ = cmd.MarkFlagFilename("schema", "json")
 	return cmd
 }
 

@@ -102,6 +102,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		case "completion": // else a shell that there is none for has its help, and 0
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.Long = completionHelp
 			shellExamples(cmd)
 		case "help": // else a command that there is not has that of sluice, and 0
 			cmd.Args = func(_ *cobra.Command, args []string) error {
@@ -114,6 +115,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 			cmd.Example = "  sluice help run\n  sluice help state reset"
 		}
 	}
+	c.completeRest(root)
 	return root
 }
 

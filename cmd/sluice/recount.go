@@ -56,6 +56,7 @@ usage.`,
 	f.BoolVar(&o.repair, "repair", false, "set right what is wrong")
 	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each wrong counter, and one for each result")
 	completeBy(cmd, "route", c.routeNames("count"))
+	completeBy(cmd, "table", c.ofFile(counterTables))
 	return cmd
 }
 

@@ -198,6 +198,7 @@ with 2 for wrong usage.`,
 	}
 	r.addProjection(cmd.Flags())
 	cmd.Flags().StringVar(&folder, "indices", "", "`folder` that has the file indices/<alias>.json with the new settings and mappings")
+	_ = cmd.MarkFlagDirname("indices")
 	cmd.Flags().BoolVar(&skip, "skip-failed", false, "go on without items that cannot be projected or written")
 	return cmd
 }

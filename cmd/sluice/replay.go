@@ -65,7 +65,8 @@ usage.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args) },
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args) },
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false

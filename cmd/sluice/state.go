@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/snapshot"
@@ -63,6 +64,22 @@ func (s *stateFile) with(do func(store *boltstate.Store, app string) error) erro
 		return err
 	}
 	return errors.Join(do(store, s.c.applicationName(s.application, cfg)), store.Close())
+}
+
+// complete proposes the tables of the file, to a command that takes one.
+func (s *stateFile) complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return s.c.inState(cmd.Context(), s.path, func(ctx context.Context, store *boltstate.Store, cfg *config.Config) (tables []string) {
+		streams, _ := store.Streams(ctx, s.c.applicationName(s.application, cfg))
+		for _, st := range streams {
+			if name := tableName(st.ARN); !slices.Contains(tables, name) {
+				tables = append(tables, name)
+			}
+		}
+		return tables
+	}), cobra.ShellCompDirectiveNoFileComp
 }
 
 // streamState is what is stored of one stream.
@@ -256,7 +273,8 @@ func stateShowCommand(c *cli) *cobra.Command {
 		Short: "Show the shards of a table's streams, and how far each is settled",
 		Example: `  sluice state show orders
   sluice state show arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000 --json`,
-		Args: oneStream,
+		Args:              oneStream,
+		ValidArgsFunction: file.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return file.with(func(store *boltstate.Store, app string) error {
 				streams, err := namedStreams(cmd.Context(), store, app, args[0])

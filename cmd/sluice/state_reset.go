@@ -44,7 +44,8 @@ backfills stay. It refuses while a daemon holds the file.`,
   sluice state reset orders --to TRIM_HORIZON --yes
   sluice state reset orders --to LATEST --yes --json | jq -r .startAt
   sluice state reset orders --shard shardId-00000001414576573621-f55eea83 --to TRIM_HORIZON`,
-		Args: oneStream,
+		Args:              oneStream,
+		ValidArgsFunction: file.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !slices.Contains([]string{poller.TrimHorizon, poller.Latest, forgotten}, to):
@@ -75,6 +76,7 @@ backfills stay. It refuses while a daemon holds the file.`,
 	fs.BoolVar(&yes, "yes", false, "do not ask")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object, with all shards whose positions are forgotten")
 	file.addFlags(fs)
+	complete(cmd, "to", poller.TrimHorizon, poller.Latest, forgotten)
 	return cmd
 }
 
