@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/sluicehq/sluice/dynamo"
@@ -67,6 +68,16 @@ func TestBetween(t *testing.T) {
 			"C/C1 C/C1=0 C/C2 C/C2=1 C2<X1 X/X1 X1>C2",
 		},
 		{
+			"another document of its name, in the same µs",
+			func(t *testing.T, w *world) { w.create(t, doc("S1"), doc("C2"), doc("C1", "S1")) },
+			1, func(ctx context.Context, w *Writer) error { return w.Delete(ctx, course, ID("NK#C1")) },
+			func(ctx context.Context, w *world) error {
+				w.now = 1_000
+				return errors.Join(w.Writer.Delete(ctx, course, ID("NK#C1")), w.Writer.Create(ctx, doc("C1", "O1", "C2")))
+			},
+			"C/C2 C/C2=0 O/O1=0 S/O1 S/O1=0",
+		},
+		{
 			"an update of what is deleted",
 			func(t *testing.T, w *world) { w.create(t, doc("C1"), doc("X1")) },
 			1, func(ctx context.Context, w *Writer) error { return w.Delete(ctx, section, ID("NK#X1")) },
@@ -108,7 +119,7 @@ func TestBetween(t *testing.T) {
 			}}
 			c := w.c
 			c.Store = b
-			if err := tt.do(t.Context(), &Writer{c}); err != nil {
+			if err := tt.do(t.Context(), &Writer{c: c}); err != nil {
 				t.Error(err)
 			}
 			w.expect(t, tt.want)

@@ -74,7 +74,7 @@ func (w *Writer) save(ctx context.Context, d Document, begin func(context.Contex
 
 // create begins a document that is not there.
 func (w *Writer) create(_ context.Context, d Document) ([]step, error) {
-	d.Rev = w.c.Now().UnixMicro()
+	d.Rev = w.rev(0)
 	id, resource := d.ID(), w.c.Resources[d.Type]
 	steps := []step{{op: w.put(d.item(), absent), means: exists}}
 	// Counts that are there already are kept: the document was deleted past the
@@ -109,7 +109,7 @@ func (w *Writer) update(ctx context.Context, d Document) ([]step, error) {
 	if was.NaturalKey != d.NaturalKey {
 		return nil, invalid("its natural key is %q and cannot become %q", was.NaturalKey, d.NaturalKey)
 	}
-	d.Rev = max(w.c.Now().UnixMicro(), was.Rev+1)
+	d.Rev = w.rev(was.Rev)
 	return []step{{op: unchanged(dynamo.Put(w.c.Table, d.item()), old), means: changed}}, nil
 }
 

@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -29,7 +30,10 @@ type Config struct {
 
 // Writer reads and writes documents. It is safe for concurrent use, and beside
 // Writers of other processes.
-type Writer struct{ c Config }
+type Writer struct {
+	c    Config
+	last atomic.Int64 // rev that it has given
+}
 
 // New returns a Writer.
 func New(c Config) (*Writer, error) {
@@ -42,7 +46,21 @@ func New(c Config) (*Writer, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Writer{c}, nil
+	return &Writer{c: c}, nil
+}
+
+// rev is the time in µs, or what is above least, and none that this Writer has given
+// before. A document is known by it: one that is deleted and created again has
+// another, so that a change which has read the first is not made to the second.
+// For Writers of several processes their clocks see to that.
+func (w *Writer) rev(least int64) int64 {
+	for {
+		last := w.last.Load()
+		now := max(w.c.Now().UnixMicro(), last+1)
+		if w.last.CompareAndSwap(last, now) {
+			return max(now, least+1)
+		}
+	}
 }
 
 // attempts are how often a change begins again when what it read is not so any
