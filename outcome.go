@@ -16,14 +16,14 @@ type SkipError struct{ Reason string }
 func (e *SkipError) Error() string { return "skipped: " + e.Reason }
 
 // IsSkip reports whether err is a [Skip], or wraps one and says nothing else
-// about the record: joined with another error, or inside a Permanent, RetryAfter
-// or Remaining, a Skip settles nothing.
+// about the record: joined with another error, or inside a Permanent, RetryAfter,
+// Overloaded or Remaining, a Skip settles nothing.
 func IsSkip(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch err.(type) { // the outermost outcome is what counts
 		case *SkipError:
 			return true
-		case *PermanentError, *RetryError, *Remaining:
+		case *PermanentError, *RetryError, *OverloadedError, *Remaining:
 			return false
 		}
 	}
@@ -41,6 +41,31 @@ type RetryError struct {
 
 func (e *RetryError) Error() string { return fmt.Sprintf("retry after %v: %v", e.After, e.Err) }
 func (e *RetryError) Unwrap() error { return e.Err }
+
+// Overloaded says that what the handler called refused err for load: an HTTP
+// 429, a throttled write, a full queue. The record is tried again, as after a
+// plain error, and the flow lowers how many calls of the route run at a time
+// until fewer are refused. Only a refusal that says so itself is overload: a
+// time-out or a 500 is a plain error. Wrapped in [RetryAfter] it also says when
+// to come back. Overloaded(nil) is nil.
+func Overloaded(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OverloadedError{Err: err}
+}
+
+// OverloadedError is what [Overloaded] returns.
+type OverloadedError struct{ Err error }
+
+func (e *OverloadedError) Error() string { return e.Err.Error() }
+func (e *OverloadedError) Unwrap() error { return e.Err }
+
+// IsOverloaded reports whether err, or an error that it wraps, is Overloaded.
+func IsOverloaded(err error) bool {
+	var o *OverloadedError
+	return errors.As(err, &o)
+}
 
 // Permanent says that err will not go away by itself: the record is never
 // tried again, but parked as a dead letter. Permanent(nil) is nil.

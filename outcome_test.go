@@ -13,6 +13,9 @@ func TestOutcomes(t *testing.T) {
 	if sluice.Permanent(nil) != nil {
 		t.Error("Permanent(nil) is an error")
 	}
+	if sluice.Overloaded(nil) != nil {
+		t.Error("Overloaded(nil) is an error")
+	}
 	for _, tt := range []struct {
 		err       error
 		text      string
@@ -32,9 +35,31 @@ func TestOutcomes(t *testing.T) {
 		{sluice.Permanent(sluice.Skip("old")), "skipped: old", true, false, false},
 		{sluice.RetryAfter(2e9, sluice.Skip("old")), "retry after 2s: skipped: old", false, false, false},
 		{&sluice.Remaining{Err: sluice.Skip("old")}, "skipped: old", false, false, false},
+		{sluice.Overloaded(down), "down", false, true, false},
+		{sluice.Overloaded(sluice.Permanent(down)), "down", true, true, false},
+		{sluice.Overloaded(sluice.Skip("old")), "skipped: old", false, false, false},
 	} {
 		if tt.err.Error() != tt.text || sluice.IsPermanent(tt.err) != tt.permanent || errors.Is(tt.err, down) != tt.is || sluice.IsSkip(tt.err) != tt.skip {
 			t.Errorf("%#v: %q, permanent %v, is %v, skip %v", tt.err, tt.err, sluice.IsPermanent(tt.err), errors.Is(tt.err, down), sluice.IsSkip(tt.err))
 		}
+	}
+}
+
+func TestIsOverloaded(t *testing.T) {
+	full := sluice.Overloaded(errors.New("429"))
+	for err, want := range map[error]bool{
+		full:                                      true,
+		fmt.Errorf("write: %w", full):             true,
+		sluice.RetryAfter(2e9, full):              true,
+		&sluice.Remaining{Err: full}:              true,
+		errors.New("429"):                         false,
+		sluice.RetryAfter(2e9, errors.New("429")): false,
+	} {
+		if sluice.IsOverloaded(err) != want {
+			t.Errorf("IsOverloaded(%#v) is %v", err, !want)
+		}
+	}
+	if sluice.IsOverloaded(nil) {
+		t.Error("nil is an overload")
 	}
 }
