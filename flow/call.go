@@ -7,10 +7,14 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// call calls h under the limits of w.g, with w.permit taken. Its error is read
-// as part of the call, because that runs methods of the error.
-func (w *worker) call(h sluice.Handler) (v verdict) {
+// invoke calls h for w.g, which has let it through. Its error is read as part
+// of the call, because that runs methods of the error.
+func (w *worker) invoke(h sluice.Handler) (v verdict) {
 	w.enter(w.g.route)
+	if w.call != nil {
+		w.member.Watch(w.call)
+		defer w.member.Watch(nil)
+	}
 	if w.flow.opts.Hooks.Handled != nil {
 		w.began = time.Now()
 	}
@@ -35,7 +39,7 @@ func withTimeout(ctx context.Context, limit time.Duration, h sluice.Handler, rec
 	return h(ctx, rec)
 }
 
-// handled tells the hook.
+// handled tells the hook of a call.
 func (w *worker) handled(r *sluice.Route, how Result, took time.Duration, err error) {
 	if h := w.flow.opts.Hooks.Handled; h != nil && !w.flow.dead.Load() {
 		h(w.e.rec, r, how, took, err)
@@ -51,68 +55,77 @@ func (w *worker) took() time.Duration {
 
 // ended deals with the end of a call.
 func (w *worker) ended(v verdict) {
-	f, g := w.flow, w.g
-	took := w.took()
-	switch {
-	case v.skip:
-		g.release(w.permit, neutral)
-		w.doneWith(Skipped, took, v.err)
-	case v.err != nil:
-		w.failed(v, took)
-	default:
-		if f.opts.Policy == Park && g.succeeded() {
-			f.breakerMoved(g, false, nil)
-		}
-		g.release(w.permit, succeeded)
+	g, took := w.g, w.took()
+	switch v.kind {
+	case succeeded:
+		w.settled(succeeded, nil)
 		w.doneWith(Done, took, nil)
+	case skipped:
+		w.settled(skipped, nil)
+		w.doneWith(Skipped, took, v.err)
+	default:
+		w.failed(v, took)
+	}
+	if !g.calm.Load() {
+		g.pump()
+	}
+}
+
+// settled tells w.g how a call ended that is counted, or that matters because
+// others failed. A flow that stops at a failure judges no route.
+func (w *worker) settled(k kind, err error) history {
+	c := w.call
+	w.call = nil
+	if w.flow.opts.Policy == Stop {
+		k = skipped
+	}
+	if c == nil && k <= skipped && w.g.calm.Load() {
+		return history{}
+	}
+	h, moved := w.g.ended(c, w.e.item(), k, err)
+	if moved {
+		w.flow.announce(w.g)
+	}
+	return h
+}
+
+// notCalled gives back a call that was let through and not made.
+func (w *worker) notCalled() {
+	if w.call != nil {
+		w.g.unused(w.call)
+		w.call = nil
 	}
 }
 
 func (w *worker) doneWith(how Result, took time.Duration, err error) {
 	if w.t != nil {
-		w.flow.finishTask(w.t)
+		w.flow.finishTask(w.t, false, false)
 	}
 	w.handled(w.g.route, how, took, err)
 }
 
-// failed decides what follows a failure: another try, the dead letters, or
+// failed carries out what follows a failure: another try, the dead letters, or
 // the end.
 func (w *worker) failed(v verdict, took time.Duration) {
 	f, g := w.flow, w.g
 	if w.t == nil {
 		w.t = f.addTask(w.e, g)
 		w.t.cleared = true
-		defer func() { w.t = nil }()
 	}
-	f.keep(w.e)
 	t := w.t
+	f.keep(w.e, f.opts.Policy == Park)
 	if f.ctx.Err() != nil {
 		// Cut off: says nothing about the record nor about its route.
-		g.release(w.permit, neutral)
-		f.mu.Lock()
-		t.state = due
-		f.stop(0, context.Cause(f.ctx))
-		f.mu.Unlock()
+		w.settled(skipped, nil)
+		f.end(context.Cause(f.ctx))
 		w.handled(g.route, f.unfinished(), took, v.err)
 		return
 	}
-	poison, open := v.permanent, false
-	switch {
-	case v.permanent || f.opts.Policy == Stop:
-		g.release(w.permit, neutral)
-	default:
-		var counts, opened bool
-		counts, opened, open = g.failed(t, v.err)
-		g.release(w.permit, failed)
-		if counts {
-			t.counted++
-		}
-		poison = t.counted >= g.attempts && !open
-		if opened {
-			f.breakerMoved(g, true, v.err)
-		}
-	}
+	h := w.settled(v.kind, v.err)
 	now := time.Now()
+	h.tries, h.expires = t.tries, t.expires
+	a := decide(h, v.kind, v.after, now)
+
 	f.mu.Lock()
 	t.failure.Attempts++
 	t.note(v.err, now)
@@ -122,37 +135,32 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	}
 	how := f.unfinished()
 	switch {
-	case (poison || t.tooOld(now)) && f.opts.DeadLetter != nil:
-		t.doomed, t.tries, t.state = true, 0, due
+	case a.park && f.opts.DeadLetter != nil:
+		t.doomed, t.poison, t.tries, t.when = true, a.poison, 0, time.Time{}
 		how = Parked
 	case f.opts.Policy == Stop:
 		f.stopAt(t)
-	case v.permanent:
+	case v.kind == permanent:
 		t.state, how = frozen, Stopped
-	case open && v.after <= 0:
-		t.state = due // to the end of the gate's queue, which paces the probes
 	default:
-		delay := v.after
-		if delay <= 0 {
-			delay = jittered(g.backoff, g.maxBackoff, t.tries)
-		}
 		t.tries++
-		when := now.Add(delay)
-		if v.after > 0 && t.tooOld(when) { // the stream would lose it before
-			t.doomed, t.tries, when = true, 0, t.expires
+		t.doomed, t.when = a.last, a.at
+		if a.at.IsZero() {
+			t.when = now.Add(jittered(a.within))
 		}
-		f.backOff(t, when)
 	}
 	f.mu.Unlock()
-	if f.opts.Policy == Park && how == Stopped {
-		f.frozen(t)
-	}
-	if how == Retried {
+	switch how {
+	case Parked: // by pass, and told then
+		return
+	case Stopped:
+		if f.opts.Policy == Park {
+			f.frozen(t)
+		}
+	case Retried:
 		f.failing(t)
 	}
-	if how != Parked { // told once it is
-		w.handled(g.route, how, took, v.err)
-	}
+	w.handled(g.route, how, took, v.err)
 }
 
 // failing logs that t will be tried again, for one failure a second of each
@@ -171,65 +179,16 @@ func (f *Flow) unfinished() Result {
 	return Retried
 }
 
-// again goes on with a task.
+// again goes on with a task that waited.
 func (w *worker) again(t *task) {
-	f := w.flow
-	if t.doomed {
-		w.park(t)
+	if t.doomed { // by pass
+		t.when = time.Time{}
 		return
 	}
-	w.g = t.gate
-	if f.opts.ParkItem && !t.cleared && !w.free(t.gate) {
+	w.g, w.call = t.gate, t.call
+	if w.flow.opts.ParkItem && !t.cleared && !w.free(t.gate) || w.e.ord >= w.flow.limit.Load() { // stopped meanwhile
+		w.notCalled()
 		return
 	}
-	if !w.admitted(t) {
-		return
-	}
-	w.ended(w.call(t.handler))
-}
-
-// admitted takes a permit for t, or leaves t waiting for one. A record that
-// is too old for a route that fails for all does not wait.
-func (w *worker) admitted(t *task) bool {
-	f := w.flow
-	cause := t.gate.outage()
-	if cause != nil {
-		f.keep(w.e)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if t.permitted {
-		t.permitted = false
-		w.permit = t.permit
-		return true
-	}
-	if now := time.Now(); cause != nil && t.tooOld(now) {
-		t.note(cause, now)
-		t.doomed, t.state = true, due
-		return false
-	}
-	if w.e.ord >= f.limit.Load() { // stopped meanwhile: nobody would withdraw it
-		t.state = due
-		return false
-	}
-	t.state = waiting
-	if !t.gate.admit(t) {
-		return false
-	}
-	t.state = running
-	w.permit = t.permit
-	return true
-}
-
-// breakerMoved tells that the breaker of g opened or closed.
-func (f *Flow) breakerMoved(g *gate, open bool, err error) {
-	if open {
-		f.opts.Logger.Warn("route fails for every record: one probe at a time goes through until it succeeds",
-			"route", g.route.Name, "error", err)
-	} else {
-		f.opts.Logger.Info("route works again", "route", g.route.Name)
-	}
-	if h := f.opts.Hooks.Breaker; h != nil && !f.dead.Load() {
-		h(g.route, open, err)
-	}
+	w.ended(w.invoke(t.handler))
 }

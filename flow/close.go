@@ -37,15 +37,18 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	f.result.err = f.why(gaveUp)
 	f.stop(0, ErrClosed)
 	f.over = true
-	f.dead.Store(true)
 	f.endFree(len(f.free))
 	f.clock.stop()
-	f.abandon()
+	moved := f.abandon()
 	alone := f.busy == 0
 	if alone {
 		close(f.idle)
 	}
 	f.mu.Unlock()
+	for _, g := range moved {
+		f.announce(g)
+	}
+	f.dead.Store(true)
 
 	f.unwatch()
 	f.cancel(ErrClosed)
@@ -144,12 +147,11 @@ func (f *Flow) end(cause error) {
 
 // stopAt starts nothing at or after t's record any more. mu is held.
 func (f *Flow) stopAt(t *task) {
-	t.state = due
 	f.stop(t.e.ord, recordError(t))
 }
 
-// stop lowers the limit: records at or above it are not started any more, and
-// those that wait at a gate leave it. mu is held.
+// stop lowers the limit: records at or above it are not started any more. mu
+// is held.
 func (f *Flow) stop(limit uint64, cause error) {
 	if limit >= f.limit.Load() {
 		return
@@ -157,17 +159,6 @@ func (f *Flow) stop(limit uint64, cause error) {
 	f.limit.Store(limit)
 	if _, failed := f.cause.(*RecordError); !failed || limit > 0 {
 		f.cause = cause
-	}
-	for e := range f.held {
-		if e.ord < limit {
-			continue
-		}
-		for _, t := range e.tasks {
-			if t.state == waiting {
-				t.gate.withdraw(t)
-				t.state = due
-			}
-		}
 	}
 	f.wakeSubmit()
 	f.checkQuiet()
@@ -198,7 +189,7 @@ func (f *Flow) checkQuiet() {
 
 // canMove reports whether an entry is still to be run.
 func (f *Flow) canMove() bool {
-	if f.window.records == 0 {
+	if f.window.empty() {
 		return false
 	}
 	limit := f.limit.Load()

@@ -155,8 +155,8 @@ func TestCancellationEndsRecordsThatWait(t *testing.T) {
 		if n, err := f.Close(t.Context()); n != 0 || !errors.Is(err, context.Canceled) {
 			t.Errorf("Close = %d, %v", n, err)
 		}
-		if gt := g.gates[0]; gt.running != 0 || gt.first != nil {
-			t.Errorf("running %d, queue %v", gt.running, gt.first)
+		if gt := g.gates[0]; gt.running != 0 || len(gt.queues) > 0 || gt.waiting != 0 {
+			t.Errorf("running %d, queues %v, waiting %d", gt.running, gt.queues, gt.waiting)
 		}
 	})
 }
@@ -174,7 +174,7 @@ func TestClosingLeavesNothingInTheQueues(t *testing.T) {
 		if n, err := f.Close(ctx); n > 1 || err == nil {
 			t.Errorf("Close = %d, %v", n, err)
 		}
-		if gt := g.gates[0]; gt.first != nil || gt.last != nil {
+		if gt := g.gates[0]; len(gt.queues) > 0 || gt.waiting != 0 {
 			t.Error("records of the closed flow are queued")
 		}
 	})

@@ -20,32 +20,41 @@
 // another.
 //
 // A route that returned nil or [sluice.Skip] is done with the record. One that
-// failed, or that has to wait for its limits, becomes a task of the record, and
+// failed, or that has to wait for its gate, becomes a task of the record, and
 // the worker goes on with the next route. A record with tasks that are not done
-// keeps its lane but no worker and no slot: it waits until a task is due (its
-// backoff is over, or its route's gate lets it through) and is then ready
-// again. When the last task is done, the record is settled, the next one of its
-// lane is ready, and the watermark moves up over all that is settled without a
-// gap.
+// keeps its lane but no worker and no slot. Its tasks wait in the queues of
+// their routes until their backoff is over, their gate lets them through and a
+// slot is free. When the last task is done, the record is settled, the next one
+// of its lane is ready, and the watermark moves up over all that is settled
+// without a gap.
 //
 // # What a failure leads to
 //
 // Under [Park], the daemon's policy, a [sluice.Permanent] failure, and a record
 // that cannot be decoded or matched, goes to the dead letters at once. Any
 // other is retried, with exponential backoff and full jitter, or as
-// [sluice.RetryAfter] says. It counts against the record only if the route has
-// succeeded for another record since the previous failure; after
-// Route.Attempts of those the record is poison and is parked. When a route
-// fails five times in a row, for two items at least and with no success in
-// between, that is an outage and no poison: its breaker opens, and one record
-// at a time, in turn, is sent to see whether it works again. Nothing is parked
-// then, but for what is older than MaxAge: the stream would lose it soon (nor is
-// a RetryAfter waited for longer than that). Skips
-// and permanent failures say nothing about the route. A single item that keeps
-// failing while there is no other traffic is neither poison nor an outage: it
-// is retried until others succeed or until it is too old. So is one with order
-// [ByShard], behind which nothing of its flow runs: other flows of the Group
-// must show that its route works.
+// [sluice.RetryAfter] says. Whether it is parked at last depends on the [State]
+// of its route: decide, in judge.go, is the one place that says so, and
+// docs/decisions/0009-poison-or-outage.md gives the reasons.
+//
+//   - Works: a record is poison, and is parked, when its item has failed for 10
+//     minutes and Route.Attempts times while the route succeeded for others, and
+//     few other items fail.
+//   - Overloaded: the handler says [sluice.Overloaded], or fewer calls at a time
+//     turn out to fail less. As many run as the route takes, found by additive
+//     increase and multiplicative decrease.
+//   - Partial: more items fail than is plausible for poison. Those that fail are
+//     retried alone, by a quarter of the slots at most; none is parked.
+//   - Outage: nothing succeeds for 2 seconds, for three items at least. One
+//     record at a time is sent to see whether the route works again, what was
+//     never tried first; none is parked.
+//   - Recovering: after an outage calls are let through step by step.
+//
+// In every state a record is parked that becomes older than MaxAge, because the
+// stream would lose it soon. A record that is that old already when it first
+// fails is retried for half of the time that is left. With order [ByShard] nothing
+// runs behind a record that fails: other flows of the Group must show that its
+// route works.
 //
 // The age of a record counts from its creation; that of one which the stream
 // cannot lose, because it is redriven, replayed or backfilled, from Submit.
@@ -65,6 +74,11 @@
 //
 // # Memory
 //
+// The window bounds records that are unsettled. A record that failed, and those
+// behind it, count apart from the window, against HeldBytes: what waits for a
+// retry must not keep others from being read. When either is full, or MaxAhead
+// records are settled past the watermark, Submit waits and nothing is parked.
+//
 // Records share the memory of the page they came with. A page is free when its
 // last record is settled. Records that wait for a retry, or behind such a one or
 // a slow handler, do not keep it: when they are all that is left of it and less
@@ -83,11 +97,15 @@
 //	worker.go   goroutines that run records; concurrency slots
 //	call.go     calling a handler and what follows from how it ended
 //	outcome.go  what an error says; the package's errors
+//	judge.go    decide: another try, or the dead letters
 //	task.go     a route of a record that did not succeed at once
-//	limit.go    Group: concurrency, rate and order of waiting per route
-//	breaker.go  poison or outage
+//	queue.go    tasks that wait: for their time, their gate, a slot
+//	route.go    Group: what is known of each route
+//	gate.go     when a call of a route may start; the route's state
+//	aimd.go     the concurrency that a route takes, learned
+//	items.go    which items fail, and how many succeed
 //	park.go     dead letters; items held behind a parked change
-//	retry.go    backoff; the flow's one timer
+//	clock.go    the flow's one timer
 //	stuck.go    the watch over handlers that do not return
 //	held.go     the list of what waits
 //	close.go    draining, stopping, cancelling
@@ -96,10 +114,9 @@
 //
 // Flow.closing, then Flow.mu, then gate.mu. Flow.reporting is taken alone. User
 // code (handlers, hooks, dead letters, the logger) and quorum.Scope.Leave run
-// without any of these but reporting and closing. A gate that lets a record
-// through takes it out of its queue first and then asks the record's flow, each
-// under its own lock: in between the record is nowhere, which is why
-// startPermitted looks at it anew and may refuse.
+// without any of these but reporting and closing. A gate tells a flow that it
+// may ask again without its own lock, and the flow asks under both: so a call is
+// never let through for a flow that has no slot for it.
 //
 // A record that waits in a sink keeps its worker, so that there can be as many
 // as the window has records. One that has nothing to do is kept for the next

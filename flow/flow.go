@@ -40,6 +40,10 @@ type Flow struct {
 	pages        []*page                // that are not given back
 	held         map[*entry]struct{}    // entries with tasks
 	parked       map[itemRoute]struct{} // under ParkItem without a Holder
+	queues       []*queue               // of tasks that wait: the dead letters', then each route's; nil ones are not in use
+	queued       int                    // tasks in them
+	turn         int                    // the queue to be looked at first
+	retrying     int                    // calls that take a slot for retries
 	running      int                    // handlers that hold a concurrency slot
 	busy         int                    // workers that have an entry
 	all          []*worker              // every live worker

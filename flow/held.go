@@ -20,8 +20,8 @@ type Held struct {
 	Err      error
 }
 
-// Held lists the items that wait, the oldest first. A record that waits only
-// for a rate or concurrency limit is not among them.
+// Held lists the items that wait, the oldest first. A record that was never
+// called and waits only for a limit is not among them.
 func (f *Flow) Held() []Held {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,10 +38,8 @@ func (f *Flow) Held() []Held {
 		if r := w.route.Load(); r != nil {
 			h.Route = r.Name
 		}
-		for _, t := range w.e.tasks {
-			if t.state == running {
-				h.Attempts, h.Err = t.failure.Attempts, t.failure.Last
-			}
+		if t := w.e.task; t != nil {
+			h.Attempts, h.Err = t.failure.Attempts, t.failure.Last
 		}
 		out = append(out, h)
 	}
@@ -51,8 +49,8 @@ func (f *Flow) Held() []Held {
 		}
 		for _, t := range e.tasks {
 			err := t.failure.Last
-			if err == nil && t.state == waiting {
-				err = t.gate.outage()
+			if err == nil && t.gate != nil {
+				err = t.gate.trouble()
 			}
 			if t.state != done && err != nil {
 				h := f.heldEntry(e, now)

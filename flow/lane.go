@@ -22,11 +22,13 @@ type entry struct {
 	slot  int32 // in page.kept
 	open  int32 // tasks that are not done
 
-	alone  bool // its keys cannot be read: no other record is known to be of its item
-	kept   bool // may stay for long: to be copied out of its page
-	copied bool // it was
-	busy   bool // a worker has it
-	waits  bool // no worker has it and it is not in the ready list, though it leads its lane
+	alone  bool  // its keys cannot be read: no other record is known to be of its item
+	task   *task // that a worker has been given; nil in a first pass
+	kept   bool  // may stay for long: to be copied out of its page
+	copied bool  // it was
+	busy   bool  // a worker has it
+	held   bool  // counts among what is held, not in the window: it failed, or waits behind one that did
+	waits  bool  // no worker has it and it is not in the ready list, though it leads its lane
 }
 
 // lanes keep the entries of one item in order. A lane is known by its last
@@ -102,15 +104,6 @@ func (l *lanes) ready(e *entry) {
 		l.tail.link = e
 	}
 	l.tail = e
-}
-
-// readyFirst puts e at the head of the ready list.
-func (l *lanes) readyFirst(e *entry) {
-	e.link = l.first
-	l.first = e
-	if l.tail == nil {
-		l.tail = e
-	}
 }
 
 // pop takes the first entry below limit from the ready list. Those at or above

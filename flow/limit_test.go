@@ -3,7 +3,6 @@ package flow
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -181,69 +180,6 @@ func TestRateAndBurst(t *testing.T) {
 	}
 }
 
-// A record that was let through when its flow had no slot has its old place.
-func TestGateKeepsPlaces(t *testing.T) {
-	m := routes(ok)
-	m.routes[0].Concurrency = 1
-	g := newGate(m.routes[0])
-	g.timer = time.AfterFunc(time.Hour, func() {}) // these tasks have no flow to go on in
-	defer func() { g.timer.Stop() }()
-	p, _ := g.try()
-	var tasks []*task
-	for range 4 {
-		x := &task{}
-		if tasks = append(tasks, x); g.admit(x) {
-			t.Fatal("let through beyond the limit")
-		}
-	}
-	order := func() (out []int) {
-		for x := g.first; x != nil; x = x.behind {
-			out = append(out, slices.Index(tasks, x))
-		}
-		var back []int
-		for x := g.last; x != nil; x = x.before {
-			back = append(back, slices.Index(tasks, x))
-		}
-		slices.Reverse(back)
-		if !slices.Equal(out, back) {
-			t.Errorf("forwards %v, backwards %v", out, back)
-		}
-		return out
-	}
-	for _, i := range []int{1, 0, 3} {
-		g.withdraw(tasks[i])
-		g.withdraw(tasks[i])
-	}
-	if got := order(); !slices.Equal(got, []int{2}) {
-		t.Errorf("queue %v", got)
-	}
-	for _, i := range []int{3, 0, 1} {
-		g.admit(tasks[i])
-	}
-	if got := order(); !slices.Equal(got, []int{0, 1, 2, 3}) {
-		t.Errorf("queue %v", got)
-	}
-	for i := range tasks {
-		g.withdraw(tasks[i])
-	}
-	if got := order(); got != nil {
-		t.Errorf("queue %v", got)
-	}
-	g.admit(tasks[2])
-	g.running = 0 // free, but somebody waits already
-	if _, ok := g.try(); ok {
-		t.Error("a call overtakes one that waits")
-	}
-	if g.admit(&task{}) {
-		t.Error("a record overtakes one that waits")
-	}
-	g.running, g.first, g.last = 1, nil, nil
-	g.release(p, succeeded)
-	if g.running != 0 {
-		t.Errorf("running %d", g.running)
-	}
-}
-
 func TestGroupIsSafeForConcurrentFlows(t *testing.T) {
 	m := routes(ok, ok)
 	m.routes[0].Concurrency, m.routes[1].Rate, m.routes[1].Burst = 2, 1e6, 100
@@ -257,40 +193,4 @@ func TestGroupIsSafeForConcurrentFlows(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// A record with a permit of one route does not run another route first, whose
-// handler might keep it; and one that its flow has stopped gives it back.
-func TestAPermitIsUsedOrGivenBackFirst(t *testing.T) {
-	m := routes(ok, ok)
-	m.routes[1].Concurrency = 1
-	f := Open(t.Context(), m, Options{Logger: quiet})
-	r := rec("x", 1)
-	e := &entry{ord: 1, rec: &r}
-	f.addTask(e, f.group.gates[0])
-	b := f.addTask(e, f.group.gates[1])
-	var got bool
-	if b.permit, got = b.gate.try(); !got {
-		t.Fatal("no permit")
-	}
-	b.permitted = true
-	if next := f.nextDue(e); next != b {
-		t.Errorf("route %q goes first", next.failure.Route)
-	}
-	b.state = due
-	f.end(errDown)
-	if next := f.nextDue(e); next != nil {
-		t.Errorf("route %q runs in a stopped flow", next.failure.Route)
-	}
-	if b.gate.running != 0 {
-		t.Error("the permit was not given back")
-	}
-	// One that is stopped on its way to the queue does not get into it.
-	_, _ = b.gate.try()
-	w := &worker{flow: f, e: e}
-	if w.admitted(b) || b.gate.first != nil {
-		t.Error("a record of a stopped flow is queued")
-	}
-	delete(f.held, e)
-	mustClose(t, f, 0)
 }

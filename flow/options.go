@@ -61,7 +61,8 @@ type Options struct {
 	Concurrency int           // handlers running at once (default 64); one that waits in a sink does not count
 	Window      int           // unsettled records at most (default 4096)
 	WindowBytes int64         // unsettled bytes of records at most (default 64 MiB); one record always fits; for what pages keep besides see Page
-	MaxAhead    int           // records settled past the watermark at most (default 100,000)
+	HeldBytes   int64         // bytes of records that failed, or wait behind one that did, before no more are taken (default 64 MiB); they count apart from the window
+	MaxAhead    int           // records settled past the watermark at most (default 1,000,000: 15 minutes of 1,000 a second, and some)
 	Order       Order         // default ByItem
 	Policy      Policy        // default Park
 	DeadLetter  DeadLetter    // nil: under Park a failed record holds its lane for good
@@ -115,8 +116,6 @@ type Hooks struct {
 	// ParkFailed is called when the dead letters refused a record; route is
 	// nil as above. The flow tries again, or stops as its Policy says.
 	ParkFailed func(rec *sluice.Record, route *sluice.Route, err error)
-	// Breaker is called when a route's breaker opens (an outage) or closes.
-	Breaker func(route *sluice.Route, open bool, err error)
 	// Stuck is called when a handler has been running for too long, and again
 	// with returned set when it comes back. A call of the dead letters is
 	// watched in the same way.
@@ -127,8 +126,8 @@ const (
 	defaultConcurrency = 64
 	defaultWindow      = 4096
 	defaultWindowBytes = 64 << 20
-	defaultMaxAhead    = 100_000
-	defaultMaxAge      = 20 * time.Hour
+	defaultHeldBytes   = 64 << 20
+	defaultMaxAhead    = 1_000_000
 	defaultStuckAfter  = time.Minute
 )
 
@@ -141,6 +140,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.WindowBytes == 0 {
 		o.WindowBytes = defaultWindowBytes
+	}
+	if o.HeldBytes == 0 {
+		o.HeldBytes = defaultHeldBytes
 	}
 	if o.MaxAhead == 0 {
 		o.MaxAhead = defaultMaxAhead
@@ -168,6 +170,7 @@ func (o Options) Validate() error {
 	atLeastZero("Concurrency", int64(o.Concurrency), o.Concurrency)
 	atLeastZero("Window", int64(o.Window), o.Window)
 	atLeastZero("WindowBytes", o.WindowBytes, o.WindowBytes)
+	atLeastZero("HeldBytes", o.HeldBytes, o.HeldBytes)
 	atLeastZero("MaxAhead", int64(o.MaxAhead), o.MaxAhead)
 	atLeastZero("MaxAge", int64(o.MaxAge), o.MaxAge)
 	atLeastZero("Margin", int64(o.Margin), o.Margin)

@@ -171,14 +171,32 @@ func (o *oracle) enter(r *sluice.Record, route, rest int) (n, call int) {
 	if limit := o.routes[route].Concurrency; limit > 0 && o.active[route] > limit {
 		o.errorf("%d calls of route %d at once, limit %d", o.active[route], route, limit)
 	}
-	if n+1-o.finished > max(o.o.Window, 1) {
-		o.errorf("record %d runs with %d finished and a window of %d", n, o.finished, o.o.Window)
+	if held := o.held(); !o.o.ParkItem && n+1-o.finished-held > max(o.o.Window, 1) {
+		o.errorf("record %d runs with %d finished, %d held and a window of %d", n, o.finished, held, o.o.Window)
 	}
 	if ahead := o.o.MaxAhead; ahead > 0 && n-o.prefix > ahead {
 		o.errorf("record %d runs with %d finished in a row, %d ahead at most", n, o.prefix, ahead)
 	}
 	o.checkSettled()
 	return n, rf.calls
+}
+
+// held counts the records that are not finished and may have failed, or were
+// behind one that did.
+func (o *oracle) held() (n int) {
+	lanes := map[string]bool{}
+	for _, f := range o.fates {
+		failed := f.match != fits
+		for _, r := range f.routes {
+			failed = failed || r.calls > 1 || r.calls > 0 && !r.ended
+		}
+		failed = failed || lanes[f.lane]
+		lanes[f.lane] = failed && o.o.Order == ByItem
+		if failed && !f.done {
+			n++
+		}
+	}
+	return n
 }
 
 // heldBack reports whether an earlier change of record n's item is parked.

@@ -57,18 +57,17 @@ func recordError(t *task) *RecordError {
 
 // verdict is what a handler's error asks for.
 type verdict struct {
-	err       error
-	skip      bool
-	permanent bool
-	after     time.Duration  // the least delay; 0 is the route's own backoff
-	rest      sluice.Handler // replaces the handler
+	err   error
+	kind  kind
+	after time.Duration  // the least delay; 0 is the route's own backoff
+	rest  sluice.Handler // replaces the handler
 }
 
 // judge reads err.
 func judge(err error) verdict {
-	v := verdict{err: err}
+	v := verdict{err: err, kind: failed}
 	if sluice.IsSkip(err) {
-		v.skip = true
+		v.kind = skipped
 		return v
 	}
 	if r, ok := errors.AsType[*sluice.Remaining](err); ok {
@@ -80,7 +79,14 @@ func judge(err error) verdict {
 	if r, ok := errors.AsType[*sluice.RetryError](err); ok {
 		v.after = max(v.after, r.After)
 	}
-	v.permanent = sluice.IsPermanent(err)
+	switch {
+	case sluice.IsPermanent(err):
+		v.kind = permanent
+	case sluice.IsOverloaded(err):
+		v.kind = overloaded
+	case v.after > 0:
+		v.kind = wish
+	}
 	return v
 }
 

@@ -125,26 +125,40 @@ func copyWeight(rec *sluice.Record) int64 {
 }
 
 // keep notes that e, which a worker has, may stay for long, and with it those
-// that wait behind it.
-func (f *Flow) keep(e *entry) {
+// that wait behind it. held says that it failed: they count apart from the
+// window then.
+func (f *Flow) keep(e *entry, held bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !e.kept && !f.over {
-		e.page.keep(e)
-		f.keepBehind(e)
+	if f.over || e.kept && (e.held || !held) {
+		return
 	}
+	f.keepOne(e, held)
+	f.keepBehind(e)
+	f.wakeSubmit()
 }
 
 // keepBehind keeps what waits behind e: these are few records of many pages. A
-// record behind a kept one is always kept itself. With order ByShard the
-// neighbours wait too. mu is held.
+// record behind a kept one is always kept itself, and behind a held one held.
+// With order ByShard the neighbours wait too. mu is held.
 func (f *Flow) keepBehind(e *entry) {
 	if f.lanes.order == ByShard {
 		return
 	}
-	for e = e.next; e != nil && !e.kept; e = e.next {
-		e.page.keep(e)
+	held := e.held
+	for e = e.next; e != nil && (!e.kept || held && !e.held); e = e.next {
+		f.keepOne(e, held)
 		f.tidy(e.page, nil)
+	}
+}
+
+func (f *Flow) keepOne(e *entry, held bool) {
+	if !e.kept {
+		e.page.keep(e)
+	}
+	if held && !e.held {
+		e.held = true
+		f.window.hold(e.bytes)
 	}
 }
 
@@ -161,8 +175,9 @@ func (f *Flow) tidy(p *page, e *entry) {
 }
 
 // abandon drops what is unsettled, which nobody will start any more, and gives
-// its memory back but for what handlers still have. mu is held.
-func (f *Flow) abandon() {
+// its memory back but for what handlers still have. It returns the gates whose
+// state has changed by that. mu is held.
+func (f *Flow) abandon() (moved []*gate) {
 	for _, p := range f.pages {
 		p.left, p.kept = 0, nil
 	}
@@ -176,8 +191,22 @@ func (f *Flow) abandon() {
 		f.tidy(f.pages[i], nil)
 	}
 	f.lanes.drop()
+	for e := range f.held {
+		for _, t := range e.tasks {
+			if t.waits && t.gate.done(e.item(), true, false) {
+				moved = append(moved, t.gate)
+			}
+			t.waits = false
+		}
+	}
+	for _, q := range f.queues {
+		if q != nil && q.gate != nil {
+			q.gate.forget(q)
+		}
+	}
 	clear(f.held)
-	f.clock.retries = nil
+	f.queues, f.queued = nil, 0
+	return moved
 }
 
 // late notes that the handler of e is back, for which Close did not wait. mu is
@@ -192,7 +221,7 @@ func (f *Flow) late(e *entry) {
 func (f *Flow) shrink() {
 	f.window.shrink()
 	f.lanes, f.held = newLanes(f.opts.Order), map[*entry]struct{}{}
-	f.all, f.free = nil, nil
+	f.all, f.free, f.queues = nil, nil, nil
 	if len(f.pages) == 0 { // else Submit is at work
 		f.pages = nil
 	}

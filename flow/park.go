@@ -23,11 +23,11 @@ type itemRoute struct {
 func (w *worker) condemn(err error) {
 	f := w.flow
 	t := f.addTask(w.e, nil)
-	f.keep(w.e)
+	f.keep(w.e, true)
 	f.mu.Lock()
 	t.note(err, time.Now())
 	switch {
-	case f.opts.DeadLetter != nil:
+	case f.opts.DeadLetter != nil: // by pass, so that a panic there is not lost in this one
 		t.doomed = true
 	case f.opts.Policy == Stop:
 		f.stopAt(t)
@@ -52,7 +52,7 @@ func (f *Flow) frozen(t *task) {
 // park hands t's record to the dead letters.
 func (w *worker) park(t *task) {
 	f, e := w.flow, w.e
-	w.g = t.gate
+	w.t, w.g = t, t.gate
 	w.enter(t.route())
 	w.phase = parking
 	err := f.opts.DeadLetter.Park(w.ctx, e.rec, t.failure)
@@ -62,14 +62,16 @@ func (w *worker) park(t *task) {
 		w.parkFailed(t, err)
 		return
 	}
-	f.mu.Lock()
 	if f.opts.ParkItem && f.holder == nil && !e.alone {
+		f.mu.Lock()
 		f.parked[itemRoute{e.hash, t.failure.Route}] = struct{}{}
+		f.mu.Unlock()
 	}
-	t.state = done
-	e.open--
-	f.mu.Unlock()
-	if f.opts.Policy == Park && !t.held {
+	f.finishTask(t, true, t.poison)
+	if t.gate != nil {
+		t.gate.parked()
+	}
+	if f.opts.Policy == Park && !t.behind {
 		attrs := recordAttrs(t)
 		if n, ok := f.opts.DeadLetter.(Namer); ok {
 			attrs = append(attrs, "deadLetter", n.ID(e.rec, t.failure.Route))
@@ -85,7 +87,6 @@ func (w *worker) parkFailed(t *task, err error) {
 	f.mu.Lock()
 	if cut := f.ctx.Err() != nil; cut || f.opts.Policy == Stop {
 		t.note(err, time.Now())
-		t.state = due
 		if cut {
 			f.stop(0, context.Cause(f.ctx))
 		} else {
@@ -98,7 +99,7 @@ func (w *worker) parkFailed(t *task, err error) {
 		w.handled(t.route(), f.unfinished(), t.took, err)
 		return
 	}
-	f.backOff(t, time.Now().Add(jittered(parkBackoff, maxParkBackoff, t.tries)))
+	t.when = time.Now().Add(jittered(doubled(parkBackoff, maxParkBackoff, t.tries)))
 	t.tries++
 	untold, tell := f.unparked.tell(time.Now())
 	attrs := recordAttrs(t)
@@ -135,15 +136,15 @@ func (w *worker) free(g *gate) bool {
 	if t == nil {
 		t = f.addTask(e, g)
 	}
-	f.keep(e)
+	f.keep(e, true)
 	if err != nil {
 		w.parkFailed(t, err)
 		return false
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	t.note(ErrHeld, time.Now())
-	t.doomed, t.held, t.tries, t.state = true, true, 0, due
+	t.behind, t.doomed, t.tries, t.when = true, true, 0, time.Time{}
+	f.mu.Unlock()
 	return false
 }
 

@@ -170,11 +170,11 @@ func TestJitter(t *testing.T) {
 		}
 		low, high := c.want, time.Duration(0)
 		for range 1000 {
-			d := jittered(c.base, c.limit, c.n)
+			d := jittered(doubled(c.base, c.limit, c.n))
 			low, high = min(low, d), max(high, d)
 		}
 		if low > c.want/10 || high < c.want*9/10 || high > c.want {
-			t.Errorf("jittered(%v, %v, %d) is between %v and %v, want 0 to %v", c.base, c.limit, c.n, low, high, c.want)
+			t.Errorf("jittered(doubled(%v, %v, %d)) is between %v and %v, want 0 to %v", c.base, c.limit, c.n, low, high, c.want)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func TestJudge(t *testing.T) {
 		{name: "remaining without an error", err: &sluice.Remaining{Rest: ok}, rest: true},
 	} {
 		v := judge(c.err)
-		if v.skip != c.skip || v.permanent != c.permanent || v.after != c.after || (v.rest != nil) != c.rest {
+		if (v.kind == skipped) != c.skip || (v.kind == permanent) != c.permanent || v.after != c.after || (v.rest != nil) != c.rest {
 			t.Errorf("%s: %+v", c.name, v)
 		}
 		_ = v.err.Error()

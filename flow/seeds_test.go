@@ -40,8 +40,8 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// history is what a run is made of.
-type history struct {
+// pastCalls is what a run is made of.
+type pastCalls struct {
 	*oracle
 	recs    []sluice.Record
 	table   *table
@@ -53,11 +53,11 @@ type history struct {
 	pages   []*sheet
 }
 
-func newHistory(t *testing.T, seed uint64) *history {
+func newHistory(t *testing.T, seed uint64) *pastCalls {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	chance := func(percent int) bool { return rng.IntN(100) < percent }
 	pick := func(ns ...int) int { return ns[rng.IntN(len(ns))] }
-	h := &history{oracle: newOracle(t, seed, rng), grace: 1000 * time.Hour}
+	h := &pastCalls{oracle: newOracle(t, seed, rng), grace: 1000 * time.Hour}
 
 	h.o = Options{
 		Concurrency: pick(1, 2, 4, 64),
@@ -153,7 +153,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 	return h
 }
 
-func (h *history) run() {
+func (h *pastCalls) run() {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
 	if h.cut > 0 {
@@ -236,15 +236,18 @@ func (h *history) run() {
 }
 
 // page puts rs on a page that may be larger or smaller than copies of them.
-func (h *history) page(rs []sluice.Record) Page {
+func (h *pastCalls) page(rs []sluice.Record) Page {
 	p := paged(h.t, int64(1+h.intn(3000*len(rs))), rs...)
 	h.pages = append(h.pages, p)
 	return p.Page
 }
 
 // checkEmpty finds what a flow has not given back.
-func (h *history) checkEmpty() {
+func (h *pastCalls) checkEmpty() {
 	f := h.flow
+	if f.retrying != 0 || f.queued != 0 {
+		h.errorf("retrying %d, queued %d after the end", f.retrying, f.queued)
+	}
 	if f.running != 0 || f.busy != 0 || len(f.all) != 0 || len(f.free) != 0 {
 		h.errorf("running %d, busy %d, workers %d, free %d after the end", f.running, f.busy, len(f.all), len(f.free))
 	}
@@ -255,8 +258,8 @@ func (h *history) checkEmpty() {
 		h.errorf("the scope was not left")
 	}
 	for _, g := range f.group.gates {
-		if g.running != 0 || g.first != nil || g.last != nil {
-			h.errorf("gate of %s: running %d, queue %v", g.route.Name, g.running, g.first)
+		if g.running != 0 || g.inSinks != 0 || g.waiting != 0 || len(g.queues) > 0 || g.items.failing != 0 {
+			h.errorf("gate of %s: running %d, in sinks %d, waiting %d, queues %v, failing %d", g.route.Name, g.running, g.inSinks, g.waiting, g.queues, g.items.failing)
 		}
 	}
 }
@@ -264,7 +267,7 @@ func (h *history) checkEmpty() {
 var errTest = errors.New("failed")
 
 // handler does something at random; rest is how often it replaced itself.
-func (h *history) handler(route, rest int) sluice.Handler {
+func (h *pastCalls) handler(route, rest int) sluice.Handler {
 	return func(ctx context.Context, r *sluice.Record) (err error) {
 		n, call := h.enter(r, route, rest)
 		returned := false
@@ -332,7 +335,7 @@ func (h *history) handler(route, rest int) sluice.Handler {
 	}
 }
 
-func (h *history) commit(ctx context.Context, items []int) []error {
+func (h *pastCalls) commit(ctx context.Context, items []int) []error {
 	time.Sleep(time.Duration(h.intn(20)) * time.Millisecond)
 	switch h.intn(20) {
 	case 0:

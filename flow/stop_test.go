@@ -189,9 +189,9 @@ func TestStopWakesASubmitThatWaits(t *testing.T) {
 	})
 }
 
-// The breaker is not for a flow that ends at the first failure: each
+// No route is judged by a flow that ends at the first failure: each
 // invocation is a probe of its own.
-func TestStopLeavesTheBreakerAlone(t *testing.T) {
+func TestStopJudgesNoRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := routes(func(context.Context, *sluice.Record) error { return errDown })
 		g := NewGroup(m)
@@ -200,7 +200,7 @@ func TestStopLeavesTheBreakerAlone(t *testing.T) {
 			mustSubmit(t, f, rec(fmt.Sprint(i), i))
 			f.Close(t.Context())
 		}
-		if out := g.Outages(); len(out) != 0 {
+		if out := g.States(); out[0].State != Works || out[0].Waiting != 0 {
 			t.Errorf("outages %+v", out)
 		}
 	})

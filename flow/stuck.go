@@ -74,7 +74,7 @@ func (f *Flow) patrol(now time.Time) (found []suspect) {
 	if f.busy == 0 {
 		c.watchAt = time.Time{}
 		f.endFree(len(f.free))
-		if f.window.records == 0 {
+		if f.window.empty() {
 			f.shrink()
 		}
 		return nil

@@ -100,7 +100,7 @@ func (f *Flow) take(p *page, recs []sluice.Record, hashes []uint64, want int, no
 		p.left++
 		e.hash, e.alone = hashes[i], !rec.Keys.Exists()
 		e.ord = f.window.add(n)
-		if before := f.lanes.join(e); before != nil && before.kept {
+		if before := f.lanes.join(e); before != nil && (before.kept || before.held) {
 			f.keepBehind(before)
 		}
 	}

@@ -6,10 +6,13 @@ type window struct {
 	maxRecords int
 	maxBytes   int64
 	maxAhead   uint64
+	maxHeld    int64
 
 	low, high uint64 // watermark; last ordinal given out
-	records   int    // unsettled
-	bytes     int64  // unsettled
+	records   int    // unsettled, but for those that are held
+	bytes     int64  // of them
+	held      int    // unsettled records that failed, or wait behind one that did
+	heldBytes int64  // of them
 	done      []uint64
 }
 
@@ -20,6 +23,7 @@ func newWindow(o Options) window {
 		maxRecords: o.Window,
 		maxBytes:   o.WindowBytes,
 		maxAhead:   uint64(o.MaxAhead),
+		maxHeld:    o.HeldBytes,
 	}
 	w.shrink()
 	return w
@@ -29,11 +33,24 @@ func newWindow(o Options) window {
 func (w *window) shrink() { w.done = make([]uint64, firstBits/64) }
 
 // fits reports whether a record of n bytes may be added. One record always
-// fits. Counting all that lies past the lowest unsettled record keeps those
+// fits. What is held takes no room from others, until it is too much. Counting all that lies past the lowest unsettled record keeps those
 // that will be settled past it below maxAhead, however they end.
 func (w *window) fits(n int64) bool {
-	return w.records == 0 ||
-		w.records < w.maxRecords && w.bytes+n <= w.maxBytes && w.high-w.low <= w.maxAhead
+	if w.high-w.low > w.maxAhead || w.held > 0 && w.heldBytes > w.maxHeld {
+		return w.empty()
+	}
+	return w.records == 0 || w.records < w.maxRecords && w.bytes+n <= w.maxBytes
+}
+
+// empty reports whether nothing is unsettled.
+func (w *window) empty() bool { return w.records+w.held == 0 }
+
+// hold notes that a record of n bytes in the window is held.
+func (w *window) hold(n int64) {
+	w.records--
+	w.bytes -= n
+	w.held++
+	w.heldBytes += n + recordBytes
 }
 
 // roomy reports whether an eighth of the window is free.
@@ -65,9 +82,14 @@ func (w *window) grow() {
 }
 
 // settle marks ord and reports whether the watermark moved.
-func (w *window) settle(ord uint64, n int64) bool {
-	w.records--
-	w.bytes -= n
+func (w *window) settle(ord uint64, n int64, held bool) bool {
+	if held {
+		w.held--
+		w.heldBytes -= n + recordBytes
+	} else {
+		w.records--
+		w.bytes -= n
+	}
 	if ord != w.low+1 {
 		word, bit := place(w.done, ord)
 		w.done[word] |= bit

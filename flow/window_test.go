@@ -33,7 +33,7 @@ func TestWindowAgainstAList(t *testing.T) {
 				open[i] = open[len(open)-1]
 				open = open[:len(open)-1]
 				before := w.low
-				moved := w.settle(ord, 1)
+				moved := w.settle(ord, 1, false)
 				settled[ord] = true
 				low := before
 				for int(low+1) < len(settled) && settled[low+1] {

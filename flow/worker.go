@@ -29,7 +29,7 @@ type worker struct {
 	i      int              // in routes
 	t      *task            // that is being done; nil in a first pass
 	g      *gate            // of the call
-	permit permit           // of the call
+	call   *call            // that g counts; nil: it does not
 	phase  phase            // whose code runs
 	began  time.Time        // of the call, when somebody wants to know
 
@@ -70,11 +70,22 @@ func (h host) Unparked(n int) {
 // woken and has not begun, and it is counted into the scope. mu is held.
 func (f *Flow) start() {
 	if f.running < f.opts.Concurrency {
-		if e := f.lanes.pop(f.limit.Load()); e != nil {
+		if e := f.pick(); e != nil {
 			f.begin(e)
 		}
 	}
 	f.wakeSubmit()
+}
+
+// pick returns the entry that is to run next, or nil. What waited goes before
+// what is new: its gate, or its share of the slots, has let it through. mu is
+// held.
+func (f *Flow) pick() *entry {
+	if t := f.next(); t != nil {
+		t.e.task, t.e.waits = t, false
+		return t.e
+	}
+	return f.lanes.pop(f.limit.Load())
 }
 
 // spread is the first thing that a worker does when it was woken.
@@ -152,6 +163,10 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 	e := w.e
 	w.e = nil
 	e.busy = false
+	if t := e.task; t != nil {
+		f.endRetry(t.call)
+		e.task, t.call = nil, nil
+	}
 	f.running--
 	f.busy--
 	switch {
@@ -163,7 +178,7 @@ func (f *Flow) finish(w *worker, alive bool) (more, end bool) {
 		f.rest(e)
 	}
 	if alive && f.running < f.opts.Concurrency {
-		if w.e = f.lanes.pop(f.limit.Load()); w.e != nil {
+		if w.e = f.pick(); w.e != nil {
 			w.e.busy = true
 			f.running++
 			f.busy++
@@ -195,7 +210,7 @@ func (f *Flow) settle(e *entry) {
 	}
 	e.page.leave(e)
 	f.tidy(e.page, nil)
-	moved := f.window.settle(e.ord, e.bytes)
+	moved := f.window.settle(e.ord, e.bytes, e.held)
 	f.lanes.put(e)
 	if moved {
 		f.settled.Store(f.window.low)
@@ -206,16 +221,15 @@ func (f *Flow) settle(e *entry) {
 	}
 }
 
-// rest lets e wait until one of its tasks is due.
+// rest lets e wait until one of its tasks can go on.
 func (f *Flow) rest(e *entry) {
 	f.tidy(e.page, e)
+	e.waits = true
 	for _, t := range e.tasks {
-		if t.state == due {
-			f.lanes.readyFirst(e)
-			return
+		if t.state == idle {
+			f.enqueue(t)
 		}
 	}
-	e.waits = true
 }
 
 // dismiss forgets a worker.
@@ -239,11 +253,13 @@ func (w *worker) pass() {
 		w.first()
 		w.routes = w.routes[:0]
 	}
-	for w.e.open > 0 {
-		if w.t = w.flow.nextDue(w.e); w.t == nil {
-			return
-		}
+	if w.t = w.e.task; w.t != nil {
 		w.again(w.t)
+	}
+	for _, t := range w.e.tasks {
+		if t.doomed && t.state == idle && t.when.IsZero() && w.e.ord < w.flow.limit.Load() {
+			w.park(t)
+		}
 	}
 }
 
@@ -258,8 +274,9 @@ func (w *worker) crashed(err error) {
 	case asking:
 		if w.t == nil {
 			w.t = w.flow.addTask(w.e, w.g)
-			w.flow.keep(w.e)
+			w.flow.keep(w.e, true)
 		}
+		w.notCalled()
 		w.parkFailed(w.t, err)
 	case handling:
 		w.returned()
@@ -303,16 +320,16 @@ func (w *worker) first() {
 			w.remember(w.i)
 			return
 		}
-		w.g = f.group.gate(routes[w.i])
+		w.t, w.g = nil, f.group.gate(routes[w.i])
 		if f.opts.ParkItem && !w.free(w.g) {
 			continue
 		}
 		var ok bool
-		if w.permit, ok = w.g.try(); !ok {
+		if w.call, ok = w.g.try(f); !ok {
 			f.addTask(e, w.g).cleared = true
 			continue
 		}
-		w.ended(w.call(w.g.route.Handler))
+		w.ended(w.invoke(w.g.route.Handler))
 	}
 }
 

@@ -71,7 +71,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		Ready:       func() bool { return len(src.unready()) == 0 },
 		Held:        func() []flow.Held { return heldFlows(src.held()) },
 		DeadLetters: letters.get,
-		Outages:     src.outages,
+		Routes:      src.routes,
 	})
 	if o.Listen != "off" {
 		started := time.Now()

@@ -250,8 +250,8 @@ func TestOutageIsUnready(t *testing.T) {
 	if code, _ := get(t, address+"/livez"); code != 200 {
 		t.Errorf("/livez: %d", code)
 	}
-	if _, metrics := get(t, address+"/metrics"); !strings.Contains(metrics, `sluice_breaker_open{route="*#*"} 1`) {
-		t.Error("/metrics has no open breaker")
+	if _, metrics := get(t, address+"/metrics"); !strings.Contains(metrics, `sluice_route_state{route="*#*",state="outage"} 1`) {
+		t.Error("/metrics has no outage")
 	}
 	http.DefaultClient.CloseIdleConnections()
 	c.signal(syscall.SIGTERM)

@@ -170,7 +170,7 @@ func TestOutageOfAQueueAlone(t *testing.T) {
 	if _, body := c.ask("GET", "/"); !strings.Contains(body, "\nroute work fails for every record since ") {
 		t.Errorf("status:\n%s", body)
 	}
-	if _, body := c.ask("GET", "/metrics"); !strings.Contains(body, "\nsluice_breaker_open{route=\"work\"} 1\n") {
+	if _, body := c.ask("GET", "/metrics"); !strings.Contains(body, "\nsluice_route_state{route=\"work\",state=\"outage\"} 1\n") {
 		t.Error("metrics say that the route works")
 	}
 	c.signal(syscall.SIGTERM)

@@ -136,9 +136,9 @@ func (s *sources) unready() (reasons []string) {
 	return append(reasons, s.letters.unready()...)
 }
 
-// outages lists the routes that fail for everything, those of queues last.
-func (s *sources) outages() []flow.Outage {
-	all := s.group.Outages()
+// routes tells of every route, and then of those that fail for all messages of a queue.
+func (s *sources) routes() []flow.RouteState {
+	all := s.group.States()
 	if s.consumer != nil {
 		all = append(all, s.consumer.Outages()...)
 	}

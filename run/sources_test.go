@@ -340,9 +340,9 @@ func TestOutagesAreWired(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		st := w.status()
-		if len(st.Outages) != 2 || st.Outages[0].Route != "changes" || st.Outages[0].Error != "the index is down" || st.Outages[0].Since.IsZero() ||
-			st.Outages[1].Route != "messages" || st.Outages[1].Error != "the sink is down" || st.Outages[1].Since.IsZero() {
-			t.Errorf("outages %+v", st.Outages)
+		if len(st.Routes) != 2 || st.Routes[0].Route != "changes" || st.Routes[0].State != "outage" || st.Routes[0].Error != "the index is down" || st.Routes[0].Since.IsZero() ||
+			st.Routes[1].Route != "messages" || st.Routes[1].State != "outage" || st.Routes[1].Error != "the sink is down" || st.Routes[1].Since.IsZero() {
+			t.Errorf("routes %+v", st.Routes)
 		}
 		if all := strings.Join(w.unready(), "\n"); st.Ready || !strings.Contains(all, `route "changes" fails`) || !strings.Contains(all, `route "messages" fails`) {
 			t.Errorf("unready: %s", all)

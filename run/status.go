@@ -27,7 +27,7 @@ type status struct {
 	Queues      []queueStatus      `json:"queues"`
 	Backfills   []backfilling      `json:"backfills"`
 	HeldLanes   int                `json:"heldLanes"`
-	Outages     []outage           `json:"outages"` // routes that fail for every record
+	Routes      []routeStatus      `json:"routes"` // for which something fails, or that are overloaded
 	Gaps        int                `json:"gaps"`
 	DeadLetters []deadletter.Count `json:"deadLetters"`
 }
@@ -62,16 +62,20 @@ type backfilling struct {
 	Finished bool   `json:"finished"`
 }
 
-type outage struct {
-	Route string    `json:"route"`
-	Since time.Time `json:"since"`
-	Error string    `json:"error"`
+type routeStatus struct {
+	Route   string    `json:"route"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since"`
+	Failing int       `json:"failingItems"`
+	Waiting int       `json:"waitingRecords"`
+	Limit   int       `json:"concurrencyLimit"` // 0: none was found
+	Error   string    `json:"error"`            // of the last call that failed
 }
 
 // status asks the sources.
 func (s *sources) status() (st status) {
 	st = status{
-		Reasons: s.unready(), Tables: []tableStatus{}, Queues: []queueStatus{}, Backfills: []backfilling{}, Outages: []outage{},
+		Reasons: s.unready(), Tables: []tableStatus{}, Queues: []queueStatus{}, Backfills: []backfilling{}, Routes: []routeStatus{},
 		HeldLanes: len(s.held()), Gaps: len(s.Gaps()),
 	}
 	if st.Ready = len(st.Reasons) == 0; st.Ready {
@@ -91,8 +95,15 @@ func (s *sources) status() (st status) {
 		}
 		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
 	}
-	for _, o := range s.outages() {
-		st.Outages = append(st.Outages, outage{o.Route, o.Since, fmt.Sprint(o.Err)})
+	for _, r := range s.routes() {
+		if r.State == flow.Works && r.Failing == 0 {
+			continue
+		}
+		err := ""
+		if r.Err != nil {
+			err = r.Err.Error()
+		}
+		st.Routes = append(st.Routes, routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, r.Limit, err})
 	}
 	return st
 }
@@ -173,8 +184,13 @@ func (st *status) text(b *strings.Builder) {
 		line("  %d of table %s, route %s (%s)", c.N, c.Table, orDash(c.Route), c.Kind)
 	}
 	line("gaps that nobody has acknowledged: %d", st.Gaps)
-	for _, o := range st.Outages {
-		line("route %s fails for every record since %s: %s", o.Route, o.Since.Format(time.RFC3339), firstLine(o.Error))
+	for _, r := range st.Routes {
+		limit := ""
+		if r.Limit > 0 {
+			limit = fmt.Sprintf(", %d at a time", r.Limit)
+		}
+		line("route %s: %s since %s, %s failing, %s waiting%s: %s", r.Route, r.State, r.Since.Format(time.RFC3339),
+			plural(r.Failing, "item"), plural(r.Waiting, "record"), limit, firstLine(r.Error))
 	}
 	for _, t := range st.Tables {
 		line("\ntable %s: %s, lag %s, %s unsettled", t.Table, plural(len(t.Shards), "shard"), seconds(t.LagSeconds), plural(int(t.Unsettled), "record"))

@@ -20,9 +20,29 @@ type Member struct {
 	Scope *Scope
 	Host  Host // comparable, or nil
 
+	// watcher is told that the handler waits in a sink.
+	watcher atomic.Pointer[Watcher]
+
 	// depth is the handler's goroutines that wait in a sink. It is −1 for the
 	// moment in which a commit ended between a goroutine's joining and parking.
 	depth atomic.Int32
+}
+
+// Watcher is told when a handler begins to wait in a sink, and when it was woken.
+type Watcher interface {
+	Parked() // called without locks
+	Unparked()
+}
+
+// Watch has w told about the call that begins; nil ends that. A goroutine that
+// an earlier call has left behind may tell the Watcher of a later one, and
+// twice the same.
+func (m *Member) Watch(w Watcher) {
+	if w == nil {
+		m.watcher.Store(nil)
+		return
+	}
+	m.watcher.Store(&w)
 }
 
 type key struct{}
@@ -51,6 +71,9 @@ func (m *Member) Park() {
 	if m.Host != nil {
 		m.Host.Parked(1) // first: what it starts may join
 	}
+	if w := m.watcher.Load(); w != nil {
+		(*w).Parked()
+	}
 	m.Scope.Leave(1)
 }
 
@@ -65,6 +88,9 @@ func Unpark(ms []*Member) {
 	for _, m := range ms {
 		if m == nil || m.depth.Add(-1) != 0 {
 			continue
+		}
+		if w := m.watcher.Load(); w != nil {
+			(*w).Unparked()
 		}
 		if last != nil && (m.Scope != last.Scope || m.Host != last.Host) {
 			last.unparked(n)

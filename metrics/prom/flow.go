@@ -121,9 +121,6 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 			}
 			m.flow.refused.WithLabelValues(name).Inc()
 		},
-		Breaker: func(route *sluice.Route, open bool, _ error) {
-			m.status.breaks(route.Name, open)
-		},
 		Stuck: func(_ *sluice.Record, route *sluice.Route, _ time.Duration, returned bool) {
 			g := m.flow.stuck.WithLabelValues(route.Name)
 			if returned {

@@ -41,7 +41,6 @@ func TestOutcomesByRoute(t *testing.T) {
 	h.Handled(&rec, rs[1], flow.Skipped, 0, fmt.Errorf("wrapped: %w", sluice.Skip("not active")))
 	h.Handled(&rec, nil, flow.Unrouted, 0, nil)
 	h.Handled(&rec, nil, flow.Parked, 0, errors.New("not a record"))
-	h.Breaker(rs[1], true, errors.New("down"))
 	h.Stuck(nil, rs[0], time.Minute, false)
 	h.ParkFailed(nil, rs[1], errors.New("full"))
 	h.ParkFailed(nil, nil, errors.New("full"))
@@ -62,21 +61,16 @@ sluice_skips_total{reason="not active",route="second"} 1
 sluice_park_failures_total{route=""} 1
 sluice_park_failures_total{route="first"} 0
 sluice_park_failures_total{route="second"} 1
-# HELP sluice_breaker_open 1 while a route fails for every record, so that only probes go through, or for every message of a queue.
-# TYPE sluice_breaker_open gauge
-sluice_breaker_open{route="first"} 0
-sluice_breaker_open{route="second"} 1
 # HELP sluice_stuck_handlers Calls of a route's handler that have been running for too long.
 # TYPE sluice_stuck_handlers gauge
 sluice_stuck_handlers{route="first"} 1
 sluice_stuck_handlers{route="second"} 0
 `)
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want.String()),
-		"sluice_park_failures_total", "sluice_records_total", "sluice_skips_total", "sluice_breaker_open", "sluice_stuck_handlers"); err != nil {
+		"sluice_park_failures_total", "sluice_records_total", "sluice_skips_total", "sluice_stuck_handlers"); err != nil {
 		t.Error(err)
 	}
 
-	h.Breaker(rs[1], false, nil)
 	h.Stuck(nil, rs[0], time.Minute, true)
 	n := 0
 	families, err := reg.Gather()
@@ -86,7 +80,7 @@ sluice_stuck_handlers{route="second"} 0
 	for _, f := range families {
 		for _, s := range f.Metric {
 			switch f.GetName() {
-			case "sluice_breaker_open", "sluice_stuck_handlers":
+			case "sluice_stuck_handlers":
 				n++
 				if v := s.GetGauge().GetValue(); v != 0 {
 					t.Errorf("%s %v is %v after it ended", f.GetName(), s.Label, v)
@@ -106,8 +100,8 @@ sluice_stuck_handlers{route="second"} 0
 			}
 		}
 	}
-	if n != 8 {
-		t.Errorf("looked at %d series, want 8", n)
+	if n != 6 {
+		t.Errorf("looked at %d series, want 6", n)
 	}
 }
 

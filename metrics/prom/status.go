@@ -1,8 +1,6 @@
 package prom
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,24 +18,26 @@ type Status struct {
 	Ready       func() bool
 	Held        func() []flow.Held        // items whose lanes wait, of all flows
 	DeadLetters func() []deadletter.Count // that are there now
-	Outages     func() []flow.Outage      // of what no hook tells of, such as queues
+	Routes      func() []flow.RouteState  // of every route; of several of one name the worst counts
 }
 
 // statusMetrics ask at each scrape.
 type statusMetrics struct {
-	ready, held, oldest, letters, breaker *prometheus.Desc
+	ready, held, oldest, letters, state, failing, limit *prometheus.Desc
 
 	mu     sync.Mutex
 	status Status
-	routes []string        // that have a series with 0, too
-	open   map[string]bool // routes whose breaker is, as the hooks tell
+	routes []string // that have a series with 0, too
 }
 
 func newStatusMetrics(reg prometheus.Registerer) *statusMetrics {
 	m := &statusMetrics{
-		open: make(map[string]bool),
-		breaker: prometheus.NewDesc("sluice_breaker_open",
-			"1 while a route fails for every record, so that only probes go through, or for every message of a queue.", []string{"route"}, nil),
+		state: prometheus.NewDesc("sluice_route_state",
+			"1 for the state that a route is in: works, overloaded, partial outage, recovering, outage.", []string{"route", "state"}, nil),
+		failing: prometheus.NewDesc("sluice_route_failing_items",
+			"Items for which the last call of the route failed and will be made again.", []string{"route"}, nil),
+		limit: prometheus.NewDesc("sluice_route_concurrency_limit",
+			"Calls at a time that the route was seen to take; 0 where no limit was found.", []string{"route"}, nil),
 		ready: prometheus.NewDesc("sluice_ready", "1 while /readyz says ok. It says why when it does not.", nil, nil),
 		held: prometheus.NewDesc("sluice_held_lanes",
 			"Items of streams whose changes wait because one of them failed and will be tried again, or because its handler does not return. Others go on.", []string{"route"}, nil),
@@ -65,15 +65,10 @@ func (m *statusMetrics) know(rs []*sluice.Route) {
 	}
 }
 
-// breaks notes what a flow's hook tells of a breaker.
-func (m *statusMetrics) breaks(route string, open bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.open[route] = open
-}
-
 func (m *statusMetrics) Describe(ch chan<- *prometheus.Desc) {
-	ch <- m.breaker
+	ch <- m.state
+	ch <- m.failing
+	ch <- m.limit
 	ch <- m.ready
 	ch <- m.held
 	ch <- m.oldest
@@ -82,18 +77,25 @@ func (m *statusMetrics) Describe(ch chan<- *prometheus.Desc) {
 
 func (m *statusMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
-	s, routes, open := m.status, m.routes, maps.Clone(m.open)
+	s, routes := m.status, m.routes
 	m.mu.Unlock()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	if s.Outages != nil {
-		for _, o := range s.Outages() {
-			open[o.Route] = true
+	if s.Routes != nil {
+		worst := make(map[string]flow.RouteState)
+		for _, r := range s.Routes() {
+			if w, ok := worst[r.Route]; !ok || r.State > w.State {
+				worst[r.Route] = r
+			}
 		}
-	}
-	for _, r := range slices.Compact(slices.Sorted(slices.Values(routes))) {
-		gauge(m.breaker, oneIf(open[r]), r)
+		for name, r := range worst {
+			for _, state := range flow.AllStates() {
+				gauge(m.state, oneIf(r.State == state), name, state.String())
+			}
+			gauge(m.failing, float64(r.Failing), name)
+			gauge(m.limit, float64(r.Limit), name)
+		}
 	}
 	if s.Ready != nil {
 		gauge(m.ready, oneIf(s.Ready()))

@@ -64,32 +64,40 @@ sluice_ready 1
 `, "sluice_ready", "sluice_held_lanes")
 }
 
-// A breaker is open when a hook says so, or whoever is asked.
-func TestBreakerOfWhatHasNoHook(t *testing.T) {
+// Of a route and a queue of one name the worse counts.
+func TestStatesOfRoutes(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)
-	rs := two()
-	hooks := m.Flow(rs)
-	var outages []flow.Outage
-	m.Ask(Status{Outages: func() []flow.Outage { return outages }})
-	expect := func(first, second string) {
-		t.Helper()
-		expectSeries(t, reg, `
-# HELP sluice_breaker_open 1 while a route fails for every record, so that only probes go through, or for every message of a queue.
-# TYPE sluice_breaker_open gauge
-sluice_breaker_open{route="first"} `+first+`
-sluice_breaker_open{route="second"} `+second+`
-`, "sluice_breaker_open")
-	}
-	expect("0", "0")
-	outages = []flow.Outage{{Route: "second"}, {Route: "second"}} // of two queues
-	expect("0", "1")
-	hooks.Breaker(rs.Routes()[0], true, nil)
-	hooks.Breaker(rs.Routes()[1], false, nil)
-	expect("1", "1")
-	outages = nil
-	hooks.Breaker(rs.Routes()[0], false, nil)
-	expect("0", "0")
+	m.Flow(two())
+	m.Ask(Status{Routes: func() []flow.RouteState {
+		return []flow.RouteState{
+			{Route: "first", State: flow.Outage, Failing: 7},
+			{Route: "second", State: flow.Overloaded, Limit: 4},
+			{Route: "first"},
+		}
+	}})
+	expectSeries(t, reg, `
+# HELP sluice_route_concurrency_limit Calls at a time that the route was seen to take; 0 where no limit was found.
+# TYPE sluice_route_concurrency_limit gauge
+sluice_route_concurrency_limit{route="first"} 0
+sluice_route_concurrency_limit{route="second"} 4
+# HELP sluice_route_failing_items Items for which the last call of the route failed and will be made again.
+# TYPE sluice_route_failing_items gauge
+sluice_route_failing_items{route="first"} 7
+sluice_route_failing_items{route="second"} 0
+# HELP sluice_route_state 1 for the state that a route is in: works, overloaded, partial outage, recovering, outage.
+# TYPE sluice_route_state gauge
+sluice_route_state{route="first",state="outage"} 1
+sluice_route_state{route="first",state="overloaded"} 0
+sluice_route_state{route="first",state="partial outage"} 0
+sluice_route_state{route="first",state="recovering"} 0
+sluice_route_state{route="first",state="works"} 0
+sluice_route_state{route="second",state="outage"} 0
+sluice_route_state{route="second",state="overloaded"} 1
+sluice_route_state{route="second",state="partial outage"} 0
+sluice_route_state{route="second",state="recovering"} 0
+sluice_route_state{route="second",state="works"} 0
+`, "sluice_route_state", "sluice_route_failing_items", "sluice_route_concurrency_limit")
 }
 
 func TestLineage(t *testing.T) {

@@ -56,8 +56,10 @@ func (p *Poller) Health() Health {
 		g.observe()
 		reasons = append(reasons, g.trouble(p.o.StaleAfter, p.o.StallAfter)...)
 	}
-	for _, o := range p.o.Flow.Group.Outages() {
-		reasons = append(reasons, fmt.Sprintf("route %q fails for every record since %s, and nothing of it is lost meanwhile: see to what it calls: %v", o.Route, o.Since.Format(time.RFC3339), o.Err))
+	for _, s := range p.o.Flow.Group.States() {
+		if trouble := s.Trouble(); trouble != "" {
+			reasons = append(reasons, trouble)
+		}
 	}
 	return Health{Ready: len(reasons) == 0, Reasons: reasons}
 }

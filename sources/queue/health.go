@@ -28,7 +28,7 @@ func (c *Consumer) Health() Health {
 }
 
 // Outages lists the routes that fail for every message of a queue, by queue.
-func (c *Consumer) Outages() (all []flow.Outage) {
+func (c *Consumer) Outages() (all []flow.RouteState) {
 	for _, s := range c.sources {
 		all = append(all, s.judge.outages()...)
 	}

@@ -130,15 +130,15 @@ func (j *judge) forget(id string) {
 }
 
 // outages are the routes that fail for every message.
-func (j *judge) outages() (all []flow.Outage) {
+func (j *judge) outages() (all []flow.RouteState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for name, r := range j.routes {
 		if r.open && time.Since(r.last) < j.stale {
-			all = append(all, flow.Outage{Route: name, Since: r.since, Err: r.err})
+			all = append(all, flow.RouteState{Route: name, State: flow.Outage, Since: r.since, Err: r.err})
 		}
 	}
-	slices.SortFunc(all, func(a, b flow.Outage) int { return strings.Compare(a.Route, b.Route) })
+	slices.SortFunc(all, func(a, b flow.RouteState) int { return strings.Compare(a.Route, b.Route) })
 	return all
 }
 

@@ -1,0 +1,528 @@
+package flow
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+const (
+	outageAfter    = 2 * time.Second // without a success
+	outageFailures = 5               // in that time
+	outageItems    = 3               // distinct ones that fail in that time
+	partialAtLeast = time.Minute     // a partial outage lasts, so that its end is not told too often
+)
+
+// gate decides when a call of one route starts: the limits of its options, the
+// limit that was learned, and the probes of an outage. Flows whose records have
+// to wait for it are told in turn when they may ask again.
+//
+// While nothing fails and nothing is limited, no call takes its lock.
+type gate struct {
+	route      *sluice.Route
+	attempts   int
+	backoff    time.Duration
+	maxBackoff time.Duration
+	limited    bool        // by the route's options
+	calm       atomic.Bool // no limit, and nothing failed lately: calls are not counted; written under mu
+	paces      atomic.Bool // it lets through fewer calls than come; written under mu
+
+	mu      sync.Mutex // taken after a flow's mu, never before
+	running int        // calls that are counted
+	inSinks int        // of running: wait in a sink
+	tokens  float64
+	filled  time.Time // when tokens was right
+	queues  []*queue  // of flows that wait to be told, the first of them first
+	timer   *time.Timer
+
+	waiting     int // tasks of all flows
+	successes   uint64
+	succeededAt time.Time
+	err         error // the last failure
+	streak      streak
+	outage      outage
+	ramps       bool // after an outage
+	limiter     limiter
+	items       items
+
+	state   State
+	since   time.Time
+	crowded time.Time     // when more items failed than are tolerated, last
+	healthy time.Duration // the time in healthy states until since
+
+	failures teller
+}
+
+// call is one that its gate counts; it gives back at its end what it took.
+type call struct {
+	gate  *gate
+	flow  *Flow
+	cuts  int // limiter.cuts as it began
+	probe int // outage.number; 0: it is none
+
+	waited bool // in a sink, at some time. The rest is under gate.mu
+	inSink bool
+	over   bool
+
+	retry bool // of a record that was tried before; under flow.mu
+	turn  bool // it takes one of the flow's slots for retries; under flow.mu
+}
+
+// streak is failures with no success in between.
+type streak struct {
+	n     int
+	since time.Time
+	items [outageItems]uint64
+	known int // of items
+}
+
+func (s *streak) add(hash uint64, now time.Time) {
+	if s.n == 0 {
+		s.since = now
+	}
+	s.n++
+	if s.known < len(s.items) && !slices.Contains(s.items[:s.known], hash) {
+		s.items[s.known] = hash
+		s.known++
+	}
+}
+
+func (s *streak) isOutage(now time.Time) bool {
+	return s.n >= outageFailures && s.known == outageItems && now.Sub(s.since) >= outageAfter
+}
+
+// outage paces the probes of a route for which nothing succeeds.
+type outage struct {
+	on       bool
+	number   int
+	width    int       // probes at a time; grows while they say nothing about the route
+	probes   int       // that run
+	failures int       // one after another
+	probeAt  time.Time // none starts before
+	lostAt   time.Time // then another starts although the last has not come back
+}
+
+func (o *outage) admits(now time.Time) bool {
+	return !now.Before(o.probeAt) && (o.probes < o.width || !now.Before(o.lostAt))
+}
+
+func newGate(r *sluice.Route) *gate {
+	g := &gate{
+		route:      r,
+		attempts:   r.Attempts,
+		backoff:    r.Backoff,
+		maxBackoff: r.MaxBackoff,
+		limited:    r.Concurrency > 0 || r.Rate > 0,
+		tokens:     float64(max(r.Burst, 1)),
+		filled:     time.Now(),
+		since:      time.Now(),
+	}
+	if g.attempts <= 0 {
+		g.attempts = defaultAttempts
+	}
+	if g.backoff <= 0 {
+		g.backoff = defaultBackoff
+	}
+	if g.maxBackoff <= 0 {
+		g.maxBackoff = max(defaultMaxBackoff, g.backoff)
+	}
+	g.calm.Store(!g.limited)
+	return g
+}
+
+// try lets a call through at once unless somebody waits already. The call is
+// nil when it is not counted.
+func (g *gate) try(f *Flow) (c *call, ok bool) {
+	if g.calm.Load() {
+		return nil, true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if len(g.queues) > 0 || !g.open(now) {
+		return nil, false
+	}
+	return g.begin(f, now), true
+}
+
+// take lets a call of q's flow through, whose mu is held, or has the flow told
+// when it may ask again.
+func (g *gate) take(q *queue, now time.Time) (c *call, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.open(now) {
+		q.asked = true
+		g.queues = append(g.queues, q)
+		g.arm(now)
+		return nil, false
+	}
+	return g.begin(q.flow, now), true
+}
+
+// open reports whether a call may start now.
+func (g *gate) open(now time.Time) bool {
+	r := g.route
+	switch {
+	case g.outage.on:
+		if !g.outage.admits(now) {
+			return false
+		}
+	case !g.limiter.admits(g.load(), now):
+		return false
+	}
+	if r.Concurrency > 0 && g.running >= r.Concurrency {
+		return false
+	}
+	if r.Rate > 0 {
+		g.fill(now)
+		return g.tokens >= 1
+	}
+	return true
+}
+
+// load is the calls that the learned limit counts: not those that wait in a
+// sink, which limits its own requests, but after an outage.
+func (g *gate) load() int {
+	if g.ramps {
+		return g.running
+	}
+	return g.running - g.inSinks
+}
+
+func (g *gate) begin(f *Flow, now time.Time) *call {
+	c := &call{gate: g, flow: f, cuts: g.limiter.cuts}
+	g.running++
+	if g.route.Rate > 0 {
+		g.tokens--
+	}
+	if o := &g.outage; o.on {
+		c.probe = o.number
+		o.probes++
+		o.lostAt = now.Add(max(g.maxBackoff, g.route.Timeout))
+	}
+	return c
+}
+
+// fill adds the tokens that have come since the last time. What a float
+// rounds off must not cost a wait.
+func (g *gate) fill(now time.Time) {
+	const nearly = 1e-6
+	g.tokens = min(float64(max(g.route.Burst, 1)), g.tokens+now.Sub(g.filled).Seconds()*g.route.Rate)
+	if g.tokens > 1-nearly && g.tokens < 1 {
+		g.tokens = 1
+	}
+	g.filled = now
+}
+
+// Parked and Unparked tell that a counted call waits in a sink.
+func (c *call) Parked() {
+	g := c.gate
+	g.mu.Lock()
+	if !c.over && !c.inSink {
+		c.inSink, c.waited = true, true
+		g.inSinks++
+	}
+	g.mu.Unlock()
+	c.flow.retrySleeps(c, true)
+	g.pump()
+}
+
+// Unparked: see Parked.
+func (c *call) Unparked() {
+	g := c.gate
+	g.mu.Lock()
+	if c.inSink {
+		c.inSink = false
+		g.inSinks--
+	}
+	g.mu.Unlock()
+	c.flow.retrySleeps(c, false)
+}
+
+// release gives back what c took.
+func (g *gate) release(c *call) {
+	if c == nil || c.over {
+		return
+	}
+	c.over = true
+	g.running--
+	if c.inSink {
+		c.inSink = false
+		g.inSinks--
+	}
+	if c.probe == g.outage.number && g.outage.on {
+		g.outage.probes--
+	}
+}
+
+// unused gives back a call that was not made.
+func (g *gate) unused(c *call) {
+	g.ended(c, 0, skipped, nil)
+	if g.route.Rate > 0 {
+		g.mu.Lock()
+		g.tokens++
+		g.mu.Unlock()
+	}
+	g.pump()
+}
+
+// ended notes how a call for an item ended. It returns what is to be known to
+// decide what follows, and whether the state of the route has changed.
+func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	began, load := -1, g.load()
+	if c != nil && (!c.waited || g.ramps) {
+		began = c.cuts
+	}
+	probe := c != nil && c.probe == g.outage.number && g.outage.on
+	g.release(c)
+	var it *failedItem
+	switch k {
+	case succeeded:
+		g.successes++
+		g.succeededAt = now
+		g.streak = streak{}
+		g.items.succeed(hash, now)
+		if g.outage.on {
+			g.limiter.restart(g.outage.width)
+			g.outage.on, g.ramps = false, true
+		} else {
+			g.limiter.succeeded(began, load, len(g.queues) > 0, now)
+		}
+	case skipped, permanent:
+		g.items.giveUp(hash, false)
+		if probe { // the next may go at once
+			g.outage.width++
+			g.outage.probeAt = now
+		}
+	case failed, overloaded:
+		g.calm.Store(false)
+		g.err = err
+		g.streak.add(hash, now)
+		if k == failed {
+			g.items.turn(now)
+			it = g.items.fail(hash, g.state.Healthy(), g.healthyTime(now), g.successes, now)
+			if it != nil && it.clock >= poisonAfter && len(g.items.failed) > g.items.tolerated(now) {
+				g.crowded = now // one of too many: nobody knows whether it is poison
+			}
+			g.limiter.failed(began, load, now)
+		} else {
+			g.limiter.refused(began, load, g.backoff, now)
+		}
+		switch {
+		case probe:
+			g.pace(now)
+		case !g.outage.on && g.streak.isOutage(now):
+			g.outage = outage{on: true, number: g.outage.number + 1}
+			g.ramps = false
+			g.pace(now)
+		}
+	}
+	moved = g.judge(now)
+	h = history{state: g.state, poison: g.attempts, backoff: g.backoff, maxBackoff: g.maxBackoff}
+	if it != nil {
+		h.clock, h.attempts, h.parked = it.clock, it.attempts, it.parked
+		h.successes = g.successes - it.first
+		h.failed, h.tolerated = len(g.items.failed), g.items.tolerated(now)
+	}
+	return h, moved
+}
+
+// pace says when the next probe may start after one that failed.
+func (g *gate) pace(now time.Time) {
+	o := &g.outage
+	d := doubled(g.backoff, min(g.maxBackoff, maxPause), o.failures)
+	o.failures++
+	o.width = 1
+	o.probeAt = now.Add(d/2 + rand.N(d/2+1))
+}
+
+// healthyTime is for how long the route has been healthy, in all.
+func (g *gate) healthyTime(now time.Time) time.Duration {
+	if g.state.Healthy() {
+		return g.healthy + now.Sub(g.since)
+	}
+	return g.healthy
+}
+
+// judge finds the route's state and reports whether it has changed. mu is held.
+func (g *gate) judge(now time.Time) (moved bool) {
+	l := &g.limiter
+	if g.waiting == 0 { // nothing needs a probe any more
+		g.outage.on, g.ramps, g.streak = false, false, streak{}
+		if l.limit > 0 && g.load() == 0 && now.Sub(l.cutAt) > forgetAfter {
+			l.limit = 0
+		}
+	}
+	g.ramps = g.ramps && l.doubles && (len(g.queues) > 0 || g.load() >= int(l.limit))
+	if !g.ramps && l.doubles { // it takes all that come
+		l.limit, l.doubles = 0, false
+	}
+	s := Works
+	switch {
+	case g.outage.on:
+		s = Outage
+	case g.ramps:
+		s = Recovering
+	case g.isCrowded(now):
+		s = Partial
+	case l.limit > 0:
+		s = Overloaded
+	}
+	g.calm.Store(!g.limited && s == Works && g.waiting == 0 && g.streak.n == 0 && len(g.items.failed) == 0)
+	g.paces.Store(g.outage.on || l.limit > 0)
+	if s == g.state {
+		return false
+	}
+	g.healthy = g.healthyTime(now)
+	g.state, g.since = s, now
+	return true
+}
+
+// isCrowded reports whether more items fail, or failed a moment ago, than is
+// tolerated beside those that succeed.
+func (g *gate) isCrowded(now time.Time) bool {
+	if g.items.failing > failingAlways && g.items.failing > g.items.tolerated(now) {
+		g.crowded = now
+	}
+	return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast
+}
+
+// trouble is the last error of a route in an outage, or nil.
+func (g *gate) trouble() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.outage.on {
+		return nil
+	}
+	return g.err
+}
+
+// wait notes a task more; done, one less.
+func (g *gate) wait() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting++
+	g.calm.Store(false)
+}
+
+// done ends the task of an item; giveUp says that it did not succeed, poison
+// why not.
+func (g *gate) done(hash uint64, giveUp, poison bool) (moved bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting--
+	if giveUp {
+		g.items.giveUp(hash, poison)
+	}
+	return g.judge(time.Now())
+}
+
+// parked counts a record that was parked.
+func (g *gate) parked() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.items.turn(time.Now())
+	g.items.parks[g.items.minute%lookBackMinutes]++
+}
+
+// pump tells flows, in turn, that they may ask again, as long as a call may
+// start. It is called without any lock.
+func (g *gate) pump() {
+	for {
+		g.mu.Lock()
+		now := time.Now()
+		if len(g.queues) == 0 || !g.open(now) {
+			g.arm(now)
+			g.mu.Unlock()
+			return
+		}
+		q := g.queues[0]
+		g.queues = slices.Delete(g.queues, 0, 1)
+		g.mu.Unlock()
+		q.flow.offer(q)
+	}
+}
+
+// forget tells q's flow no more.
+func (g *gate) forget(q *queue) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.queues, q); i >= 0 {
+		g.queues = slices.Delete(g.queues, i, i+1)
+	}
+}
+
+// arm sets the timer for the first time at which a call may start without
+// another coming back. mu is held.
+func (g *gate) arm(now time.Time) {
+	if len(g.queues) == 0 {
+		if g.timer != nil {
+			g.timer.Stop()
+		}
+		return
+	}
+	at := now
+	if r := g.route; r.Rate > 0 {
+		g.fill(now)
+		seconds := min(max(0, 1-g.tokens)/r.Rate, 3600)
+		at = now.Add(time.Duration(math.Ceil(seconds * float64(time.Second))))
+	}
+	switch o := &g.outage; {
+	case o.on && o.probes >= o.width:
+		at = later(at, o.lostAt)
+	case o.on:
+		at = later(at, o.probeAt)
+	default:
+		at = later(at, g.limiter.pauseUntil)
+	}
+	if !at.After(now) {
+		return // a call that comes back pumps
+	}
+	if g.timer == nil {
+		g.timer = time.AfterFunc(at.Sub(now), g.pump)
+	} else {
+		g.timer.Reset(at.Sub(now))
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// tellEvery is the least time between two lines of the log about the same.
+const tellEvery = time.Second
+
+// teller keeps what fails from filling the log.
+type teller struct {
+	told   time.Time // when a failure was logged
+	untold int       // failures since then that were not
+}
+
+// tell reports whether a failure at now is to be logged, and how many before
+// it were not.
+func (t *teller) tell(now time.Time) (untold int, ok bool) {
+	if now.Sub(t.told) < tellEvery {
+		t.untold++
+		return 0, false
+	}
+	untold, t.untold, t.told = t.untold, 0, now
+	return untold, true
+}
+
+// tell is that of the failures of the route.
+func (g *gate) tell(now time.Time) (untold int, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failures.tell(now)
+}

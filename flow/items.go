@@ -1,0 +1,177 @@
+package flow
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+const (
+	lookBackMinutes = 10
+	lookBack        = lookBackMinutes * time.Minute
+	maxItems        = 20_000 // that are remembered to have failed; more than that is no poison
+)
+
+// failedItem is what a route remembers of an item that failed in the last 10
+// minutes. It outlives the record: what was poison in one change of an item is
+// judged together with the next.
+type failedItem struct {
+	last     time.Time     // it failed
+	failing  bool          // it has not succeeded since, nor was given up
+	parked   bool          // a change of it was poison, and nothing has succeeded since
+	clock    time.Duration // see history
+	attempts int
+	healthy  time.Duration // the route's healthy time at the last failure
+	seen     uint64        // the route's successes then
+	first    uint64        // and at the first failure
+}
+
+// items counts, over the last 10 minutes, the distinct items for which a route
+// failed, exactly, and those for which it succeeded, within a few percent.
+type items struct {
+	failed  map[uint64]*failedItem
+	failing int // of failed
+
+	failingSince time.Time // the first of those that are failing began; zero: none
+	succeeded    [lookBackMinutes]sketch
+	parks        [lookBackMinutes]int // records parked
+	minute       int64                // of the newest of these
+
+	bound   int // tolerated
+	boundAt time.Time
+}
+
+// fail notes a failure of the item at now. healthy and successes are the
+// route's. It returns nil for an item that is not remembered: there are too many.
+func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes uint64, now time.Time) *failedItem {
+	it := s.failed[hash]
+	switch {
+	case it == nil && len(s.failed) >= maxItems:
+		return nil
+	case it == nil:
+		it = &failedItem{}
+		if s.failed == nil {
+			s.failed = map[uint64]*failedItem{}
+		}
+		s.failed[hash] = it
+		fallthrough
+	case it.attempts == 0 && !it.failing: // its first failure, or the first after a success
+		it.first = successes
+		if works {
+			it.attempts = 1
+		}
+	case successes != it.seen: // the route works for others
+		it.clock += healthy - it.healthy
+		if works {
+			it.attempts++
+		}
+	}
+	if !it.failing {
+		it.failing = true
+		if s.failing++; s.failing == 1 {
+			s.failingSince = now
+		}
+	}
+	it.last, it.healthy, it.seen = now, healthy, successes
+	return it
+}
+
+// succeed notes a success of the item.
+func (s *items) succeed(hash uint64, now time.Time) {
+	s.turn(now)
+	s.succeeded[s.minute%lookBackMinutes].add(hash)
+	if it := s.failed[hash]; it != nil {
+		s.rest(it)
+		*it = failedItem{last: it.last}
+	}
+}
+
+// giveUp notes that nobody tries the item any more.
+func (s *items) giveUp(hash uint64, poison bool) {
+	if it := s.failed[hash]; it != nil {
+		s.rest(it)
+		it.parked = it.parked || poison
+	}
+}
+
+func (s *items) rest(it *failedItem) {
+	if it.failing {
+		it.failing = false
+		if s.failing--; s.failing == 0 {
+			s.failingSince = time.Time{}
+		}
+	}
+}
+
+// turn forgets what is older than 10 minutes. An item that still fails and is
+// tried less often than that is not forgotten.
+func (s *items) turn(now time.Time) {
+	minute := now.Unix() / 60
+	if minute == s.minute {
+		return
+	}
+	for i := max(s.minute+1, minute-lookBackMinutes+1); i <= minute; i++ {
+		s.succeeded[i%lookBackMinutes], s.parks[i%lookBackMinutes] = sketch{}, 0
+	}
+	s.minute = minute
+	for hash, it := range s.failed {
+		if !it.failing && now.Sub(it.last) > lookBack {
+			delete(s.failed, hash)
+		}
+	}
+}
+
+// tolerated is how many items may fail without doubt about the route. It is
+// found anew once a second.
+func (s *items) tolerated(now time.Time) int {
+	if now.Sub(s.boundAt) >= time.Second {
+		var all sketch
+		for i := range s.succeeded {
+			all.merge(&s.succeeded[i])
+		}
+		s.bound, s.boundAt = tolerated(all.count()), now
+	}
+	return s.bound
+}
+
+func (s *items) parkedLately() (n int) {
+	for _, p := range s.parks {
+		n += p
+	}
+	return n
+}
+
+// sketch counts distinct hashes within about 7 % (HyperLogLog: Flajolet et al.
+// 2007, with linear counting for small numbers).
+type sketch [256]uint8
+
+func (s *sketch) add(hash uint64) {
+	// The finalizer of splitmix64 spreads the hash of the keys over all bits.
+	hash = (hash ^ hash>>30) * 0xBF58476D1CE4E5B9
+	hash = (hash ^ hash>>27) * 0x94D049BB133111EB
+	hash ^= hash >> 31
+	i := hash >> 56
+	s[i] = max(s[i], uint8(bits.LeadingZeros64(hash<<8|1<<7))+1)
+}
+
+func (s *sketch) merge(o *sketch) {
+	for i := range s {
+		s[i] = max(s[i], o[i])
+	}
+}
+
+func (s *sketch) count() int {
+	const m = float64(len(s))
+	sum, zeros := 0.0, 0
+	for _, r := range s {
+		sum += math.Ldexp(1, -int(r))
+		if r == 0 {
+			zeros++
+		}
+	}
+	n := 0.7213 / (1 + 1.079/m) * m * m / sum
+	if n <= 2.5*m && zeros > 0 {
+		n = m * math.Log(m/float64(zeros))
+	}
+	return int(n + 0.5)
+}

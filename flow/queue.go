@@ -1,0 +1,227 @@
+package flow
+
+import (
+	"container/heap"
+	"time"
+)
+
+// retryPart is the part of a flow's slots that retries take at most, while
+// their route lets through all that come: those that fail must not crowd out
+// those that succeed.
+const retryPart = 4
+
+// freshTurns is how many records that were never tried go before one that was,
+// when a route has to choose.
+const freshTurns = 3
+
+// queue is the tasks of one route that wait in a flow: for the time of their
+// next try, for their gate, or for a slot. Those of the dead letters have no
+// gate. It belongs to the flow's mu.
+type queue struct {
+	flow    *Flow
+	gate    *gate
+	fresh   tasks // were never called, in the order of the stream
+	retried tasks // by the time of their next try
+	turns   int   // of fresh ones since the last retry
+	asked   bool  // its gate tells when to go on
+}
+
+// tasks is a heap.
+type tasks []*task
+
+func (h tasks) Len() int { return len(h) }
+func (h tasks) Less(i, j int) bool {
+	if h[i].when.Equal(h[j].when) {
+		return h[i].e.ord < h[j].e.ord
+	}
+	return h[i].when.Before(h[j].when)
+}
+func (h tasks) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+func (h *tasks) Push(t any) {
+	t.(*task).place = len(*h)
+	*h = append(*h, t.(*task))
+}
+func (h *tasks) Pop() any {
+	old := *h
+	last := len(old) - 1
+	t := old[last]
+	old[last] = nil
+	*h = old[:last]
+	return t
+}
+
+// queue returns the queue of g, or of the dead letters. mu is held.
+func (f *Flow) queue(g *gate) *queue {
+	i := 0
+	if g != nil {
+		i = g.route.Index + 1
+	}
+	for len(f.queues) <= i {
+		f.queues = append(f.queues, nil)
+	}
+	if f.queues[i] == nil {
+		f.queues[i] = &queue{flow: f, gate: g}
+	}
+	return f.queues[i]
+}
+
+// enqueue has t wait. mu is held.
+func (f *Flow) enqueue(t *task) {
+	g := t.gate
+	if t.doomed {
+		g = nil
+	}
+	q := f.queue(g)
+	h := &q.retried
+	if t.when.IsZero() {
+		h = &q.fresh
+	}
+	t.state = queued
+	heap.Push(h, t)
+	f.queued++
+	if !t.when.IsZero() {
+		f.clock.arm(t.when)
+	}
+	if g != nil && !t.expires.IsZero() {
+		f.clock.expire(t.expires)
+	}
+}
+
+// next takes a waiting task that can be run now. mu is held.
+func (f *Flow) next() *task {
+	if f.queued == 0 {
+		return nil
+	}
+	now := time.Now()
+	f.turn++
+	for i := range f.queues {
+		q := f.queues[(i+f.turn)%len(f.queues)]
+		if q == nil || q.asked {
+			continue
+		}
+		for {
+			h := q.choose(now)
+			if h == nil {
+				break
+			}
+			t := (*h)[0]
+			runs := t.e.waits && t.e.ord < f.limit.Load() // else a worker has the record, or it never runs again
+			if runs && q.gate != nil {
+				var ok bool
+				if t.call, ok = q.gate.take(q, now); !ok {
+					break
+				}
+			}
+			heap.Pop(h)
+			f.queued--
+			t.state = idle
+			if !runs {
+				continue
+			}
+			q.turns++
+			if h == &q.retried {
+				q.turns = 0
+				f.beginRetry(t.call)
+			}
+			return t
+		}
+	}
+	return nil
+}
+
+// choose returns the heap whose first task is next, or nil.
+func (q *queue) choose(now time.Time) *tasks {
+	retry := len(q.retried) > 0 && !now.Before(q.retried[0].when)
+	if retry && q.gate != nil && q.flow.retrying >= max(1, q.flow.opts.Concurrency/retryPart) && !q.gate.paces.Load() {
+		retry = false
+	}
+	switch {
+	case len(q.fresh) > 0 && (!retry || q.turns < freshTurns):
+		return &q.fresh
+	case retry:
+		return &q.retried
+	}
+	return nil
+}
+
+// offer is called by q's gate: a call may start.
+func (f *Flow) offer(q *queue) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q.asked = false
+	if !f.over {
+		f.start()
+	}
+}
+
+// beginRetry counts a retry in. mu is held.
+func (f *Flow) beginRetry(c *call) {
+	if c != nil {
+		c.retry, c.turn = true, true
+		f.retrying++
+	}
+}
+
+// endRetry counts a retry out. mu is held.
+func (f *Flow) endRetry(c *call) {
+	if c != nil && c.turn {
+		f.retrying--
+	}
+	if c != nil {
+		c.retry, c.turn = false, false
+	}
+}
+
+// retrySleeps counts a retry that begins or ends to wait in a sink.
+func (f *Flow) retrySleeps(c *call, sleeps bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !c.retry || c.turn != sleeps {
+		return
+	}
+	c.turn = !sleeps
+	if sleeps {
+		f.retrying--
+	} else {
+		f.retrying++
+	}
+}
+
+// doomOld has those parked that became too old as they waited, and tells the
+// clock of the next. mu is held.
+func (f *Flow) doomOld(now time.Time) {
+	for e := range f.held {
+		for _, t := range e.tasks {
+			if t.state != queued || t.doomed || t.expires.IsZero() {
+				continue
+			}
+			if !t.tooOld(now) {
+				f.clock.expire(t.expires)
+				continue
+			}
+			f.unqueue(t)
+			if t.gate != nil {
+				if err := t.gate.trouble(); err != nil && t.failure.Last == nil {
+					t.note(err, now)
+				}
+			}
+			t.doomed, t.tries, t.when = true, 0, time.Time{}
+			f.enqueue(t)
+		}
+	}
+}
+
+// unqueue takes t out of its queue. mu is held.
+func (f *Flow) unqueue(t *task) {
+	q := f.queue(t.gate)
+	h := &q.retried
+	if t.when.IsZero() {
+		h = &q.fresh
+	}
+	heap.Remove(h, t.place)
+	f.queued--
+	t.state = idle
+}

@@ -1,0 +1,126 @@
+package flow_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// What the flow of a default Options can hold: failing records and those behind
+// them, and records past the first unsettled one. A partial outage that needs
+// more ends the reading for a while.
+const (
+	heldBudget = 100_000
+	maxAhead   = 15 * 60 * 1000
+)
+
+// One item in so many fails for a while. Nothing is parked, healthy items do not
+// notice, and the failing ones are settled soon after the end.
+func TestWildPartialOutage(t *testing.T) {
+	for _, rate := range []int{20, 200, 2000} {
+		for _, share := range []int{2, 5, 20, 100} {
+			for _, d := range []time.Duration{2 * time.Second, 2 * time.Minute, 30 * time.Minute} {
+				records := rate * int(d.Seconds())
+				if !proof && (records > 40_000 || records > 20_000 && share != 5 && share != 100) {
+					continue
+				}
+				name := fmt.Sprintf("1 in %d for %v at %d a second", share, d, rate)
+				partial(t, name, rate, share, d, records/share <= heldBudget && records <= maxAhead, scene{})
+			}
+		}
+	}
+	if !proof {
+		partial(t, "1 in 20 for 10s at 2000 a second", 2000, 20, 10*time.Second, true, scene{})
+	}
+}
+
+// The failing calls hang until their time-out. They hold slots meanwhile, so
+// that healthy items wait when the failing ones need more than there are.
+func TestWildPartialOutageHangs(t *testing.T) {
+	const timeout = 10 * time.Second
+	for _, rate := range []int{20, 200} {
+		for _, share := range []int{5, 20} {
+			s := scene{timeout: timeout, wait: func(at time.Duration, f *fate) time.Duration {
+				if f.item%share == 0 && at > partialStart && at < partialStart+2*time.Minute {
+					return timeout - 10*time.Millisecond
+				}
+				return 0
+			}}
+			name := fmt.Sprintf("1 in %d for 2 min at %d a second", share, rate)
+			slots := rate / share * int(timeout.Seconds()) // of first calls
+			partial(t, name, rate, share, 2*time.Minute, slots < 32, s)
+		}
+	}
+}
+
+const partialStart = 3 * time.Second
+
+// partial runs a partial outage. When it fits what the flow can hold, healthy
+// items must not notice it.
+func partial(t *testing.T, name string, rate, share int, d time.Duration, fits bool, s scene) {
+	t.Helper()
+	end := partialStart + d
+	s.affected = func(item int) bool { return item%share == 0 }
+	s.answer = func(at time.Duration, f *fate) error {
+		if s.affected(f.item) && at > partialStart && at < end {
+			if s.timeout > 0 {
+				return context.DeadlineExceeded
+			}
+			return errPlain
+		}
+		return nil
+	}
+	items, after := map[int]int{20: 1000, 200: 2000, 2000: 10_000}[rate], 20*time.Second
+	if rate == 2000 && !proof {
+		after = 2 * time.Second
+	}
+	wild(t, name, s, func(w *world) {
+		w.traffic(rate, items, end+after)
+		w.end()
+		p99, caughtUp := w.healthy(partialStart, w.at()).p99, w.caughtUp(end)-end
+		if fits {
+			w.within("healthy p99", p99, time.Second)
+			w.within("time to catch up", caughtUp, time.Minute) // the longest backoff is 30 s
+			return
+		}
+		w.say("more than fits: healthy p99 %v, time to catch up %v", short(p99), short(caughtUp))
+	})
+}
+
+// Every request may fail, whatever its item: nothing is parked.
+func TestWildFlakySink(t *testing.T) {
+	for _, c := range []struct {
+		share string
+		fails func(n int) bool
+	}{
+		{"1 in 20", func(n int) bool { return n%20 == 0 }},
+		{"1 in 2", func(n int) bool { return n%2 == 0 }},
+		{"9 in 10", func(n int) bool { return n%10 != 0 }},
+	} {
+		for _, rate := range []int{20, 200} {
+			n := 0
+			s := scene{answer: func(at time.Duration, _ *fate) error {
+				n = (n*1103515245 + 12345) & 0x7fffffff // a stable series without a pattern
+				if at < 12*time.Minute && c.fails(n>>8) {
+					return errPlain
+				}
+				return nil
+			}}
+			d := 14 * time.Minute
+			if rate == 200 {
+				if c.share != "1 in 20" && !proof {
+					continue
+				}
+				d = 2 * time.Minute
+			}
+			wild(t, fmt.Sprintf("%s requests fails at %d a second", c.share, rate), s, func(w *world) {
+				w.traffic(rate, 1000, d)
+				fig := w.end()
+				if c.share == "1 in 20" {
+					w.within("p99", fig.healthy.p99, time.Second)
+				}
+			})
+		}
+	}
+}
