@@ -19,6 +19,13 @@ type result struct {
 	index  string // that was written, if it is not the one that was asked for
 }
 
+func (r *result) ofLoad() bool {
+	if r.err == nil {
+		return ofLoad(r.status, "")
+	}
+	return ofLoad(r.status, r.err.typ)
+}
+
 type itemError struct{ typ, reason string }
 
 // asked returns the i-th operation of a request.

@@ -259,7 +259,7 @@ func (m *many) sendChunk(ctx context.Context, ws []*write, do func(context.Conte
 	member := quorum.From(ctx)
 	for tries := 1; len(ws) > 0; tries++ {
 		member.Park()
-		again := s.pause(ctx, tries)
+		again := s.pause(ctx, tries, 0)
 		quorum.Unpark([]*quorum.Member{member})
 		if !again {
 			giveUp(ws, tries)
