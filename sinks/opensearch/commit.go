@@ -40,7 +40,10 @@ func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 			}
 			break
 		}
-		if !s.pause(ctx, tries, c.after) {
+		end := s.limit.pause()
+		paused := s.pause(ctx, tries, c.after)
+		end()
+		if !paused {
 			giveUp(todo, tries)
 			break
 		}

@@ -54,6 +54,7 @@ func New(c *Client, o Options) (*Sink, error) {
 		Timeout:  o.Timeout,
 		Hooks:    batch.Hooks{Committed: o.Hooks.Committed},
 	})
+	s.limit.changed = s.batch.SetInFlight
 	return s, nil
 }
 
