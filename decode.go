@@ -212,8 +212,11 @@ func looksLike(b []byte, i int) string {
 	case 't', 'f':
 		return "a boolean"
 	}
-	if b[i] == '-' || b[i]-'0' <= 9 {
+	switch {
+	case b[i] == '-' || b[i]-'0' <= 9:
 		return "a number"
+	case strings.HasPrefix(string(b[i:min(len(b), i+3)]), "\uFEFF"):
+		return "text behind a byte order mark (the bytes EF BB BF), which JSON does not allow: save it as UTF-8 without one"
 	}
 	return "no JSON"
 }

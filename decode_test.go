@@ -160,6 +160,7 @@ func TestDecodeEventRefuses(t *testing.T) {
 		{`{"Records":"x"}`, "a JSON string", 11},
 		{`null`, "null", 0}, {`true`, "a boolean", 0}, {`"x"`, "a JSON string", 0}, {`1`, "a number", 0},
 		{``, "empty", 0}, {`  `, "empty", 2}, {`<xml/>`, "no JSON", 0},
+		{"\uFEFF" + `{"Records":[]}`, "it is text behind a byte order mark (the bytes EF BB BF)", 0},
 		{`{"Records":[]}x`, "data after", 14}, {`[] []`, "data after", 3},
 		{`{"Records":[],"Records":[]}`, "duplicate member Records", 14},
 		{`{"Records":[]`, "unexpected end", 13}, {`{"Records":[`, "a record is expected", 12}, {`[`, "a record is expected", 1},

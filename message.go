@@ -3,6 +3,7 @@ package sluice
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -183,6 +184,9 @@ func (r *Record) Message() (Message, bool) {
 func DecodeMessages(data []byte) ([]Record, error) {
 	var event struct{ Records []json.RawMessage }
 	if err := json.Unmarshal(data, &event); err != nil {
+		if bytes.HasPrefix(data, []byte("\uFEFF")) {
+			err = errors.New("it is " + looksLike(data, 0))
+		}
 		return nil, &EnvelopeError{Msg: "no event of a queue: " + err.Error()}
 	}
 	if event.Records == nil {

@@ -75,6 +75,9 @@ func TestMessagesOfOtherShapes(t *testing.T) {
 			t.Errorf("body %q: %v, want %q", body, err, want)
 		}
 	}
+	if _, err := DecodeMessages([]byte("\uFEFF" + queueEvent)); err == nil || !strings.Contains(err.Error(), "a byte order mark (the bytes EF BB BF)") {
+		t.Errorf("behind a byte order mark: %v", err)
+	}
 	for _, event := range []string{``, `{}`, `[]`, `{"Records":[{"eventSource":"aws:dynamodb"}]}`, `{"Records":[{"a":"aws:sqs"}]}`} {
 		var envelope *EnvelopeError
 		if _, err := DecodeMessages([]byte(event)); !errors.As(err, &envelope) {

@@ -21,6 +21,7 @@ type Batcher[T any] struct {
 	open     *group[T]   // takes more items; nil when the next caller begins one
 	ready    []*group[T] // due or full, wait for a free slot; the oldest first
 	inFlight int
+	most     int // of inFlight
 }
 
 // New returns a Batcher. commit makes items durable and returns one error per
@@ -42,7 +43,20 @@ func New[T any](commit func(context.Context, []T) []error, size func(T) int, o O
 	if err := o.validate(size != nil); err != nil {
 		panic(err.Error())
 	}
-	return &Batcher[T]{commit: commit, size: size, opt: o.withDefaults()}
+	b := &Batcher[T]{commit: commit, size: size, opt: o.withDefaults()}
+	b.most = b.opt.InFlight
+	return b
+}
+
+// SetInFlight has at most n commits run at a time from now on, 1 at least and
+// Options.InFlight at most; those that run end first. It is for a commit function
+// that learns how much what it calls can bear: were it to wait itself, its items
+// would be cut off from those that come meanwhile, and commits become smaller.
+func (b *Batcher[T]) SetInFlight(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.most = min(max(n, 1), b.opt.InFlight)
+	b.dispatch()
 }
 
 // Do returns once item is durable (nil) or has failed.

@@ -112,7 +112,7 @@ func (g *group[T]) close() {
 
 // dispatch gives free slots to the groups that waited longest.
 func (b *Batcher[T]) dispatch() {
-	for b.inFlight < b.opt.InFlight && len(b.ready) > 0 {
+	for b.inFlight < b.most && len(b.ready) > 0 {
 		g := b.ready[0]
 		b.ready = slices.Delete(b.ready, 0, 1)
 		b.inFlight++

@@ -66,6 +66,9 @@ func read(name string, data []byte) (_ *node, err error) {
 	source := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\uFEFF"))
 	if at := badChar(source); at >= 0 {
 		line, column := position(source, at)
+		if strings.HasPrefix(source[at:], "\uFEFF") {
+			return fail(line, column, "a byte order mark (the bytes EF BB BF), which YAML takes only once, at the beginning of the file: delete it")
+		}
 		return fail(line, column, "a character that YAML does not take: byte 0x%02x; save the file as UTF-8", source[at])
 	}
 	if line, column := tooDeep(source); line > 0 {
@@ -160,7 +163,7 @@ func badChar(s string) int {
 	for i, r := range s {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"),
-			r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7F, r > 0 && i > 0 && r == '\uFEFF':
+			r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7F, r == '\uFEFF':
 			return i
 		}
 	}

@@ -110,24 +110,24 @@ type number struct {
 }
 
 // decimal reads a number of JSON, whose syntax has been checked. One whose
-// exponent is beyond all use is its text.
+// exponent is beyond all use is its text; zero is zero whatever its exponent.
 func decimal(text string) number {
 	var n number
 	s, negative := strings.CutPrefix(text, "-")
+	power := "0"
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		e, err := strconv.ParseInt(s[i+1:], 10, 32)
-		if err != nil {
-			return number{digits: text}
-		}
-		s, n.exponent = s[:i], e
+		s, power = s[:i], s[i+1:]
 	}
 	whole, fraction, _ := strings.Cut(s, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
-	n.exponent += int64(len(digits) - len(fraction))
 	n.digits = strings.TrimRight(digits, "0")
 	if n.digits == "" {
 		return number{}
 	}
-	n.negative = negative
+	e, err := strconv.ParseInt(power, 10, 32)
+	if err != nil {
+		return number{digits: text}
+	}
+	n.negative, n.exponent = negative, e+int64(len(digits)-len(fraction))
 	return n
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,12 @@ import (
 // has its error; an error of the sequence ends it.
 func readRecords(in io.Reader) iter.Seq2[*sluice.Record, error] {
 	return func(yield func(*sluice.Record, error) bool) {
-		dec := json.NewDecoder(in)
+		buffered := bufio.NewReader(in)
+		if start, _ := buffered.Peek(3); string(start) == "\uFEFF" {
+			yield(nil, errors.New("the input begins with a byte order mark (the bytes EF BB BF), which JSON does not allow: save it as UTF-8 without one"))
+			return
+		}
+		dec := json.NewDecoder(buffered)
 		n := 0
 		for {
 			var raw json.RawMessage

@@ -167,6 +167,7 @@ func TestReadRecords(t *testing.T) {
 		{"messages", message, 1, ""},
 		{"empty event", `{"Records":[]}`, 0, ""},
 		{"empty", " \n", 0, "there is no record"},
+		{"byte order mark", "\uFEFF" + one, 0, "the input begins with a byte order mark (the bytes EF BB BF)"},
 		{"no JSON", one + "\n{", 1, "no JSON after byte"},
 		{"text", `"x"`, 0, "the value that ends at byte 3"},
 	} {

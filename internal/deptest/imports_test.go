@@ -52,6 +52,7 @@ var rules = []rule{
 	{pkgs: "internal/awsclient"},
 	{pkgs: "internal/budget", stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
+	{pkgs: "internal/retryafter", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
 	{pkgs: "state/...", ours: nil},
 	// What handlers ask for, and sinks do.
@@ -60,13 +61,14 @@ var rules = []rule{
 	{pkgs: "document", stdOnly: true},
 	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/budget", "internal/quorum"}},
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/sqsclient"}},
-	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/quorum"}},
+	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/jsonscan", "internal/quorum", "internal/retryafter"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
 	{pkgs: "audit", ours: []string{".", "document"}, stdOnly: true},
 	{pkgs: "reindex", ours: []string{".", "document"}, stdOnly: true},
 	{pkgs: "deadletter/...", ours: []string{".", "state"}},
 	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
+	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message"}},
 	{pkgs: "metrics/...", ours: []string{".", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 

@@ -8,11 +8,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/sdkitem"
 )
 
-// errUnprocessed is of a write that DynamoDB gave back (F119).
-var errUnprocessed = errors.New("DynamoDB gave the write back unprocessed: the table, or one of its partitions, has not the throughput")
+// errUnprocessed is of a write that DynamoDB gave back (F119): its reference of
+// BatchWriteItem has the throughput as the usual reason, and backoff as the cure.
+var errUnprocessed = sluice.Overloaded(errors.New("DynamoDB gave the write back unprocessed: the table, or one of its partitions, has not the throughput"))
 
 // commit writes ws, of which no two have the same key, until each has its
 // result. Only what may pass is written again: a write that DynamoDB may have

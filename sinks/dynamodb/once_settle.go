@@ -203,6 +203,9 @@ func (v *verdict) hear(what reason, p *part, r *types.CancellationReason) {
 		}
 	case forNow:
 		v.forNow = fmt.Errorf("table %q: %s", p.table, textOf(r))
+		if isOfLoad(r) {
+			v.forNow = sluice.Overloaded(v.forNow)
+		}
 	case forGood:
 		v.failed = sluice.Permanent(fmt.Errorf("table %q: %s", p.table, textOf(r)))
 	}

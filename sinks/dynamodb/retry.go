@@ -142,7 +142,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // explain says of an error of the SDK which call of which table failed where
 // and, for what people get wrong, what to do. It is sluice.Permanent when
-// classify says so. table may be empty.
+// classify says so, and sluice.Overloaded when it is a refusal for load. table may be empty.
 func (s *Store) explain(call, table string, err error) error {
 	if err == nil {
 		return nil
@@ -151,7 +151,7 @@ func (s *Store) explain(call, table string, err error) error {
 	if hint := hintFor(call, err); hint != "" {
 		at += ": " + hint
 	}
-	err = fmt.Errorf("%s: %w", at, err)
+	err = fmt.Errorf("%s: %w", at, marked(err))
 	if table != "" {
 		err = &tableError{table, err}
 	} else {

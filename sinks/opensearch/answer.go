@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/jsonscan"
 )
 
 // result is what an answer says of one item.
@@ -16,6 +17,13 @@ type result struct {
 	status int // 0: none
 	err    *itemError
 	index  string // that was written, if it is not the one that was asked for
+}
+
+func (r *result) ofLoad() bool {
+	if r.err == nil {
+		return ofLoad(r.status, "")
+	}
+	return ofLoad(r.status, r.err.typ)
 }
 
 type itemError struct{ typ, reason string }
@@ -55,7 +63,7 @@ func parseAnswer(b []byte, op asked, results []result) error {
 			if !found {
 				return fmt.Errorf("%w: it has no items", errAnswer)
 			}
-			if r.space() != 0 {
+			if r.space(); r.i < len(r.b) {
 				return errAnswer
 			}
 			return swapped(op, results)
@@ -289,15 +297,42 @@ func (r *answerReader) element(n int) (bool, error) {
 func (r *answerReader) quoted() ([]byte, error) {
 	from := r.i
 	for i := r.i + 1; i < len(r.b); i++ {
-		switch r.b[i] {
-		case '\\':
-			i++
-		case '"':
+		switch c := r.b[i]; {
+		case c == '"':
 			r.i = i + 1
 			return r.b[from:r.i], nil
+		case c == '\\':
+			if i = escaped(r.b, i+1); i < 0 {
+				return nil, errAnswer
+			}
+		case c < ' ':
+			return nil, errAnswer
 		}
 	}
 	return nil, errAnswer
+}
+
+// escaped returns the offset of the last byte of an escape whose backslash
+// stands before b[i]; -1 when it is none.
+func escaped(b []byte, i int) int {
+	if i >= len(b) {
+		return -1
+	}
+	if b[i] != 'u' {
+		if strings.IndexByte(`"\/bfnrt`, b[i]) < 0 {
+			return -1
+		}
+		return i
+	}
+	if i+4 >= len(b) {
+		return -1
+	}
+	for _, c := range b[i+1 : i+5] {
+		if c|' '-'a' > 'f'-'a' && c-'0' > 9 {
+			return -1
+		}
+	}
+	return i + 4
 }
 
 // is steps over the string if it is s, and reports whether it is.
@@ -306,7 +341,7 @@ func (r *answerReader) is(s string) bool {
 		return false
 	}
 	at, end := r.i, r.i+1+len(s)
-	if end < len(r.b) && r.b[end] == '"' && string(r.b[at+1:end]) == s && strings.IndexByte(s, '\\') < 0 {
+	if end < len(r.b) && r.b[end] == '"' && string(r.b[at+1:end]) == s && plain(s) {
 		r.i = end + 1
 		return true
 	}
@@ -319,6 +354,16 @@ func (r *answerReader) is(s string) bool {
 	}
 	r.i = at
 	return false
+}
+
+// plain reports whether s stands in JSON as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // text reads a string.
@@ -344,43 +389,66 @@ func (r *answerReader) number() (int, error) {
 		n = n*10 + int(r.b[r.i]-'0')
 		r.i++
 	}
-	if r.i == from {
+	if r.i == from || r.b[from] == '0' && r.i > from+1 {
 		return 0, errAnswer
 	}
 	return n, nil
 }
 
-// skip steps over a value, judging by quotes and brackets alone.
-func (r *answerReader) skip() error {
-	r.space()
-	depth, from := 0, r.i
-	for r.i < len(r.b) {
-		switch c := r.b[r.i]; c {
-		case '"':
-			if _, err := r.quoted(); err != nil {
-				return err
-			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return r.skipped(from)
-			}
-			depth--
-		case ',':
-			if depth == 0 {
-				return r.skipped(from)
-			}
-		}
-		r.i++
-	}
-	return errAnswer
-}
+// skip steps over a value that nobody reads. It must be JSON all the same: an
+// answer that is not was not written by the cluster, or not wholly, and its
+// statuses say nothing. Text is taken as encoding/json takes it: a reason that is
+// cut within a character is still one.
+func (r *answerReader) skip() error { return r.value(0) }
 
-func (r *answerReader) skipped(from int) error {
-	if r.i == from {
+func (r *answerReader) value(depth int) error {
+	c := r.space()
+	switch c {
+	case '"':
+		_, err := r.quoted()
+		return err
+	case 't':
+		return r.literal("true")
+	case 'f':
+		return r.literal("false")
+	case 'n':
+		return r.literal("null")
+	case '{', '[':
+	default:
+		end, msg := jsonscan.Number(r.b, r.i)
+		if msg != "" {
+			return errAnswer
+		}
+		r.i = end
+		return nil
+	}
+	if depth == jsonscan.MaxDepth {
 		return errAnswer
 	}
+	r.i++
+	for n := 0; ; n++ {
+		var more bool
+		var err error
+		if c == '{' {
+			var name []byte
+			name, err = r.member(n)
+			more = name != nil
+		} else {
+			more, err = r.element(n)
+		}
+		if err != nil || !more {
+			return err
+		}
+		if err := r.value(depth + 1); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *answerReader) literal(want string) error {
+	if len(r.b)-r.i < len(want) || string(r.b[r.i:r.i+len(want)]) != want {
+		return errAnswer
+	}
+	r.i += len(want)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,6 +66,23 @@ func TestParseAnswerRefuses(t *testing.T) {
 		{`{"items":[{"index":{"_id":"a","x":}}]}`, errAnswer},
 		{`{"items":[{"index":{"_id":"a","_index":7}}]}`, errAnswer},
 		{`{"items":[{"index":{"_id":"a","x":"\`, errAnswer},
+		{`{"items":[` + item + `],"x":NaN}`, errAnswer},
+		{`{"items":[` + item + `],"x":01}`, errAnswer},
+		{`{"items":[` + item + `],"x":[1 2]}`, errAnswer},
+		{`{"items":[` + item + `],"x":[1,]}`, errAnswer},
+		{`{"items":[` + item + `],"x":{"y":1,}}`, errAnswer},
+		{`{"items":[` + item + `],"x":{"y"}}`, errAnswer},
+		{`{"items":[` + item + `],"x":[}]}`, errAnswer},
+		{`{"items":[` + item + `],"x":tru}`, errAnswer},
+		{`{"items":[` + item + `],"x":"\x"}`, errAnswer},
+		{`{"items":[` + item + `],"x":"\u12g4"}`, errAnswer},
+		{`{"items":[` + item + `],"x":"` + "\x01" + `"}`, errAnswer},
+		{`{"items":[` + item + `],"` + "\n" + `":1}`, errAnswer},
+		{`{"items":[` + item + `],"x":` + strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001) + `}`, errAnswer},
+		{`{"items":[` + item + `]}` + "\x00", errAnswer},
+		{`{"items":[{"index":{"_id":"a","status":0201}}]}`, errAnswer},
+		{`{"items":[{"index":{"_id":"a","status":201,"_shards":{"total":+1}}}]}`, errAnswer},
+		{`{"items":[{"index":{"_id":"a","status":201,"error":nul}}]}`, errAnswer},
 		{`{"items":[]}`, errOrder},
 		{`{"items":[{}]}`, errOrder},
 		{`{"items":[{"index":{}}]}`, errOrder},
@@ -77,6 +95,46 @@ func TestParseAnswerRefuses(t *testing.T) {
 		if err := parseAnswer([]byte(tt.answer), opsOf(ops), make([]result, 1)); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.answer, err, tt.want)
 		}
+	}
+}
+
+// An ID that is sent as an escape is not answered as it is.
+func TestParseAnswerRefusesUnescapedIDs(t *testing.T) {
+	for _, id := range []string{"a\x01", `a"b`} {
+		ops := []document.Op{put("i", id, "")}
+		answer := `{"items":[{"index":{"_id":"` + id + `","status":201}}]}`
+		if parseAnswer([]byte(answer), opsOf(ops), make([]result, 1)) == nil {
+			t.Errorf("%s is taken", answer)
+		}
+	}
+}
+
+func BenchmarkParseAnswer(b *testing.B) {
+	for _, bm := range []struct{ name, member string }{
+		{"filtered", ""},
+		{"whole", `,"_version":1,"result":"created","_shards":{"total":2,"successful":1,"failed":0},"_seq_no":0,"_primary_term":1`},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			ops := make([]document.Op, 1000)
+			var answer strings.Builder
+			answer.WriteString(`{"took":1,"errors":false,"items":[`)
+			for i := range ops {
+				ops[i] = put("alias", fmt.Sprintf("search|%08d", i), "")
+				if i > 0 {
+					answer.WriteString(",")
+				}
+				fmt.Fprintf(&answer, `{"index":{"_index":"real","_id":"search|%08d"%s,"status":201}}`, i, bm.member)
+			}
+			answer.WriteString("]}")
+			text, op, results := []byte(answer.String()), opsOf(ops), make([]result, len(ops))
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := parseAnswer(text, op, results); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
@@ -111,8 +169,11 @@ func FuzzParseAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ops := []document.Op{put("i", "a", ""), del("i", "b")}
 		results := make([]result, 2)
-		if parseAnswer(b, opsOf(ops), results) != nil || !json.Valid(b) {
+		if parseAnswer(b, opsOf(ops), results) != nil {
 			return
+		}
+		if !json.Valid(b) {
+			t.Fatalf("taken, but no JSON: %q", b)
 		}
 		var want struct {
 			Items []map[string]struct {

@@ -77,7 +77,8 @@ func isRemote(u *url.URL) bool {
 // in is sent as JSON; nil sends no body, and a []byte goes as it is. The answer
 // is decoded into out: nil leaves it, and a *[]byte gets it as it is.
 //
-// An answer with a status of 300 and above is a *[StatusError]. When there was
+// An answer with a status of 300 and above is a *[StatusError], inside
+// sluice.Overloaded when it is a refusal for load. When there was
 // no answer, or none that could be read, the error says which host was asked;
 // the request may have been done.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
@@ -101,7 +102,7 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 	}
 	defer a.body.Close()
 	if a.status >= 300 {
-		return a.failure()
+		return a.failure().marked()
 	}
 	if err := decodeBody(a.body, out); err != nil {
 		return a.wrap(fmt.Errorf("its answer cannot be read: %w", err))

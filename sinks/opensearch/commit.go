@@ -25,7 +25,7 @@ func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 	c := committing{sink: s, results: make([]result, len(ws))}
 	todo := append(make([]*write, 0, len(ws)), ws...)
 	for tries := 1; ; {
-		c.again, c.wait = nil, false
+		c.again, c.wait, c.after = nil, false, 0
 		c.request(ctx, todo)
 		todo = c.again
 		if len(todo) == 0 {
@@ -40,7 +40,10 @@ func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 			}
 			break
 		}
-		if !s.pause(ctx, tries) {
+		end := s.limit.pause()
+		paused := s.pause(ctx, tries, c.after)
+		end()
+		if !paused {
 			giveUp(todo, tries)
 			break
 		}
@@ -63,9 +66,10 @@ func (s *Sink) commit(ctx context.Context, ws []*write) []error {
 type committing struct {
 	sink    *Sink
 	results []result
-	again   []*write // to be written again
-	wait    bool     // … after a pause
-	heard   bool     // the cluster has answered for single operations
+	again   []*write      // to be written again
+	wait    bool          // … after a pause
+	after   time.Duration // of at least so much
+	heard   bool          // the cluster has answered for single operations
 }
 
 // current is what is sent for w and those that go with it.
@@ -169,9 +173,11 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		if f.status == 0 && f.err == nil {
 			f.err = errors.New("the answer does not say what became of it")
 		}
-		w.failed = &f
+		if w.failed == nil || !errors.Is(f.err, errCrowded) { // else the refusal before says more
+			w.failed = &f
+		}
 		c.again = append(c.again, w)
-		c.wait = true
+		c.wait, c.after = true, max(c.after, f.after)
 	}
 }
 
@@ -214,14 +220,15 @@ func giveUp(ws []*write, tries int) {
 		default:
 			f.err = fmt.Errorf("given up after %d tries", tries)
 		}
-		w.each(func(x *write) { x.err, x.answered = f.of(x.op), true })
+		w.each(func(x *write) { x.err, x.answered = f.marked(f.of(x.op)), true })
 	}
 }
 
-// pause waits before try n+1 as long as backoff with full jitter says. It
-// returns false, at once, when ctx would end before.
-func (s *Sink) pause(ctx context.Context, n int) bool {
-	d := rand.N(s.opt.Backoff<<min(n-1, 10)) + 1
+// pause waits before try n+1 as long as backoff with full jitter says, and at
+// least as long as the cluster asked for. It returns false, at once, when ctx
+// would end before.
+func (s *Sink) pause(ctx context.Context, n int, least time.Duration) bool {
+	d := max(rand.N(s.opt.Backoff<<min(n-1, 10))+1, least)
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false
 	}

@@ -30,7 +30,8 @@
 // cluster refuses for the moment (429, 5xx, a blocked index), or a request
 // without an answer, is written again with backoff until Timeout, and the others
 // of the request do not wait for it; what then remains is an ordinary error that
-// the flow retries. Everything else (no such
+// the flow retries, sluice.Overloaded if the last answer was a refusal for load.
+// Everything else (no such
 // index, no permission) is an ordinary error at once: it is the cluster or the
 // configuration that has to be mended, not the document.
 //
@@ -39,7 +40,7 @@
 //
 // # Load
 //
-// At most [Options].InFlight requests run at a time, and fewer while the
+// At most [Options].InFlight requests run at a time, and fewer, not smaller ones, while the
 // cluster refuses some for load or answers much more slowly than before. Calls
 // wait when [Options].WaitBytes are on their way.
 package opensearch

@@ -11,9 +11,11 @@ import (
 // raises it a little, each sign of overload lowers it by a third (AIMD). Signs
 // are refusals for load, and requests that take much longer than others did.
 type limit struct {
-	max int
+	max     int
+	changed func(slots int) // is told how many commits may run; nil: nobody is
 
 	mu      sync.Mutex
+	pausing int     // commits between two requests of theirs
 	allowed float64 // 1 to max
 	running int
 	queue   []chan struct{}
@@ -76,7 +78,29 @@ func (l *limit) leave(start time.Time, overloaded bool) int {
 	l.usual += (took - l.usual) / weight
 	l.running--
 	l.admit()
+	l.tell()
 	return int(l.allowed)
+}
+
+// pause notes a commit that waits before its next request, until the function
+// that it returns is called. Another may run meanwhile.
+func (l *limit) pause() (end func()) {
+	count := func(n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.pausing += n
+		l.tell()
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+// tell keeps commits from beginning that would only wait here: their items
+// would be cut off from those that come meanwhile.
+func (l *limit) tell() {
+	if l.changed != nil {
+		l.changed(int(l.allowed) + l.pausing)
+	}
 }
 
 func (l *limit) admit() {

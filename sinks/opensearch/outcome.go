@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 )
 
@@ -14,7 +16,8 @@ type failure struct {
 	status int // 0: there was no answer
 	typ    string
 	reason string
-	err    error // what is known beside
+	err    error         // what is known beside
+	after  time.Duration // the answer asks to wait so long
 }
 
 // of returns the error of op.
@@ -22,6 +25,35 @@ func (f failure) of(op *document.Op) *document.Error {
 	e := document.NewError(*op, f.status, f.typ, f.reason)
 	e.Err = f.err
 	return e
+}
+
+// ofLoad reports whether a status and a type are a refusal for load: 429, a full
+// queue of a thread pool, indexing pressure, or a circuit breaker, which older
+// versions answer with 503. Any other 503 is of a shard or a cluster that is not
+// there. A blocked index may have 429 as well, since its disk is full; fewer
+// requests do not help it.
+func ofLoad(status int, typ string) bool {
+	switch {
+	case strings.Contains(typ, "cluster_block"):
+		return false
+	case strings.Contains(typ, "rejected_execution"), strings.Contains(typ, "circuit_breaking"):
+		return true
+	}
+	return status == http.StatusTooManyRequests
+}
+
+// marked is sluice.Overloaded for err of a failure that is a refusal for load,
+// inside sluice.RetryAfter if the answer says how long to wait; any other is as
+// it was.
+func (f failure) marked(err error) error {
+	if !ofLoad(f.status, f.typ) {
+		return err
+	}
+	err = sluice.Overloaded(err)
+	if f.after > 0 {
+		return sluice.RetryAfter(f.after, err)
+	}
+	return err
 }
 
 // outcome is what an answer means for a write or a request.
@@ -43,7 +75,7 @@ const (
 // counts; some services leave out the error (F090).
 func judge(op *document.Op, r failure) outcome {
 	switch {
-	case strings.Contains(r.typ, "es_rejected_execution") || strings.Contains(r.typ, "circuit_breaking"):
+	case ofLoad(r.status, r.typ):
 		return busy
 	case strings.Contains(r.typ, "cluster_block"):
 		return passing // an index is read-only while its disk is full, or it moves
@@ -59,8 +91,6 @@ func judge(op *document.Op, r failure) outcome {
 		return absent
 	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge:
 		return never
-	case s == http.StatusTooManyRequests:
-		return busy
 	case s == 0, s == http.StatusConflict, s == http.StatusRequestTimeout, s >= 500:
 		return passing
 	}
@@ -99,12 +129,12 @@ func judgeRequest(err error) outcome {
 		return passing // the request or the answer was lost
 	}
 	switch s := status.Status; {
+	case ofLoad(s, status.Type):
+		return busy
 	case strings.Contains(status.Type, "cluster_block"):
 		return passing
 	case s == http.StatusRequestEntityTooLarge:
 		return tooLarge
-	case s == http.StatusTooManyRequests:
-		return busy
 	case s == http.StatusRequestTimeout, s >= 500:
 		return passing
 	// One without a type is not of the cluster; an unknown parameter is of the
@@ -122,7 +152,7 @@ const explicitIndex = "explicit index in bulk is not allowed"
 func failureOf(err error) failure {
 	var status *StatusError
 	if errors.As(err, &status) {
-		return failure{status: status.Status, typ: status.Type, reason: status.Reason, err: &requestError{status}}
+		return failure{status: status.Status, typ: status.Type, reason: status.Reason, err: &requestError{status}, after: status.RetryAfter}
 	}
 	return failure{err: err}
 }

@@ -64,8 +64,9 @@ func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.R
 		ref := refs[i]
 		switch {
 		case got.Error != nil:
-			return nil, &StatusError{Method: "POST", Path: "/_mget", Status: statusOf(got.Error.Type), Type: got.Error.Type,
+			e := &StatusError{Method: "POST", Path: "/_mget", Status: statusOf(got.Error.Type), Type: got.Error.Type,
 				Reason: fmt.Sprintf("document %q of index %q: %s", ref.ID, ref.Index, got.Error.Reason)}
+			return nil, e.marked()
 		case got.ID != ref.ID:
 			return nil, fmt.Errorf("opensearch: POST /_mget: asked for document %q at place %d, the answer holds %q there", ref.ID, i, got.ID)
 		case got.Found && got.Source == nil:
@@ -83,8 +84,11 @@ func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.R
 // statusOf is the status that an error of one document would have had as that
 // of a request.
 func statusOf(typ string) int {
-	if typ == "index_not_found_exception" {
+	switch {
+	case typ == "index_not_found_exception":
 		return 404
+	case ofLoad(0, typ):
+		return 429
 	}
 	return 400
 }

@@ -2,8 +2,8 @@ package opensearch
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/sluicehq/sluice/document"
@@ -14,11 +14,13 @@ const bulkPath = "/_bulk?filter_path=took,errors,items.*._index,items.*._id,item
 
 const maxAnswer = 256 << 20 // bytes; a reason may quote a document
 
+var errCrowded = errors.New("opensearch: not sent: as many requests run as the cluster bears")
+
 // try makes one request of what stands for each of ws, and fills results. An
 // error is of the whole request.
 func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []result) error {
 	if err := s.limit.enter(ctx); err != nil {
-		return fmt.Errorf("opensearch: not sent: as many requests run as the cluster bears: %w", err)
+		return fmt.Errorf("%w: %w", errCrowded, err)
 	}
 	start := time.Now()
 	answered := false
@@ -38,7 +40,7 @@ func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []res
 	r.Bytes, r.Err = s.post(ctx, ws, body, results)
 	answered = true
 	for i := range results {
-		if r.Err == nil && results[i].status == http.StatusTooManyRequests {
+		if r.Err == nil && results[i].ofLoad() {
 			busyItems = true
 			break
 		}

@@ -54,6 +54,7 @@ func New(c *Client, o Options) (*Sink, error) {
 		Timeout:  o.Timeout,
 		Hooks:    batch.Hooks{Committed: o.Hooks.Committed},
 	})
+	s.limit.changed = s.batch.SetInFlight
 	return s, nil
 }
 
@@ -259,7 +260,7 @@ func (m *many) sendChunk(ctx context.Context, ws []*write, do func(context.Conte
 	member := quorum.From(ctx)
 	for tries := 1; len(ws) > 0; tries++ {
 		member.Park()
-		again := s.pause(ctx, tries)
+		again := s.pause(ctx, tries, 0)
 		quorum.Unpark([]*quorum.Member{member})
 		if !again {
 			giveUp(ws, tries)

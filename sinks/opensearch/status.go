@@ -11,7 +11,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/sluicehq/sluice/internal/retryafter"
 )
 
 // StatusError is an answer with a status of 300 and above.
@@ -22,6 +25,9 @@ type StatusError struct {
 	Status int    // of HTTP
 	Type   string // such as index_not_found_exception; may be empty
 	Reason string // in the service's words; may be empty, may quote what was sent
+
+	// RetryAfter is how long the answer asks to wait; 0 when it does not say.
+	RetryAfter time.Duration
 }
 
 // Error says what was asked of whom, the answer and, for what people get wrong,
@@ -68,13 +74,19 @@ func (e *StatusError) hint() string {
 	return ""
 }
 
+// marked is the error as a handler returns it: sluice.Overloaded when it is a
+// refusal for load.
+func (e *StatusError) marked() error {
+	return failure{status: e.Status, typ: e.Type, after: e.RetryAfter}.marked(e)
+}
+
 // maxErrorBody bounds what is read of an answer that refuses.
 const maxErrorBody = 1 << 20
 
 // failure returns the error that the answer is.
-func (a *answer) failure() error {
+func (a *answer) failure() *StatusError {
 	path, _, _ := strings.Cut(a.path, "?")
-	e := &StatusError{Method: a.method, Path: path, Host: a.host, Status: a.status}
+	e := &StatusError{Method: a.method, Path: path, Host: a.host, Status: a.status, RetryAfter: retryafter.Parse(a.header.Get("Retry-After"), time.Now())}
 	body, err := io.ReadAll(io.LimitReader(a.body, maxErrorBody))
 	if err != nil {
 		e.Reason = "its text cannot be read: " + err.Error()

@@ -79,6 +79,7 @@ func (q *Queue) explain(call string, err error) error {
 	case errors.As(err, &unreachable) && code == "" && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled):
 		hint = "the endpoint cannot be reached: is it right, and is the service running?"
 	}
+	err = marked(code, err)
 	if hint == "" {
 		return fmt.Errorf("%s %s: %w", call, q.where, err)
 	}

@@ -86,21 +86,39 @@ func reconcile(results []result, out *awssqs.SendMessageBatchOutput) {
 		if f.SenderFault && !ofQueue(code) {
 			results[i] = result{sluice.Permanent(err), false}
 		} else {
-			results[i] = result{err, true}
+			results[i] = result{marked(code, err), true}
 		}
 	}
+}
+
+// marked is sluice.Overloaded for an error whose code is a refusal for load; any
+// other is as it was.
+func marked(code string, err error) error {
+	if ofLoad(code) {
+		return sluice.Overloaded(err)
+	}
+	return err
+}
+
+// ofLoad reports whether a code stands for a refusal for load, of SQS or of the
+// service that has the queue's key: RequestThrottled, OverLimit and KmsThrottled
+// of SQS's API reference, ThrottlingException of its common errors. The older
+// query protocol has them with a prefix: AWS.SimpleQueueService.OverLimit,
+// KMS.ThrottlingException.
+func ofLoad(code string) bool {
+	return strings.Contains(code, "Throttl") || strings.HasSuffix(code, "OverLimit")
 }
 
 // ofQueue reports whether a refusal says something about the queue, its key or
 // the rate, although it is called the sender's fault: it may pass, and would
 // meet every message.
 func ofQueue(code string) bool {
-	for _, part := range []string{"Throttl", "KMS", "Kms", "AccessDenied", "OverLimit", "NonExistentQueue", "QueueDoesNotExist"} {
+	for _, part := range []string{"KMS", "Kms", "AccessDenied", "NonExistentQueue", "QueueDoesNotExist"} {
 		if strings.Contains(code, part) {
 			return true
 		}
 	}
-	return false
+	return ofLoad(code)
 }
 
 // ofContent reports whether a request was refused as a whole for what is in

@@ -24,10 +24,14 @@ type Handler struct {
 }
 
 // NewHandler returns a Handler that runs the routes of m. It panics when m is
-// nil or an option is out of its range.
+// nil or has no route, which would settle every batch unseen, or when an option
+// is out of its range.
 func NewHandler(m sluice.Matcher, o Options) *Handler {
 	if m == nil {
 		panic("lambda: NewHandler without a router")
+	}
+	if len(m.Routes()) == 0 {
+		panic("lambda: there is no route: nothing would be handled")
 	}
 	if err := o.validate(); err != nil {
 		panic(err.Error())

@@ -438,6 +438,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		want string
 	}{
 		{"no router", func() { NewHandler(nil, Options{}) }, "without a router"},
+		{"no route", func() { NewHandler(matcher{}, Options{}) }, "there is no route: nothing would be handled"},
 		{"negative margin", func() { NewHandler(one(obey), Options{Margin: -1}) }, "Options.Margin is -1"},
 		{"negative concurrency", func() { NewHandler(one(obey), Options{Concurrency: -2}) }, "Options.Concurrency is -2"},
 		{"age without dead letters", func() { NewHandler(one(obey), Options{MaxAge: time.Hour}) }, "no DeadLetter"},

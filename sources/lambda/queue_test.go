@@ -189,7 +189,7 @@ func TestQueueEventsThatFail(t *testing.T) {
 // unroutable has no route for messages, as a router says it.
 type unroutable struct{}
 
-func (unroutable) Routes() []*sluice.Route { return nil }
+func (unroutable) Routes() []*sluice.Route { return []*sluice.Route{{Name: "of streams"}} }
 func (unroutable) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Route, error) {
 	return dst, sluice.Permanent(errors.New("no route is for it"))
 }

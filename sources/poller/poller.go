@@ -35,7 +35,7 @@ type Poller struct {
 }
 
 // New returns a Poller that calls the service by cfg. It makes no call; its
-// error says which option is wrong.
+// error says which option is wrong, or that there is no route.
 func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -43,6 +43,9 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	}
 	if m == nil {
 		return nil, errors.New("poller: the matcher is nil: give a router")
+	}
+	if len(m.Routes()) == 0 {
+		return nil, errors.New("poller: there is no route: nothing would be handled")
 	}
 	if o.Flow.Group == nil {
 		o.Flow.Group = flow.NewGroup(m)

@@ -26,8 +26,8 @@ type Consumer struct {
 }
 
 // New returns a Consumer that calls SQS by cfg. It makes no call; its error
-// says which option is wrong. The endpoint is that of cfg or of
-// AWS_ENDPOINT_URL_SQS; without one it is AWS's, or that of a URL which is not
+// says which option is wrong, or that there is no route. The endpoint is that of
+// cfg or of AWS_ENDPOINT_URL_SQS; without one it is AWS's, or that of a URL which is not
 // at AWS.
 func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 	o = o.withDefaults()
@@ -36,6 +36,9 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 	}
 	if m == nil {
 		return nil, errors.New("queue: the matcher is nil: give a router")
+	}
+	if len(m.Routes()) == 0 {
+		return nil, errors.New("queue: there is no route: nothing would be handled")
 	}
 	c := &Consumer{matcher: m, o: o, group: o.Group}
 	if c.group == nil {

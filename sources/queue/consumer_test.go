@@ -10,10 +10,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/router"
 )
 
 var errDown = errors.New("down")
+
+func TestNoRoute(t *testing.T) {
+	_, err := New(aws.Config{}, router.New(), Options{Queues: []string{"jobs"}})
+	if err == nil || err.Error() != "queue: there is no route: nothing would be handled" {
+		t.Error(err)
+	}
+}
 
 func TestSettledIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -180,6 +180,7 @@ func TestBad(t *testing.T) {
 		{"cut off at the end", good + "\n" + good[:50], []string{"2: no JSON, or not all of it"}, 1},
 		{"cut off in the middle", good[:50] + "\n" + good + "\n", []string{"1: no JSON, or not all of it"}, 1},
 		{"indented behind one that is cut off", good[:50] + "\n  " + good + "\n", []string{"1: no JSON, or not all of it"}, 1},
+		{"byte order mark", "\uFEFF" + good + "\n" + good, []string{"1: no JSON, or not all of it: a byte order mark (the bytes EF BB BF)"}, 1},
 		{"no JSON", "hello\n\n" + good, []string{"1: no JSON"}, 1},
 		{"a number", "7\n" + good, []string{"1: it is no object"}, 1},
 		{"another object", `{"a":1}` + "\r\n" + good, []string{"1: "}, 1},
@@ -298,6 +299,10 @@ func TestRoute(t *testing.T) {
 	p, err := Run(t.Context(), w.routes(), strings.NewReader(in), o)
 	if err != nil || len(w.of("one", "a")) != 0 || len(w.of("two", "a")) != 3 || p.Unrouted != 1 {
 		t.Errorf("%v, %+v, handled %v", err, p, w.handled)
+	}
+	o.Route = ""
+	if _, err := Run(t.Context(), router.New(), strings.NewReader(in), o); err == nil || !strings.Contains(err.Error(), "there is no route: nothing would be handled") {
+		t.Errorf("without a route: %v", err)
 	}
 	o.Route = "three"
 	if _, err := Run(t.Context(), w.routes(), strings.NewReader(in), o); err == nil || !strings.Contains(err.Error(), `no route "three"`) {

@@ -94,6 +94,9 @@ func Run(ctx context.Context, m sluice.Matcher, in io.Reader, o Options) (Progre
 	if o.Flow.DeadLetter == nil || o.Bad == nil {
 		return Progress{}, errors.New("replay: Options.Flow.DeadLetter and Options.Bad are needed: what fails must be kept")
 	}
+	if len(m.Routes()) == 0 {
+		return Progress{}, errors.New("replay: there is no route: nothing would be handled")
+	}
 	if o.Route != "" && !slices.ContainsFunc(m.Routes(), func(rt *sluice.Route) bool { return rt.Name == o.Route }) {
 		return Progress{}, fmt.Errorf("replay: there is no route %q", o.Route)
 	}

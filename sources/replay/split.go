@@ -135,6 +135,9 @@ func apart(lines [][]byte, first int, end int64) (all []value) {
 				continue
 			}
 			if !errors.Is(err, io.EOF) {
+				if bytes.HasPrefix(text, []byte("\uFEFF")) {
+					err = errors.New("a byte order mark (the bytes EF BB BF) stands before it; save the file as UTF-8 without one")
+				}
 				several = []value{{line: first + i, end: end, text: text, err: fmt.Errorf("no JSON, or not all of it: %w", err)}}
 			}
 			break

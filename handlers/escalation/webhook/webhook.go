@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/retryafter"
 )
 
 // Options configure a Client; the zero value is ready to use.
@@ -57,9 +57,8 @@ func (o Options) validate() error {
 
 // Limits of what is read and waited for, whatever the other side says.
 const (
-	maxRedirects  = 5
-	maxAnswer     = 64 << 10  // read so that the connection can be used again
-	maxRetryAfter = time.Hour // later than that it is asked again all the same
+	maxRedirects = 5
+	maxAnswer    = 64 << 10 // read so that the connection can be used again
 )
 
 // Client posts to URLs. It is safe for concurrent use.
@@ -102,8 +101,8 @@ type Call struct {
 // Post makes the call. nil is an answer 2xx. [sluice.Permanent] is one that
 // will stay the same: 4xx but 408, 425 and 429, a redirect that is not
 // followed, a URL that is none or leads where it must not. Any other error is
-// of the moment; a Retry-After of the other side makes it a
-// [sluice.RetryAfter]. Errors name the host, never the rest of the URL, which
+// of the moment: 429, and 503 with a Retry-After, are [sluice.Overloaded]; a
+// Retry-After makes it a [sluice.RetryAfter], for an hour at most. Errors name the host, never the rest of the URL, which
 // may hold secrets.
 func (c *Client) Post(ctx context.Context, call Call) error {
 	u, err := c.check(call)
@@ -198,7 +197,14 @@ func (c *Client) answered(host string, resp *http.Response) error {
 	err := fmt.Errorf("webhook to %s: answered %d", host, code)
 	switch {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
-		if after := c.retryAfter(resp.Header.Get("Retry-After")); after > 0 {
+		header := resp.Header.Get("Retry-After")
+		// RFC 6585 has 429 for too many requests. A 503 is an outage as well, but
+		// one that says when to come back is of a server that refuses (RFC 9110,
+		// section 15.6.4).
+		if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && header != "" {
+			err = sluice.Overloaded(err)
+		}
+		if after := retryafter.Parse(header, c.o.Now()); after > 0 {
 			return sluice.RetryAfter(after, err)
 		}
 		return err
@@ -206,15 +212,4 @@ func (c *Client) answered(host string, resp *http.Response) error {
 		return sluice.Permanent(fmt.Errorf("%w, a redirect that is not followed", err))
 	}
 	return sluice.Permanent(err)
-}
-
-// retryAfter reads seconds or a date; 0 is none.
-func (c *Client) retryAfter(header string) time.Duration {
-	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
-		return time.Duration(min(max(seconds, 0), int64(maxRetryAfter/time.Second))) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return min(max(at.Sub(c.o.Now()), 0), maxRetryAfter)
-	}
-	return 0
 }

@@ -34,8 +34,12 @@ func outcome(err error) string {
 		return "done"
 	case sluice.IsPermanent(err):
 		return "permanent"
+	case after && sluice.IsOverloaded(err):
+		return "overloaded, after " + retry.After.String()
 	case after:
 		return "after " + retry.After.String()
+	case sluice.IsOverloaded(err):
+		return "overloaded"
 	}
 	return "again"
 }
@@ -48,10 +52,11 @@ func TestAnswers(t *testing.T) {
 	}{
 		{200, "", "done"}, {202, "9", "done"}, {204, "", "done"},
 		{400, "", "permanent"}, {401, "", "permanent"}, {404, "5", "permanent"}, {410, "", "permanent"},
-		{408, "", "again"}, {425, "", "again"}, {429, "", "again"}, {429, "7", "after 7s"},
-		{500, "", "again"}, {503, "120", "after 2m0s"}, {503, "Wed, 01 May 2024 10:00:30 GMT", "after 30s"},
-		{503, "Wed, 01 May 2024 09:00:00 GMT", "again"}, {503, "soon", "again"}, {503, "-5", "again"},
-		{503, "99999999999999", "after 1h0m0s"}, {503, "Wed, 01 May 2030 09:00:00 GMT", "after 1h0m0s"},
+		{408, "", "again"}, {425, "", "again"}, {408, "4", "after 4s"}, {429, "", "overloaded"}, {429, "7", "overloaded, after 7s"},
+		{500, "", "again"}, {500, "9", "after 9s"}, {502, "", "again"}, {503, "", "again"}, {504, "", "again"},
+		{503, "120", "overloaded, after 2m0s"}, {503, "Wed, 01 May 2024 10:00:30 GMT", "overloaded, after 30s"},
+		{503, "Wed, 01 May 2024 09:00:00 GMT", "overloaded"}, {503, "soon", "overloaded"}, {503, "-5", "overloaded"},
+		{503, "99999999999999", "overloaded, after 1h0m0s"}, {503, "Wed, 01 May 2030 09:00:00 GMT", "overloaded, after 1h0m0s"},
 		{301, "", "permanent"}, {304, "", "permanent"},
 	} {
 		t.Run(fmt.Sprint(tt.code, tt.after), func(t *testing.T) {

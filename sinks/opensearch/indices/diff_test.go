@@ -118,6 +118,7 @@ func TestFileErrors(t *testing.T) {
 	}{
 		{"nothing", fstest.MapFS{}, "neither a file templates/*.json nor indices/*.json"},
 		{"syntax", fstest.MapFS{"indices/a.json": {Data: []byte("{\n\n\"a\":}")}}, "indices/a.json: line 3: "},
+		{"byte order mark", fstest.MapFS{"indices/a.json": {Data: []byte("\uFEFF{}")}}, "indices/a.json: want a JSON object: a byte order mark (the bytes EF BB BF)"},
 		{"a list", fstest.MapFS{"indices/a.json": {Data: []byte("[]")}}, "indices/a.json: want a JSON object"},
 		{"null", fstest.MapFS{"indices/a.json": {Data: []byte("null")}}, "not null"},
 		{"two objects", fstest.MapFS{"indices/a.json": {Data: []byte("{}{}")}}, "nothing behind it"},

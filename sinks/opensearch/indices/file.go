@@ -68,6 +68,9 @@ func parseObject(data []byte) (map[string]any, error) {
 	d.UseNumber()
 	var v map[string]any
 	if err := d.Decode(&v); err != nil {
+		if bytes.HasPrefix(data, []byte("\uFEFF")) {
+			return nil, errors.New("want a JSON object: a byte order mark (the bytes EF BB BF) stands before it; save the file as UTF-8 without one")
+		}
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n")), err)

@@ -1,0 +1,140 @@
+package opensearch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+const errorBody = `{"error":{"root_cause":[{"type":%[2]q,"reason":"r"}],"type":%[2]q,"reason":"r"},"status":%[1]d}`
+
+var overloads = []struct {
+	status    int
+	typ       string // "": a body that is not the cluster's
+	want      bool
+	permanent bool
+}{
+	{429, "rejected_execution_exception", true, false},    // of OpenSearch
+	{429, "es_rejected_execution_exception", true, false}, // of Elasticsearch
+	{429, "circuit_breaking_exception", true, false},
+	{503, "circuit_breaking_exception", true, false}, // of older versions
+	{429, "", true, false},                           // of the service's admission control, or a proxy
+	{429, "cluster_block_exception", false, false},   // a disk is full
+	{403, "cluster_block_exception", false, false},
+	{503, "cluster_block_exception", false, false}, // no cluster manager
+	{503, "unavailable_shards_exception", false, false},
+	{503, "", false, false},
+	{502, "", false, false},
+	{504, "", false, false},
+	{500, "exception", false, false},
+	{404, "index_not_found_exception", false, false},
+	{403, "security_exception", false, false},
+	{400, "mapper_parsing_exception", false, true},
+}
+
+// answers is a cluster that answers every request alike.
+func answers(status int, header http.Header, body string) roundTrip {
+	return func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	}
+}
+
+// What the cluster refuses for load is Overloaded, and nothing else is: of an
+// item, of a request, of a read.
+func TestOverloaded(t *testing.T) {
+	check := func(t *testing.T, what string, err error, want, permanent bool) {
+		t.Helper()
+		var told *document.Error
+		var status *StatusError
+		if err == nil || sluice.IsOverloaded(err) != want || sluice.IsPermanent(err) != permanent || !errors.As(err, &told) && !errors.As(err, &status) {
+			t.Errorf("%s: overloaded %v, permanent %v: %v", what, sluice.IsOverloaded(err), sluice.IsPermanent(err), err)
+		}
+	}
+	for _, tt := range overloads {
+		synctest.Test(t, func(t *testing.T) {
+			what := fmt.Sprintf("%d %s", tt.status, tt.typ)
+			body := fmt.Sprintf(errorBody, tt.status, tt.typ)
+			if tt.typ == "" {
+				body = "<html>429</html>"
+			}
+			c := &cluster{item: func(int, string) *verdict { return &verdict{status: tt.status, typ: tt.typ, reason: "r"} }}
+			check(t, "item, "+what, c.sink(t, Options{}).Write(t.Context(), put("i", "a", "{}")), tt.want, tt.permanent)
+			c = &cluster{request: func(int, []string) *reply { return &reply{status: tt.status, body: body} }}
+			s := c.sink(t, Options{})
+			check(t, "request, "+what, s.Write(t.Context(), put("i", "a", "{}")), tt.want, tt.permanent)
+		})
+	}
+}
+
+// A read is refused for load as a write is.
+func TestOverloadedRead(t *testing.T) {
+	for _, tt := range overloads {
+		synctest.Test(t, func(t *testing.T) {
+			client, err := connect(Connection{Timeout: time.Minute}.withDefaults(), answers(tt.status, nil, fmt.Sprintf(errorBody, tt.status, tt.typ)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = client.Get(t.Context(), []document.Ref{{Index: "i", ID: "a"}})
+			var status *StatusError
+			if !errors.As(err, &status) || sluice.IsOverloaded(err) != tt.want {
+				t.Errorf("%d %s: %v", tt.status, tt.typ, err)
+			}
+		})
+	}
+	for typ, want := range map[string]bool{"rejected_execution_exception": true, "index_not_found_exception": false} {
+		client, err := connect(Connection{Timeout: time.Minute}.withDefaults(), answers(200, nil, fmt.Sprintf(`{"docs":[{"_index":"i","_id":"a","error":{"type":%q,"reason":"r"}}]}`, typ)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = client.Get(t.Context(), []document.Ref{{Index: "i", ID: "a"}}); err == nil || sluice.IsOverloaded(err) != want {
+			t.Errorf("one document, %s: %v", typ, err)
+		}
+	}
+}
+
+// A Retry-After is kept: between tries, and by who tries when the sink gives up.
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		start := time.Now()
+		refuse := answers(429, http.Header{"Retry-After": {"20"}}, `{"message":"Too Many Requests"}`)
+		client, err := connect(Connection{Timeout: time.Minute}.withDefaults(), roundTrip(func(r *http.Request) (*http.Response, error) {
+			at = append(at, time.Since(start).Truncate(time.Second))
+			return refuse(r)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(client, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Write(t.Context(), put("i", "a", "{}"))
+		retry, ok := errors.AsType[*sluice.RetryError](err)
+		if !ok || retry.After != 20*time.Second || !sluice.IsOverloaded(err) || sluice.IsPermanent(err) {
+			t.Errorf("%v", err)
+		}
+		if fmt.Sprint(at) != "[0s 20s 40s]" {
+			t.Errorf("tried at %v", at)
+		}
+	})
+}
+
+// A write whose time is over while it waits for its place is told of the refusal
+// that made it wait.
+func TestOverloadedWhileWaiting(t *testing.T) {
+	w := &write{failed: &failure{status: 429}}
+	c := committing{sink: &Sink{}}
+	c.settle(w, passing, failureOf(fmt.Errorf("%w: %w", errCrowded, errors.New("the time ran out"))))
+	if w.failed.status != 429 || len(c.again) != 1 {
+		t.Errorf("%+v", w.failed)
+	}
+}

@@ -1,0 +1,65 @@
+package sqs
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/sluicehq/sluice"
+)
+
+// What SQS refuses for load is Overloaded, and nothing else is: of a message, and
+// of a request as a whole.
+func TestOverloaded(t *testing.T) {
+	for _, tt := range []struct {
+		status    int // of a whole request; 0: of a message
+		code      string
+		want      bool
+		permanent bool
+	}{
+		{0, "sender:KmsThrottled", true, false},
+		{0, "sender:KMS.ThrottlingException", true, false},
+		{0, "sender:RequestThrottled", true, false},
+		{0, "ThrottlingException", true, false},
+		{0, "AWS.SimpleQueueService.OverLimit", true, false},
+		{0, "InternalError", false, false},
+		{0, "ServiceUnavailable", false, false},
+		{0, "sender:KmsDisabled", false, false},
+		{0, "sender:AccessDenied", false, false},
+		{0, "sender:InvalidMessageContents", false, true},
+		{400, "RequestThrottled", true, false},
+		{403, "RequestThrottled", true, false}, // which status SQS's query protocol has for it
+		{400, "ThrottlingException", true, false},
+		{400, "Throttling", true, false},
+		{400, "OverLimit", true, false},
+		{400, "KmsThrottled", true, false},
+		{400, "AccessDenied", false, false},
+		{400, "QueueDoesNotExist", false, false},
+		{400, "BatchRequestTooLong", false, true},
+		{500, "InternalFailure", false, false},
+		{503, "ServiceUnavailable", false, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := stub{reply: func(int, sent) answer {
+				if tt.status == 0 {
+					return answer{refused: map[string]string{"a": tt.code}}
+				}
+				return answer{status: tt.status, code: tt.code}
+			}}
+			err := s.queue(t, standard, Options{}).Send(t.Context(), messages("a")[0])
+			if err == nil || sluice.IsOverloaded(err) != tt.want || sluice.IsPermanent(err) != tt.permanent {
+				t.Errorf("%d %s: overloaded %v, permanent %v: %v", tt.status, tt.code, sluice.IsOverloaded(err), sluice.IsPermanent(err), err)
+			}
+		})
+	}
+}
+
+// A name cannot be looked up while SQS refuses for load.
+func TestOverloadedWhenTheQueueIsLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stub{status: 400, code: "RequestThrottled"}
+		err := s.queue(t, "jobs", Options{}).Send(t.Context(), messages("a")[0])
+		if !sluice.IsOverloaded(err) {
+			t.Errorf("not overloaded: %v", err)
+		}
+	})
+}
