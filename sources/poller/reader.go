@@ -58,6 +58,7 @@ type reader struct {
 
 	after    sluice.Sequence // the last record read; else the checkpoint; else empty
 	origin   beginning
+	clock    *clock
 	latest   bool        // iterator, or those before it, was taken at a start at LATEST
 	invalid  int         // answers in a row
 	iterator string      // of the next page; empty: to be asked for
@@ -135,7 +136,7 @@ func (r *reader) locate(ctx context.Context) (iterator string, told bool, err er
 	case r.after != "":
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
 		in.SequenceNumber = aws.String(string(r.after))
-	case r.behind != nil || !r.origin.doubtful(time.Now()):
+	case r.behind != nil || !r.origin.doubtful(r.clock.now()):
 	case r.origin.first == "" || r.invalid >= confirmations:
 		told = false
 	default:
@@ -269,7 +270,7 @@ func (r *reader) lost() bool {
 	case r.latest: // the long way will tell
 		return false
 	}
-	return r.origin.ours(time.Now())
+	return r.origin.ours(r.clock.now())
 }
 
 // createdBefore is a time before which rec was certainly created. Creation
