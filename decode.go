@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -286,7 +287,7 @@ func (d *decoder) records(i int) int {
 			if _, ok := errors.AsType[*EnvelopeError](d.err); ok {
 				return -1
 			}
-			if i = jsonscan.Loose(b, start); i < 0 {
+			if i = jsonscan.Loose(b, start); i < 0 || several(b[start:i]) {
 				return -1
 			}
 			rec.fail(d.failure())
@@ -310,6 +311,16 @@ func (d *decoder) records(i int) int {
 		}
 		i = jsonscan.Space(b, i+1)
 	}
+}
+
+// several reports whether what was found for one record, which cannot be
+// decoded, reaches into another: quotes of the two may seem to match up.
+func several(raw []byte) bool {
+	if bytes.Count(raw, []byte(`"SequenceNumber"`)) < 2 {
+		return false
+	}
+	_, msg := jsonscan.Value(raw, 0)
+	return msg != ""
 }
 
 // mostRecords is how many records AWS puts into one batch. A tiny first record,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type Box struct {
 	letters state.Letters
 	app     string
 	held    held
+	until   until
 	redrive chan struct{} // holds one while somebody redrives or purges
 
 	// What is stored and what is held change together: many put under the reader's
@@ -29,7 +31,9 @@ type Box struct {
 
 // NewBox returns a box over the letters of an application.
 func NewBox(letters state.Letters, app string) *Box {
-	return &Box{letters: letters, app: app, redrive: make(chan struct{}, 1)}
+	b := &Box{letters: letters, app: app, redrive: make(chan struct{}, 1)}
+	b.until.at.Store(math.MinInt64)
+	return b
 }
 
 // Application is the one whose letters they are.
@@ -45,8 +49,8 @@ func (b *Box) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) er
 
 // ID is the id of the entry in which Park keeps rec for a route.
 func (b *Box) ID(rec *sluice.Record, route string) string {
-	e := newEntry(rec, sluice.Failure{Route: route}, time.Time{})
-	return e.ID
+	e := Entry{Raw: rec.Raw(), EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: rec.Sequence}
+	return id(&e, route)
 }
 
 // put stores e, and then holds its item. A crash in between is no harm: what
@@ -58,6 +62,7 @@ func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
 }
 
 func (b *Box) putLocked(ctx context.Context, e Entry, rec *sluice.Record) error {
+	b.until.raise(rec.Created)
 	if err := b.store(ctx, &e); err != nil {
 		return err
 	}

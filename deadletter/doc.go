@@ -10,7 +10,9 @@
 // has succeeded. A [Sender] parks into what only takes, such as a queue.
 //
 // An entry's id comes from the record and its route, so that the same failure,
-// parked twice by a restart, is one entry. Ids of one stream sort in the order
+// parked twice by a restart, is one entry. When the record succeeds after the
+// restart, [Box.Handled] deletes the entry: a program that parks in a Box calls it
+// from flow.Hooks.Handled. Ids of one stream sort in the order
 // of the changes; those of gaps come after all records.
 //
 // A letter may be kept where it must not be large, such as in a queue

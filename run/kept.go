@@ -3,11 +3,13 @@ package run
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
 )
 
 // kept is a box of dead letters that knows whether it can store them: what
@@ -35,6 +37,27 @@ func (k *kept) ParkGap(ctx context.Context, g *sluice.Gap) error {
 	k.note(ctx, err)
 	return err
 }
+
+// handled has h tell the box, too, what a route has dealt with: a letter of it
+// from before a restart is of no use any more.
+func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
+	next := h.Handled
+	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		if route != nil && (r == flow.Done || r == flow.Skipped) {
+			ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+			defer cancel()
+			if err := k.Handled(ctx, rec, route.Name); err != nil {
+				logger.Error("a record has succeeded that may have been parked before a restart, and its dead letter cannot be deleted: purge it before you redrive",
+					"route", route.Name, "deadLetter", k.ID(rec, route.Name), "error", err)
+			}
+		}
+		next(rec, route, r, took, err)
+	}
+	return h
+}
+
+// storeTimeout is for a call of the state file.
+const storeTimeout = 10 * time.Second
 
 func (k *kept) note(ctx context.Context, err error) {
 	if err != nil && ctx.Err() != nil {

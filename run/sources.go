@@ -35,7 +35,7 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 	group := flow.NewGroup(m)
 	letters := &kept{Box: box}
 	s = &sources{group: group, letters: letters}
-	hooks := logged(metrics.Flow(m), logger)
+	hooks := letters.handled(logged(metrics.Flow(m), logger), logger)
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows

@@ -62,6 +62,7 @@ func (r *reader) get(ctx context.Context) *call {
 
 func (r *reader) begin(ctx context.Context, iterator string) *call {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	limit := r.pageLimit()
 	c := &call{iterator: iterator, start: time.Now(), cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -71,7 +72,7 @@ func (r *reader) begin(ctx context.Context, iterator string) *call {
 				c.err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
 		}()
-		c.body, c.err = r.api.GetRecords(ctx, iterator, r.limit)
+		c.body, c.err = r.api.GetRecords(ctx, iterator, limit)
 	}()
 	return c
 }

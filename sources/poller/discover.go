@@ -43,6 +43,7 @@ type discovery struct {
 	arn     string
 	timeout time.Duration
 	limiter *rate.Limiter
+	clock   *clock // hears the answers
 	failed  func(action string, err error, k kind, retryIn time.Duration)
 }
 
@@ -119,7 +120,11 @@ func (d *discovery) try(ctx context.Context, from string, filter *types.ShardFil
 	if from != "" {
 		in.ExclusiveStartShardId = &from
 	}
-	return d.api.DescribeStream(ctx, in)
+	out, err := d.api.DescribeStream(ctx, in)
+	if err == nil {
+		d.clock.heard(out.ResultMetadata)
+	}
+	return out, err
 }
 
 func (l *listing) add(out *dynamodbstreams.DescribeStreamOutput) {

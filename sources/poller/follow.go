@@ -23,7 +23,7 @@ const (
 	// the one before is at: flows give up what fails when it is 20 h old, so
 	// that only what nothing can end lasts so long.
 	patience = 22 * time.Hour
-	// lastChance is how long a stream waits in any case for the one before.
+	// lastChance is how long a stream that is older waits at most; see waitsFor.
 	lastChance = 10 * time.Minute
 	// ailingEvery is between questions for a table's stream while the one that
 	// is known has come to its end. Other times it is DiscoverEvery.
@@ -78,12 +78,9 @@ func newFollower(p *Poller, name Stream) *follower {
 
 // add notes a stream that is later than those known.
 func (f *follower) add(arn string) *generation {
-	g := &generation{stream: f.p.newStream(f.name, arn), overdue: time.Now().Add(lastChance)}
+	g := &generation{stream: f.p.newStream(f.name, arn), overdue: time.Now().Add(f.p.waitsFor(arn))}
 	if f.name.Table != "" {
 		g.bell = f.bell
-	}
-	if at := createdAt(arn).Add(patience); at.After(g.overdue) {
-		g.overdue = at
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

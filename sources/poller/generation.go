@@ -99,6 +99,19 @@ func (s *stream) ailing() bool {
 	return s.status == types.StreamStatusDisabled || s.status == types.StreamStatusDisabling || s.err != nil && classify(s.err) == notFound
 }
 
+// waitsFor returns how long a stream waits at most for the one before. An old
+// one, as after hours of downtime, waits for a tenth of the time that its first
+// records have left. So it is begun in time also when the process ends again and
+// again, and begins to wait anew each time.
+func (p *Poller) waitsFor(arn string) time.Duration {
+	created := createdAt(arn)
+	if created.IsZero() {
+		return lastChance
+	}
+	age := p.clock.now().Sub(created)
+	return max(patience-age, min(lastChance, (retention-age)/10), 0)
+}
+
 var errNeverRead = errors.New("the service does not know it any more, and nothing of it was read")
 
 // join prepares a stream whose turn comes while the poller runs: as prepare

@@ -136,7 +136,7 @@ func (s *stream) askFor(ctx context.Context, id string) (verdict, error) {
 	case k != notFound && k != trimmed && k != invalid:
 		s.p.failed(shard, getIterator, err, k, 0)
 		return unanswered, err
-	case !beginningOf(id, "", s.start).ours(time.Now()):
+	case !beginningOf(id, "", s.start).ours(s.p.clock.now()):
 		return over, nil
 	}
 	g := &sluice.Gap{Table: shard.Table, StreamARN: shard.StreamARN, ShardID: shard.ID, Gone: true, Found: time.Now()}

@@ -28,6 +28,7 @@ type Poller struct {
 	checkpoints *checkpointer
 	gauges      gauges
 	quotas      *quotas
+	clock       clock
 	health      health
 	gaps        *gaps
 	ran         atomic.Bool

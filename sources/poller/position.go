@@ -148,8 +148,8 @@ func (p *positions) oldest() time.Time {
 	if len(p.runs) == 0 {
 		return p.seenTo
 	}
-	if t := time.Unix(int64(p.runs[0].times[0]), 0); t.Before(p.seenTo) {
-		return t
+	if at := p.runs[0].times[0]; at > 0 && time.Unix(int64(at), 0).Before(p.seenTo) { // else its time is not known
+		return time.Unix(int64(at), 0)
 	}
 	return p.seenTo
 }

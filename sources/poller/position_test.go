@@ -81,3 +81,13 @@ func TestPositionsKeepLittle(t *testing.T) {
 		t.Errorf("%d runs are kept of settled records", len(p.runs))
 	}
 }
+
+// A record whose time nobody knows is not as old as time itself.
+func TestOldestOfARecordWithoutATime(t *testing.T) {
+	seen := time.Now()
+	p := startAt("", seen)
+	p.add(make([]sluice.Record, 1))
+	if got := p.oldest(); !got.Equal(seen) {
+		t.Errorf("the oldest record is of %v, want %v", got, seen)
+	}
+}

@@ -58,18 +58,20 @@ type reader struct {
 
 	after    sluice.Sequence // the last record read; else the checkpoint; else empty
 	origin   beginning
+	clock    *clock
 	latest   bool        // iterator, or those before it, was taken at a start at LATEST
 	invalid  int         // answers in a row
 	iterator string      // of the next page; empty: to be asked for
 	behind   *sluice.Gap // of which nothing behind was read yet
 
-	pace    *pace
-	backoff backoff
-	notYet  time.Time // of the next call
-	backlog bool      // there is more to read at once
-	ahead   *call     // made for the page behind a full one
-	quota   *quota
-	waits   func(bool) // called when the quota has no room for a page, and when it has
+	pace     *pace
+	backoff  backoff
+	notYet   time.Time // of the next call
+	backlog  bool      // there is more to read at once
+	narrowed narrowed
+	ahead    *call // made for the page behind a full one
+	quota    *quota
+	waits    func(bool) // called when the quota has no room for a page, and when it has
 
 	polled func(Poll, kind)
 	gap    func(ctx context.Context, after sluice.Sequence) (*sluice.Gap, error) // returns once it is durable, or with ctx's error
@@ -135,7 +137,7 @@ func (r *reader) locate(ctx context.Context) (iterator string, told bool, err er
 	case r.after != "":
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
 		in.SequenceNumber = aws.String(string(r.after))
-	case r.behind != nil || !r.origin.doubtful(time.Now()):
+	case r.behind != nil || !r.origin.doubtful(r.clock.now()):
 	case r.origin.first == "" || r.invalid >= confirmations:
 		told = false
 	default:
@@ -157,11 +159,12 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	c := r.get(ctx)
 	start, body, err := c.start, c.body, c.err
 	var pg sluice.Page
+	var raw bool
 	if err == nil {
 		if len(body) >= fullBytes && r.pace.spacing == 0 { // it is polled again at once
 			r.callAhead(ctx, nextIterator(body))
 		}
-		pg, err = sluice.DecodeGetRecords(body, sluice.Source{StreamARN: r.shard.StreamARN, ShardID: r.shard.ID})
+		pg, raw, err = r.decode(body)
 	}
 	p := Poll{Shard: r.shard, Records: len(pg.Records), Bytes: len(body), Took: c.end.Sub(c.start), Err: err}
 	p.Full = len(pg.Records) >= r.most() || len(body) >= fullBytes
@@ -173,8 +176,8 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	}
 	r.backoff.reset()
 	r.iterator = pg.NextShardIterator
-	res := page{records: pg.Records, bytes: pageBytes(body, pg.Records), seenTo: start, last: pg.NextShardIterator == "", behind: r.behind}
-	behind := p.Full || r.closed
+	res := page{records: pg.Records, bytes: pageBytes(body, pg.Records), seenTo: start, last: pg.NextShardIterator == "" && !raw, behind: r.behind}
+	behind := p.Full || r.closed || raw
 	if n := len(pg.Records); n > 0 {
 		r.behind = nil
 		for i := n - 1; i >= 0; i-- {
@@ -202,8 +205,8 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 func kept(s sluice.Sequence) sluice.Sequence { return sluice.Sequence(strings.Clone(string(s))) }
 
 func (r *reader) most() int {
-	if r.limit > 0 {
-		return int(r.limit)
+	if l := r.pageLimit(); l > 0 {
+		return int(l)
 	}
 	return maxRecords
 }
@@ -269,7 +272,7 @@ func (r *reader) lost() bool {
 	case r.latest: // the long way will tell
 		return false
 	}
-	return r.origin.ours(time.Now())
+	return r.origin.ours(r.clock.now())
 }
 
 // createdBefore is a time before which rec was certainly created. Creation

@@ -75,7 +75,7 @@ func (f *follower) restore(ctx context.Context, known []string) (first bool, err
 			return false, fmt.Errorf("poller: %v: read the stored positions: %w", f.name, err)
 		}
 		over := !slices.ContainsFunc(shards, func(sh state.Shard) bool { return !sh.Position.Finished })
-		if over && time.Since(createdAt(known[i+1])) > retention+time.Hour {
+		if over && f.p.clock.now().Sub(createdAt(known[i+1])) > retention+time.Hour {
 			continue // nothing of it is left
 		}
 		f.add(arn).waived = over

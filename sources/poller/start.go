@@ -112,6 +112,7 @@ func (p *Poller) newStream(name Stream, arn string) *stream {
 		p: p, name: name, table: tableOf(arn), id: state.Stream{Application: p.o.Application, ARN: arn},
 		discovery: newDiscovery(p.api, arn, p.o.CallTimeout), forest: newForest(), wake: make(chan struct{}, 1),
 	}
+	s.discovery.clock = &p.clock
 	s.discovery.failed = func(action string, err error, k kind, retryIn time.Duration) {
 		s.troubled(err)
 		p.failed(Shard{Table: s.table, StreamARN: arn}, action, err, k, retryIn)
@@ -164,6 +165,7 @@ func (p *Poller) latestStream(ctx context.Context, table string) (arn string, er
 	case out.Table == nil:
 		return "", errors.New("the answer holds no table")
 	}
+	p.clock.heard(out.ResultMetadata)
 	return aws.ToString(out.Table.LatestStreamArn), nil
 }
 

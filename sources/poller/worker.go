@@ -88,7 +88,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 // retire stores that a shard which is no more is at its end, so that its
 // children may start.
 func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, error) {
-	if after := sluice.Sequence(stored.Position.Sequence); after != "" || w.origin.ours(time.Now()) {
+	if after := sluice.Sequence(stored.Position.Sequence); after != "" || w.origin.ours(w.p.clock.now()) {
 		if _, err := w.gap(ctx, after, true); err != nil {
 			return EndStopped, nil
 		}
@@ -169,7 +169,7 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page, <-chan error) {
 	r := &reader{
 		api: w.p.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
-		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after, origin: w.origin,
+		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after, origin: w.origin, clock: &w.p.clock,
 		pace: newPace(w.p.o.BusyInterval, w.p.o.IdleInterval), quota: w.quota, waits: w.gauge.noRoom,
 		polled: func(p Poll, k kind) {
 			w.gauge.polled(p.Err, k)

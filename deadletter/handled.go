@@ -1,0 +1,85 @@
+package deadletter
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Handled says that a route has succeeded with rec or skipped it. It deletes the
+// letters in which rec was parked for this route, or for all routes. So no
+// redrive runs a change that was handled since: a process that ends between
+// Park and the storing of its position reads the record again. Call it before
+// the record's position is stored, for each record: without a letter for rec it
+// answers from memory, or asks the store for two ids.
+func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) error {
+	if may, err := b.mayHave(ctx, rec); !may || err != nil {
+		return err
+	}
+	for _, route := range []string{route, ""} {
+		id := b.ID(rec, route)
+		if _, ok, err := b.letters.GetLetter(ctx, b.app, id); !ok || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := b.Delete(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until bounds the records that have a letter: none that was created later has.
+type until struct {
+	once sync.Mutex // held while the store is asked
+	read atomic.Bool
+	at   atomic.Int64 // Unix nanoseconds
+}
+
+// maxSkew is by how much our clock may be behind the one that dates records.
+const maxSkew = 24 * time.Hour
+
+// mayHave reports whether there may be a letter of rec.
+func (b *Box) mayHave(ctx context.Context, rec *sluice.Record) (bool, error) {
+	if !b.until.read.Load() {
+		if err := b.readUntil(ctx); err != nil {
+			return false, err
+		}
+	}
+	at := b.until.at.Load()
+	return at != math.MinInt64 && (rec.Created.IsZero() || rec.Created.UnixNano() <= at), nil
+}
+
+// readUntil asks whether there are letters of an earlier process.
+func (b *Box) readUntil(ctx context.Context) error {
+	b.until.once.Lock()
+	defer b.until.once.Unlock()
+	if b.until.read.Load() {
+		return nil
+	}
+	letters, err := b.letters.ListLetters(ctx, b.app, "", 1)
+	if err != nil {
+		return err
+	}
+	if len(letters) > 0 {
+		b.until.raise(time.Now().Add(maxSkew))
+	}
+	b.until.read.Store(true)
+	return nil
+}
+
+// raise says that a record of this time has a letter; the zero time is not known.
+func (u *until) raise(created time.Time) {
+	at := int64(math.MinInt64 + 1)
+	if !created.IsZero() {
+		at = created.UnixNano()
+	}
+	for was := u.at.Load(); was < at && !u.at.CompareAndSwap(was, at); was = u.at.Load() {
+	}
+}

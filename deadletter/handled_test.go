@@ -1,0 +1,112 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/state"
+)
+
+func createdAt(key, seq string, at time.Time) *sluice.Record {
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: seq, Shard: "shard", Created: at})
+	return &rec
+}
+
+// What succeeds when it comes again has no letter any more: neither of its route
+// nor of all routes. Letters of other routes, records and items stay.
+func TestHandledDeletesTheLetter(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		store := state.NewMemory()
+		b := NewBox(store, "app")
+		rec, other := record("a", "10"), record("a", "20")
+		park(t, b, rec, "r")
+		park(t, b, rec, "s")
+		park(t, b, rec, "")
+		park(t, b, other, "r")
+		if restart {
+			b = NewBox(store, "app")
+		}
+		if held, err := b.Holds(t.Context(), other, "r"); !held || err != nil {
+			t.Errorf("held: %v, %v", held, err)
+		}
+		if err := b.Handled(t.Context(), rec, "r"); err != nil {
+			t.Error(err)
+		}
+		if got := fmt.Sprint(list(t, b)); got != "[test/10/s test/20/r]" {
+			t.Errorf("restart %v: left are %s", restart, got)
+		}
+		if held, err := b.Holds(t.Context(), other, "r"); held || err != nil {
+			t.Errorf("restart %v: held still: %v, %v", restart, held, err)
+		}
+	}
+}
+
+// asked counts the calls of a store.
+type asked struct {
+	state.Letters
+	n int
+}
+
+func (a *asked) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
+	a.n++
+	return a.Letters.GetLetter(ctx, app, id)
+}
+
+// The store is asked only for records that may have a letter.
+func TestHandledAsksForFewRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &asked{Letters: state.NewMemory()}
+		b := NewBox(store, "app")
+		now := time.Now()
+		handled := func(b *Box, rec *sluice.Record, gets int) {
+			t.Helper()
+			store.n = 0
+			if err := b.Handled(t.Context(), rec, "r"); err != nil || store.n != gets {
+				t.Errorf("%d letters were asked for, want %d; %v", store.n, gets, err)
+			}
+		}
+		handled(b, createdAt("a", "1", now), 0)
+		park(t, b, createdAt("a", "2", now), "r")
+		handled(b, createdAt("a", "3", now.Add(time.Second)), 0)
+		handled(b, createdAt("a", "1", now.Add(-time.Second)), 2)
+		handled(b, createdAt("a", "2", now), 2)
+		untimed := record("a", "9")
+		untimed.Created = time.Time{}
+		handled(b, untimed, 2)
+
+		b = NewBox(store, "app") // a restart, by a clock that is slow
+		park(t, b, createdAt("b", "4", now.Add(time.Hour)), "r")
+		b = NewBox(store, "app")
+		handled(b, createdAt("b", "4", now.Add(time.Hour)), 2)
+		if got := fmt.Sprint(list(t, b)); got != "[]" {
+			t.Errorf("left are %s", got)
+		}
+		handled(b, createdAt("b", "5", now.Add(maxSkew+time.Hour)), 0)
+	})
+}
+
+// A store that fails is told, and the letter stays.
+func TestHandledWithABrokenStore(t *testing.T) {
+	for _, op := range []string{"list", "get", "delete"} {
+		t.Run(op, func(t *testing.T) {
+			store := &faulty{Letters: state.NewMemory()}
+			rec := record("a", "10")
+			park(t, NewBox(store, "app"), rec, "r")
+			b := NewBox(store, "app")
+			store.fails = op
+			if err := b.Handled(t.Context(), rec, "r"); !errors.Is(err, errDisk) {
+				t.Errorf("%v, want %v", err, errDisk)
+			}
+			store.fails = ""
+			if err := b.Handled(t.Context(), rec, "r"); err != nil || len(list(t, b)) != 0 {
+				t.Errorf("%v, left are %v", err, list(t, b))
+			}
+		})
+	}
+}
