@@ -43,7 +43,7 @@ endef
 help: ## List the commands
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
-test: build ## All tests, with servers started and stopped, race detector on; fails when one was skipped
+test: ## All tests, with servers started and stopped, race detector on; fails when one was skipped
 	@[ -n "$(RACE)" ] || echo "no C compiler found: the race detector is OFF"
 	$(gotestsum) $(RACE) $(CPU) -tags integration $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG)
 
