@@ -111,7 +111,7 @@ func TestReindexRealServer(t *testing.T) {
 				rev, _ := v.Int64()
 				return []document.Op{{Action: document.Put, Index: alias, ID: id.Str(), Fence: document.Newer, Version: rev, Body: body(id.Str(), rev)}}, nil
 			},
-			TTL: ttl, Longest: time.Second, Settle: 300 * time.Millisecond, Looks: 20,
+			TTL: ttl, Longest: 5 * time.Second, Settle: 300 * time.Millisecond, Looks: 20,
 		}
 		// The process dies at its first step, the next one at its second, and so on.
 		for at := 1; ; at++ {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
@@ -126,7 +127,7 @@ func TestUnderLambda(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	event := recordtest.Event(recordtest.New(recordtest.Spec{Keys: `{"id":{"S":"x"}}`}))
-	answer, err := fn.Invoke(t.Context(), event, 10*time.Second)
+	answer, err := fn.Invoke(t.Context(), event, localtest.Patience)
 	if err != nil || string(answer.Payload) != `{"batchItemFailures":[]}` {
 		t.Errorf("answer %s, %v", answer.Payload, err)
 	}
@@ -147,7 +148,7 @@ func TestUnderLambda(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	if _, err := fn.Invoke(t.Context(), event, 10*time.Second); err != nil {
+	if _, err := fn.Invoke(t.Context(), event, localtest.Patience); err != nil {
 		t.Error(err)
 	}
 	if _, err := fn.Stop(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -158,7 +159,7 @@ func (c *child) output() string {
 // until waits for n lines that hold text.
 func (c *child) until(text string, n int) {
 	c.t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(localtest.Patience)
 	for {
 		if strings.Count(c.output(), text) >= n {
 			return
@@ -210,7 +211,7 @@ func (c *child) exit() int {
 	select {
 	case <-c.done:
 		return c.ProcessState.ExitCode()
-	case <-time.After(30 * time.Second):
+	case <-time.After(localtest.Patience):
 		c.t.Fatalf("it does not end:\n%s", c.output())
 		return 0
 	}

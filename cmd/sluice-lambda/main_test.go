@@ -17,9 +17,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
@@ -146,7 +146,7 @@ func TestFunction(t *testing.T) {
 	// One that passes, one that does not, and one that the expression makes no
 	// sense of: it is parked, and the batch goes on.
 	event := recordtest.Event(recordtest.New(order(`{"N":"2"}`, "a")), recordtest.New(order(`{"N":"1"}`, "b")), recordtest.New(order(`{"S":"\uFFFF"}`, "c")))
-	answer, err := fn.Invoke(t.Context(), event, 10*time.Second)
+	answer, err := fn.Invoke(t.Context(), event, localtest.Patience)
 	if err != nil || string(answer.Payload) != `{"batchItemFailures":[]}` {
 		t.Fatalf("answer %s, %v\n%s", answer.Payload, err, log.String())
 	}
@@ -201,7 +201,7 @@ func TestDeadLettersRefused(t *testing.T) {
 				t.Fatalf("%v\n%s", err, log.String())
 			}
 			bad := recordtest.New(order(`{"S":"x"}`, "b"))
-			answer, err := fn.Invoke(t.Context(), recordtest.Event(recordtest.New(order(`{"N":"2"}`, "a")), bad), 5*time.Second)
+			answer, err := fn.Invoke(t.Context(), recordtest.Event(recordtest.New(order(`{"N":"2"}`, "a")), bad), localtest.Patience)
 			want := `{"batchItemFailures":[]}`
 			if !tt.whole {
 				want = `{"batchItemFailures":[{"itemIdentifier":"` + string(bad.Sequence) + `"}]}`
@@ -230,7 +230,7 @@ func TestNoDeadLetters(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := recordtest.New(order(`{"S":"x"}`, "c"))
-	answer, err := fn.Invoke(t.Context(), recordtest.Event(rec), 10*time.Second)
+	answer, err := fn.Invoke(t.Context(), recordtest.Event(rec), localtest.Patience)
 	if want := `{"batchItemFailures":[{"itemIdentifier":"` + string(rec.Sequence) + `"}]}`; err != nil || string(answer.Payload) != want {
 		t.Errorf("answer %s, %v; want %s", answer.Payload, err, want)
 	}

@@ -59,7 +59,7 @@ func (f *triggered) invoke(event []byte, records int) (failures []string, ok boo
 	t.Helper()
 	if f.fn == nil {
 		f.out, f.log = new(bytes.Buffer), new(bytes.Buffer)
-		fn, err := runtimeapi.Start(t.Context(), runtimeapi.Command{Path: bootstrap, Env: f.w.env, Stdout: f.out, Stderr: f.log, InitTimeout: localtest.Patience})
+		fn, err := runtimeapi.Start(t.Context(), runtimeapi.Command{Path: bootstrap, Env: f.w.env, Stdout: f.out, Stderr: f.log})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, f.log.String())
 		}

@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	patience    = 15 * time.Second // for one effect to be seen
-	stopGrace   = 15 * time.Second
+	patience    = time.Minute // for one effect to be seen, on a machine with much to do
+	stopGrace   = time.Minute
 	quietPeriod = 500 * time.Millisecond // in which no further message may come
 )
 

@@ -41,7 +41,7 @@ func TestGuidesTests(t *testing.T) {
 		t.Fatal("no guide has a test")
 	}
 	writeModule(t, root(t), dir)
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-timeout", "2h", "./...")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GONOSUMDB=*", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

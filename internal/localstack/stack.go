@@ -23,7 +23,7 @@ const (
 // Options configure Start; the zero value is ready to use.
 type Options struct {
 	Dir         string        // cache folder (default: see the package comment)
-	Timeout     time.Duration // for one server to answer (default 4 min; a cold disk and a busy machine are slow)
+	Timeout     time.Duration // for one server to answer (default 20 min; a cold disk and a busy machine are slow)
 	Log         io.Writer     // one line for what takes long, such as a fetch (default: none)
 	NoSQS       bool          // no ElasticMQ
 	OpenSearch  bool          // OpenSearch 2, too
@@ -32,7 +32,7 @@ type Options struct {
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Timeout == 0 {
-		o.Timeout = 4 * time.Minute
+		o.Timeout = 20 * time.Minute
 	}
 	if o.Log == nil {
 		o.Log = io.Discard

@@ -18,7 +18,7 @@ import (
 // What is shared between goroutines needs another test, with the race detector.
 func Elsewhere(t *testing.T) bool {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-race=false", "-tags", "integration", "-vet=off", "-count=1", "-v", "-run", "^"+t.Name()+"$", ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-race=false", "-tags", "integration", "-vet=off", "-timeout", "2h", "-count=1", "-v", "-run", "^"+t.Name()+"$", ".").CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
 		t.Errorf("without the race detector: %v", err)

@@ -12,8 +12,13 @@ import (
 	"time"
 )
 
-// killDelay is how long after SIGTERM Lambda sends SIGKILL.
-const killDelay = 500 * time.Millisecond
+// Lambda gives a function 10 s for its start, and 500 ms between SIGTERM and
+// SIGKILL. A machine with much to do needs longer for both, which is no fault of
+// the function.
+const (
+	initTimeout = 3 * time.Minute
+	killDelay   = time.Minute
+)
 
 // Command says which function to run. The process gets the environment of a
 // Lambda function and Env, nothing of the caller's own.
@@ -22,7 +27,7 @@ type Command struct {
 	Args           []string
 	Env            []string      // "key=value"
 	MaxConcurrency int           // AWS_LAMBDA_MAX_CONCURRENCY when above 1
-	InitTimeout    time.Duration // from exec to the first poll (default 10 s)
+	InitTimeout    time.Duration // from exec to the first poll (default 3 min)
 	Stdout, Stderr io.Writer     // default: nowhere
 }
 
@@ -56,7 +61,7 @@ func Start(ctx context.Context, c Command) (*Function, error) {
 		close(f.exited)
 	}()
 	if c.InitTimeout <= 0 {
-		c.InitTimeout = 10 * time.Second
+		c.InitTimeout = initTimeout
 	}
 	limit := time.NewTimer(c.InitTimeout)
 	defer limit.Stop()
@@ -143,7 +148,7 @@ func (f *Function) PID() int { return f.cmd.Process.Pid }
 // Exited is closed once the process is gone.
 func (f *Function) Exited() <-chan struct{} { return f.exited }
 
-// Stop ends the function as Lambda does: SIGTERM and 500 ms if it registered
+// Stop ends the function as Lambda does: SIGTERM and time to end if it registered
 // for that, then SIGKILL. The state tells how it ended and what it used.
 func (f *Function) Stop() (*os.ProcessState, error) {
 	select {

@@ -65,7 +65,7 @@ func (s *server) receive(t *testing.T, name string, n int) (ms []types.Message) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); len(ms) < n && time.Now().Before(deadline); {
+	localtest.Await(t, "messages", func() string {
 		out, err := s.client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{
 			QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 5, MessageAttributeNames: []string{"All"},
 		})
@@ -78,7 +78,11 @@ func (s *server) receive(t *testing.T, name string, n int) (ms []types.Message) 
 				t.Fatal(err)
 			}
 		}
-	}
+		if len(ms) < n {
+			return fmt.Sprintf("%d of %d", len(ms), n)
+		}
+		return ""
+	})
 	if len(ms) != n {
 		t.Fatalf("%d messages received, want %d", len(ms), n)
 	}

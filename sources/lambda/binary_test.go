@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 )
 
@@ -57,7 +58,6 @@ func startFunction(t *testing.T, c runtimeapi.Command) *function {
 	f := &function{t: t, notes: filepath.Join(t.TempDir(), "notes"), stderr: new(syncBuffer)}
 	c.Path = bin
 	c.Env = append(c.Env, "NOTES="+f.notes)
-	c.InitTimeout = time.Minute
 	c.Stderr = f.stderr
 	if f.Function, err = runtimeapi.Start(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func startFunction(t *testing.T, c runtimeapi.Command) *function {
 // of its error.
 func (f *function) answer(payload []byte) string {
 	f.t.Helper()
-	a, err := f.Invoke(f.t.Context(), payload, time.Minute)
+	a, err := f.Invoke(f.t.Context(), payload, localtest.Patience)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestBinaryGoesOnAfterFailures(t *testing.T) {
 func TestBinaryAnswersBeforeItsDeadline(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{Env: []string{"MARGIN=1h"}}) // half of the time given
-	a, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "wait"}, change{seq: "3"}), 4*time.Second)
+	a, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "wait"}, change{seq: "3"}), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestBinaryAnswersBeforeItsDeadline(t *testing.T) {
 func TestBinaryEndsWhenAHandlerIsStuck(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{Env: []string{"MARGIN=1h", "STUCK_WAIT=10ms"}})
-	a, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "stuck"}), 4*time.Second)
+	a, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "stuck"}), 10*time.Second)
 	if err != nil || string(a.Payload) != failsFrom("2") {
 		t.Fatalf("answer %s, error %v", a.Payload, err)
 	}
@@ -204,7 +204,7 @@ func TestBinaryEndsWhenAHandlerIsStuck(t *testing.T) {
 func TestBinaryDiesInABatch(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{})
-	if _, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "exit"}), time.Minute); !errors.Is(err, runtimeapi.ErrExited) {
+	if _, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "exit"}), localtest.Patience); !errors.Is(err, runtimeapi.ErrExited) {
 		t.Fatalf("error %v, want %v", err, runtimeapi.ErrExited)
 	}
 	if got := strings.Join(f.take(), ","); got != "handled 1,exited 2" {
@@ -227,7 +227,7 @@ func TestBinaryConcurrentInvocations(t *testing.T) {
 				if j%3 == 0 {
 					what, want = "panic", failsFrom(fmt.Sprint(seq+1))
 				}
-				a, err := f.Invoke(t.Context(), event(change{seq: fmt.Sprint(seq), do: "quiet"}, change{seq: fmt.Sprint(seq + 1), do: what}), time.Minute)
+				a, err := f.Invoke(t.Context(), event(change{seq: fmt.Sprint(seq), do: "quiet"}, change{seq: fmt.Sprint(seq + 1), do: what}), localtest.Patience)
 				if err != nil || string(a.Payload) != want {
 					t.Errorf("answer %s, error %v; want %s", a.Payload, err, want)
 				}

@@ -231,7 +231,7 @@ func TestCallsStayWithinTheirBudgets(t *testing.T) {
 // F007: the listings of a stream of many shards keep to 5 calls a second, pages
 // included, with a burst of 5 once.
 func TestListingsStayWithinTheirBudget(t *testing.T) {
-	crowded(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		s := newStub()
 		s.perPage = 10
 		shards := crowd(s, "orders", 300, 0, "")
@@ -252,7 +252,7 @@ func TestListingsStayWithinTheirBudget(t *testing.T) {
 
 // F001: when many shards end at once, one listing finds the children of all.
 func TestManyShardsEndAtOnce(t *testing.T) {
-	crowded(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		s := newStub()
 		const n = 400
 		parents := crowd(s, "orders", n, 1, "")

@@ -21,7 +21,7 @@ func inUse() int64 {
 // What an idle shard takes: never more than a few pages of the processor's
 // memory, and after a crowd no more than before. See docs/poller.md.
 func TestMemoryOfIdleShards(t *testing.T) {
-	crowded(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const shards, most, rest = 100, 64 << 10, 16 << 10
 		s := newStub()
 		all := crowd(s, "orders", shards, 0, "")

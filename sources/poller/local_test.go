@@ -94,10 +94,9 @@ type ledger struct {
 	mu    sync.Mutex
 	seen  map[string][]int
 	total int
-	grown chan struct{}
 }
 
-func newLedger() *ledger { return &ledger{seen: map[string][]int{}, grown: make(chan struct{}, 1)} }
+func newLedger() *ledger { return &ledger{seen: map[string][]int{}} }
 
 func (l *ledger) handle(_ context.Context, rec *sluice.Record) error {
 	id, n, err := version(rec)
@@ -108,29 +107,19 @@ func (l *ledger) handle(_ context.Context, rec *sluice.Record) error {
 	defer l.mu.Unlock()
 	l.seen[rec.Table+"/"+id] = append(l.seen[rec.Table+"/"+id], n)
 	l.total++
-	select {
-	case l.grown <- struct{}{}:
-	default:
-	}
 	return nil
 }
 
 func (l *ledger) wait(t *testing.T, total int) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
-	for {
+	localtest.Await(t, "changes are handled", func() string {
 		l.mu.Lock()
-		got := l.total
-		l.mu.Unlock()
-		if got >= total {
-			return
+		defer l.mu.Unlock()
+		if l.total >= total {
+			return ""
 		}
-		select {
-		case <-l.grown:
-		case <-limit:
-			t.Fatalf("%d of %d changes were handled within 30 s", got, total)
-		}
-	}
+		return fmt.Sprintf("%d of %d", l.total, total)
+	})
 }
 
 // background runs a Poller until the returned function is called.

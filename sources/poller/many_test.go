@@ -16,7 +16,7 @@ import (
 // TestStartOfManyShards holds the time until a thousand shards are all read to
 // what the budgets of calls make it.
 func TestStartOfManyShards(t *testing.T) {
-	crowded(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		s := newStub()
 		s.table("orders", crowd(s, "orders", 1000, 1, "")...)
 		read := make(map[string]bool)

@@ -53,7 +53,7 @@ func watch(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 // thousand busy shards take no more memory than they may, and all go on when it
 // does, in turn.
 func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
-	crowded(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const shards, records = 1000, 3
 		s := newStub()
 		crowd(s, "orders", shards, records, strings.Repeat("x", 20_000))
@@ -150,7 +150,7 @@ func TestASlowHandlerStopsNoOtherShard(t *testing.T) {
 // An outage of what handles one table stops its shards. Those of other tables
 // are read on.
 func TestAStandingTableDoesNotStarveOthers(t *testing.T) {
-	crowded(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		s := newStub()
 		text := strings.Repeat("x", 20_000)
 		crowd(s, "orders", 200, 5, text)

@@ -34,14 +34,13 @@ type server struct {
 
 	mu    sync.Mutex
 	calls []string
-	more  chan struct{}
 	hooks queue.Hooks
 	stop  func()
 }
 
 func newServer(t *testing.T, suffix string) *server {
 	t.Helper()
-	s := &server{t: t, cfg: localtest.SQS(t), name: "queue-" + rand.Text() + suffix, more: make(chan struct{}, 1)}
+	s := &server{t: t, cfg: localtest.SQS(t), name: "queue-" + rand.Text() + suffix}
 	s.client = awssqs.NewFromConfig(s.cfg)
 	in := &awssqs.CreateQueueInput{QueueName: &s.name}
 	if suffix != "" {
@@ -90,10 +89,6 @@ func (s *server) start(o queue.Options, handle func(ctx context.Context, n strin
 		s.mu.Lock()
 		s.calls = append(s.calls, v.Str())
 		s.mu.Unlock()
-		select {
-		case s.more <- struct{}{}:
-		default:
-		}
 		return handle(ctx, v.Str(), m)
 	})
 	o.Queues, o.Hooks, o.Logger, o.Visibility = []string{s.name}, s.hooks, slog.New(slog.NewTextHandler(io.Discard, nil)), 5*time.Second
@@ -116,21 +111,16 @@ func (s *server) start(o queue.Options, handle func(ctx context.Context, n strin
 // until waits for n calls of the handler, and returns all of them.
 func (s *server) until(n int) string {
 	s.t.Helper()
-	timeout := time.After(60 * time.Second)
-	for {
+	var calls string
+	localtest.Await(s.t, "calls of the handler", func() string {
 		s.mu.Lock()
-		calls := strings.Join(s.calls, " ")
-		enough := len(s.calls) >= n
-		s.mu.Unlock()
-		if enough {
-			return calls
+		defer s.mu.Unlock()
+		if calls = strings.Join(s.calls, " "); len(s.calls) >= n {
+			return ""
 		}
-		select {
-		case <-s.more:
-		case <-timeout:
-			s.t.Fatalf("handled %s, want %d calls", calls, n)
-		}
-	}
+		return fmt.Sprintf("%s, want %d", calls, n)
+	})
+	return calls
 }
 
 // empty stops the consumer; nothing may be left.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -191,20 +193,28 @@ func TestLocalBackfillBesideWrites(t *testing.T) {
 			}
 		})
 	}
-	for range 3 { // each reads the table whole, and is stopped once
-		o := Options{Table: tb.name, Store: store, Again: true, Flow: flow.Options{Group: group},
-			Scan: ScanOptions{Segments: 5, PageItems: 7, ReadUnits: 100, Logger: quiet()}}
-		for finished := false; !finished; {
-			s, err := New(localConfig(), r, o)
+	for range 3 { // each reads the table whole, and is stopped on the way
+		stopped := 0
+		for finished := false; !finished; stopped++ {
+			part, end := context.WithCancel(ctx)
+			var pages atomic.Int32
+			s, err := New(localConfig(), r, Options{Table: tb.name, Store: store, Again: true, Flow: flow.Options{Group: group},
+				Scan: ScanOptions{Segments: 5, PageItems: 7, ReadUnits: 100, Logger: quiet(), Hooks: ScanHooks{Scanned: func(Call) {
+					if pages.Add(1) == 40 { // of about 60
+						end()
+					}
+				}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			part, end := context.WithTimeout(ctx, 400*time.Millisecond)
 			if err := s.Run(part); err != nil {
 				t.Fatal(err)
 			}
 			end()
 			finished = s.Progress().Finished
+		}
+		if stopped < 2 {
+			t.Error("the table was read without a stop")
 		}
 	}
 	stopWriting()
@@ -227,15 +237,7 @@ func TestLocalBackfillBesideWrites(t *testing.T) {
 			t.Errorf("Scan says that item %d is of version %d, written was %d", i, got, version)
 		}
 	}
-	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // until the stream is read
-		wrong := docs.is(want)
-		if wrong == "" {
-			break
-		}
-		if time.Now().After(limit) {
-			t.Fatal(wrong)
-		}
-	}
+	localtest.Await(t, "the documents are those of the table", func() string { return docs.is(want) })
 	stop()
 	running.Wait()
 	if err := store.Close(); err != nil {

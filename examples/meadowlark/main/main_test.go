@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -297,7 +296,7 @@ func TestFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := fn.Invoke(t.Context(), payload, 30*time.Second)
+	answer, err := fn.Invoke(t.Context(), payload, localtest.Patience)
 	if want := `{"batchItemFailures":[{"itemIdentifier":"100000000000000000008"}]}`; err != nil || string(answer.Payload) != want {
 		t.Fatalf("answer %s %s, %v; want %s\n%s", answer.Payload, answer.Message, err, want, log.String())
 	}

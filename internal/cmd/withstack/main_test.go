@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -83,5 +84,40 @@ func TestSummaryFailsWhenOneWasSkipped(t *testing.T) {
 		if string(out) != tt.out || (err != nil) != tt.fails {
 			t.Errorf("%s skipped: %q, %v", tt.skipped, out, err)
 		}
+	}
+}
+
+// Each run is a line; one that fails fails the whole, and the busy loops beside
+// the last ones end with it.
+func TestSteady(t *testing.T) {
+	script, err := filepath.Abs("steady")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	fake := filepath.Join(dir, "make")
+	const text = `#!/bin/sh
+echo "$@ $GOFLAGS" >>calls
+mkdir -p .out; echo {} >.out/test.json
+echo "$(wc -l <calls) tests ran, 0 skipped, 0 failed, 0 errors"
+[ "$(wc -l <calls)" -ne 2 ]
+`
+	if err := os.WriteFile(fake, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("bash", script, "3", "1")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "MAKE="+fake)
+	out, err := cmd.CombinedOutput() // returns once the loops have closed it, too
+	want := regexp.MustCompile(`^passed: run 1 of 3, 0 min \d\d s, 1 tests ran, 0 skipped, 0 failed, 0 errors
+FAILED: run 2 of 3, 0 min \d\d s, 2 tests ran, 0 skipped, 0 failed, 0 errors
+passed: run 3 of 3 beside \d+ busy loops, 0 min \d\d s, 3 tests ran, 0 skipped, 0 failed, 0 errors
+1 of 3 runs failed
+$`)
+	if err == nil || !want.Match(out) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+	if err != nil || strings.Count(string(calls), "-count=1\n") != 3 {
+		t.Errorf("%v, calls\n%s", err, calls)
 	}
 }
