@@ -48,9 +48,12 @@ type node struct {
 // forest holds the lineage of a stream's shards and decides which may be read:
 // a child only when its parent is settled to its end. It is used by one
 // goroutine.
-type forest struct{ nodes map[string]*node }
+type forest struct {
+	nodes map[string]*node
+	past  map[string]bool // shards that were closed before a start at LATEST: nothing of them is read
+}
 
-func newForest() *forest { return &forest{nodes: make(map[string]*node)} }
+func newForest() *forest { return &forest{nodes: make(map[string]*node), past: make(map[string]bool)} }
 
 func (f *forest) node(id string) *node {
 	n := f.nodes[id]
@@ -66,6 +69,9 @@ func (f *forest) node(id string) *node {
 func (f *forest) remember(shards []state.Shard) {
 	over := make(map[string]bool)
 	for _, sh := range shards {
+		if sh.Position.Finished && sh.Epoch == 0 { // nobody read it
+			f.past[sh.ID] = true
+		}
 		if sh.Parent != "" {
 			over[sh.Parent] = true // else its child had not been begun
 		}
@@ -85,6 +91,20 @@ func (f *forest) remember(shards []state.Shard) {
 	}
 	for _, n := range f.nodes {
 		n.parentOver = n.parentOver || over[n.parent]
+	}
+	f.markPast()
+}
+
+// markPast notes the ancestors of shards that were closed before the start: they
+// were, too. The listing of the start may have left them out.
+func (f *forest) markPast() {
+	for more := true; more; {
+		more = false
+		for _, n := range f.nodes {
+			if n.parent != "" && f.past[n.id] && !f.past[n.parent] {
+				f.past[n.parent], more = true, true
+			}
+		}
 	}
 }
 
