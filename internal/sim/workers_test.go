@@ -118,7 +118,7 @@ func runSeeds(t *testing.T, bin string, seed uint64, n int, stopAtFirst bool) *s
 	}
 	progress := newProgress(n)
 	var workers sync.WaitGroup
-	for range min(runtime.NumCPU(), n) {
+	for range min(runtime.GOMAXPROCS(0), n) {
 		workers.Go(func() {
 			var p *process
 			defer func() {

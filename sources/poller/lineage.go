@@ -40,6 +40,7 @@ type node struct {
 	orphan     int       // listings that showed it without its parent
 	parentOver bool      // its parent, which no listing shows, was settled to its end or is no more
 	missing    int       // listings that did not show it
+	shown      int       // listings that did
 	unlisted   bool      // the service knows it, and no listing showed it yet
 	notYet     time.Time // not to be started before
 	latest     string    // iterator taken at a start at LATEST
@@ -50,10 +51,10 @@ type node struct {
 // goroutine.
 type forest struct {
 	nodes map[string]*node
-	past  map[string]bool // shards that were closed before a start at LATEST: nothing of them is read
+	past  *past
 }
 
-func newForest() *forest { return &forest{nodes: make(map[string]*node), past: make(map[string]bool)} }
+func newForest() *forest { return &forest{nodes: make(map[string]*node), past: newPast()} }
 
 func (f *forest) node(id string) *node {
 	n := f.nodes[id]
@@ -70,7 +71,7 @@ func (f *forest) remember(shards []state.Shard) {
 	over := make(map[string]bool)
 	for _, sh := range shards {
 		if sh.Position.Finished && sh.Epoch == 0 { // nobody read it
-			f.past[sh.ID] = true
+			f.past.add(sh.ID)
 		}
 		if sh.Parent != "" {
 			over[sh.Parent] = true // else its child had not been begun
@@ -92,20 +93,7 @@ func (f *forest) remember(shards []state.Shard) {
 	for _, n := range f.nodes {
 		n.parentOver = n.parentOver || over[n.parent]
 	}
-	f.markPast()
-}
-
-// markPast notes the ancestors of shards that were closed before the start: they
-// were, too. The listing of the start may have left them out.
-func (f *forest) markPast() {
-	for more := true; more; {
-		more = false
-		for _, n := range f.nodes {
-			if n.parent != "" && f.past[n.id] && !f.past[n.parent] {
-				f.past[n.parent], more = true, true
-			}
-		}
-	}
+	f.past.trace(f.nodes)
 }
 
 // merge takes a listing and returns how many shards it had that were new. Only
@@ -135,6 +123,7 @@ func (f *forest) merge(shards []listed, complete bool) (fresh int) {
 		switch {
 		case in[id]:
 			n.gone = false
+			n.shown++
 		case n.phase == done && n.missing+1 >= confirmations:
 			delete(f.nodes, id) // trimmed and not needed
 			continue
@@ -166,7 +155,7 @@ func (f *forest) blocked(n *node) bool {
 // next of those that must wait for a moment may be (zero: none).
 func (f *forest) ready(now time.Time) (start []*node, next time.Time) {
 	for _, n := range f.nodes {
-		if n.phase != waiting || n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.blocked(n) {
+		if n.phase != waiting || n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.past.possible(n) || f.blocked(n) {
 			continue
 		}
 		if n.notYet.After(now) {
@@ -194,7 +183,7 @@ func (f *forest) unsure() bool {
 		if n.phase != waiting {
 			continue
 		}
-		if n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings {
+		if n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.past.possible(n) {
 			return true
 		}
 		if n.parent != "" && f.nodes[n.parent] == nil && f.blocked(n) {
@@ -253,6 +242,7 @@ func (f *forest) reopens(shards []listed) bool {
 // will say what is not there: shards that it denied are gone, and parents that
 // nobody knows were trimmed.
 func (f *forest) denied() {
+	f.past.partial = false
 	for n := range maps.Values(f.nodes) {
 		n.parentOver, n.unlisted = true, false
 		if n.gone {
