@@ -158,6 +158,12 @@ var mutants = []mutant{
 		props: []string{propLost, propRest},
 	},
 	{
+		name: "a trim that is none repeats what was read", file: "sources/poller/worker.go",
+		old:   "\t\t\t\tw.skipTo = kept(recs[i].Sequence)\n",
+		new:   "",
+		props: []string{propDuplicate, propOrder, propAhead},
+	},
+	{
 		name: "gap told before it is durable", file: "sources/poller/gap.go",
 		old:   "\t\t\tif sleep(ctx, wait) == nil {\n\t\t\t\tcontinue\n\t\t\t}\n",
 		new:   "\t\t\treturn nil\n",
