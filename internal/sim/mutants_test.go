@@ -43,6 +43,7 @@ type mutant struct {
 	new   string
 	props []string // one of them fails
 	of    *uint64  // kind of seeds that it takes, if they are rare
+	from  uint64   // the seed to begin with, if few catch it
 }
 
 // TestMutants breaks the poller, and what it stands on, in one place at a time,
@@ -84,7 +85,7 @@ func (m mutant) caught(dir, root string) (how string, err error) {
 	defer func() { p.kill() }()
 	others := map[string]int{}
 	for n := range uint64(mutantSeeds) {
-		seed := n + 1
+		seed := max(m.from, 1) + n
 		if m.of != nil {
 			seed = seed*kindEvery + *m.of
 		}
