@@ -17,7 +17,11 @@ type past struct {
 
 func newPast() *past { return &past{shards: make(map[string]bool)} }
 
-func (p *past) add(id string) { p.shards[id] = p.shards[id] }
+func (p *past) add(id string) {
+	if !p.has(id) {
+		p.shards[id] = false
+	}
+}
 
 func (p *past) has(id string) bool {
 	_, ok := p.shards[id]
@@ -35,7 +39,8 @@ func (p *past) trace(nodes map[string]*node) {
 			}
 			p.shards[id] = true
 			if n.parent != "" && !p.has(n.parent) {
-				p.shards[n.parent], more = false, true
+				p.add(n.parent)
+				more = true
 			}
 		}
 	}
