@@ -7,8 +7,9 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/state"
@@ -24,14 +25,17 @@ type Box struct {
 	until   until
 	redrive chan struct{} // holds one while somebody redrives or purges
 
-	// What is stored and what is held change together: many put under the reader's
-	// side, and one deletes under the writer's, also so that it knows what it deletes.
-	changing sync.RWMutex
+	// What is stored and what is held change together: many put at a time, each
+	// under one of changing, and one deletes under all, also so that it knows what
+	// it deletes. It is no mutex: the store takes its time, and callers have contexts.
+	changing *semaphore.Weighted
 }
+
+const everyPut = math.MaxInt64 // all of Box.changing
 
 // NewBox returns a box over the letters of an application.
 func NewBox(letters state.Letters, app string) *Box {
-	b := &Box{letters: letters, app: app, redrive: make(chan struct{}, 1)}
+	b := &Box{letters: letters, app: app, redrive: make(chan struct{}, 1), changing: semaphore.NewWeighted(everyPut)}
 	b.until.at.Store(math.MinInt64)
 	return b
 }
@@ -56,8 +60,10 @@ func (b *Box) ID(rec *sluice.Record, route string) string {
 // put stores e, and then holds its item. A crash in between is no harm: what
 // is held is read from the entries.
 func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
-	b.changing.RLock()
-	defer b.changing.RUnlock()
+	if err := b.changing.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait for a change of the dead letters: %w", err)
+	}
+	defer b.changing.Release(1)
 	return b.putLocked(ctx, e, rec)
 }
 
@@ -131,16 +137,20 @@ func (b *Box) Get(ctx context.Context, id string) (Entry, error) {
 // Delete gives one entry up: what it holds is lost, and its item is no longer
 // held by it. That it is not there is no error.
 func (b *Box) Delete(ctx context.Context, id string) error {
-	b.changing.Lock()
-	defer b.changing.Unlock()
+	if err := b.changing.Acquire(ctx, everyPut); err != nil {
+		return fmt.Errorf("wait for changes of the dead letters: %w", err)
+	}
+	defer b.changing.Release(everyPut)
 	return b.deleteLocked(ctx, id)
 }
 
 // deleteKnown deletes e, unless its record has failed again since e was read: that
 // failure, which has the same id, nobody has dealt with.
 func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err error) {
-	b.changing.Lock()
-	defer b.changing.Unlock()
+	if err := b.changing.Acquire(ctx, everyPut); err != nil {
+		return false, fmt.Errorf("wait for changes of the dead letters: %w", err)
+	}
+	defer b.changing.Release(everyPut)
 	switch is, err := b.stillLocked(ctx, e); {
 	case err != nil || is == failedAnew:
 		return false, err
@@ -154,8 +164,10 @@ func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err erro
 // it was read: somebody has deleted it, which is not undone, or its record has
 // failed again.
 func (b *Box) replace(ctx context.Context, e *Entry, by []Entry) (was still, err error) {
-	b.changing.Lock()
-	defer b.changing.Unlock()
+	if err := b.changing.Acquire(ctx, everyPut); err != nil {
+		return asRead, fmt.Errorf("wait for changes of the dead letters: %w", err)
+	}
+	defer b.changing.Release(everyPut)
 	if was, err = b.stillLocked(ctx, e); err != nil {
 		return was, fmt.Errorf("and the dead letter stays as it was, since it cannot be read again: %w", err)
 	}

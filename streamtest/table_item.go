@@ -209,17 +209,22 @@ func closeList(dst []byte) []byte {
 // appendString appends a JSON string.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
+	plain := 0 // where what is not written yet begins
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < 0x20:
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[plain:i]...)
+		plain = i + 1
+		if c < 0x20 {
 			dst = append(dst, `\u00`...)
 			dst = append(dst, "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
-		default:
-			dst = append(dst, c)
+		} else {
+			dst = append(dst, '\\', c)
 		}
 	}
+	dst = append(dst, s[plain:]...)
 	return append(dst, '"')
 }
 

@@ -301,10 +301,10 @@ func (h *history) rest(l *life, bound time.Duration, mayFail bool) *life {
 			l = h.live(crash{})
 		default:
 		}
-		if err := l.p.AcknowledgeGaps(h.t.Context(), l.p.Gaps()...); err != nil {
-			h.check.violate(propRest, "gaps cannot be acknowledged: %v", err)
-		}
 		why := h.check.unrest()
+		if err := l.p.AcknowledgeGaps(h.t.Context(), l.p.Gaps()...); err != nil {
+			why = fmt.Sprintf("gaps cannot be acknowledged: %v", err)
+		}
 		if why == "" {
 			why = h.unread(l)
 		}

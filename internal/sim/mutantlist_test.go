@@ -99,6 +99,18 @@ var mutants = []mutant{
 		props: []string{propChild, propOrder},
 	},
 	{
+		name: "ancestor from before the start read beside its descendants", file: "sources/poller/worker.go", from: 701677,
+		old:   `if w.gone || w.past && stored.Position.Sequence == "" {`,
+		new:   `if w.gone {`,
+		props: []string{propOrder},
+	},
+	{
+		name: "shard of which nobody knows whether it is such an ancestor", file: "sources/poller/past.go", from: 701677,
+		old:   `return p.partial && `,
+		new:   `return false && `,
+		props: []string{propOrder},
+	},
+	{
 		name: "first page of a listing only", file: "sources/poller/discover.go",
 		old:   `if asked[from] { // empty, or the service goes round in circles`,
 		new:   `if true {`,
@@ -156,6 +168,12 @@ var mutants = []mutant{
 		old:   "\tg, err := r.gap(ctx, r.after)\n",
 		new:   "\tg, err := &sluice.Gap{}, ctx.Err()\n",
 		props: []string{propLost, propRest},
+	},
+	{
+		name: "a trim that is none repeats what was read", file: "sources/poller/worker.go",
+		old:   "\t\t\t\tw.skipTo = kept(recs[i].Sequence)\n",
+		new:   "",
+		props: []string{propDuplicate, propOrder, propAhead},
 	},
 	{
 		name: "gap told before it is durable", file: "sources/poller/gap.go",

@@ -11,25 +11,28 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
-	manySeeds   = 2000 // that TestSeeds runs
+	manySeeds   = 1000 // that TestSeeds runs, once the same as ever and once new ones
 	mutantSeeds = 600  // until one must have caught a mutant
 )
 
 // TestSeeds runs many histories without the race detector, which TestSim may
-// have.
+// have. Half of them are new in each run.
 func TestSeeds(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "sim.test")
 	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", bin, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	sum := runSeeds(t, bin, *seed1, manySeeds, false)
-	for _, r := range sum.failed {
-		t.Errorf("seed %d: %v\n%s", r.Seed, r.Violations[0], r.Trace)
+	for _, from := range []uint64{*seed1, uint64(time.Now().UnixMilli())} {
+		sum := runSeeds(t, bin, from, manySeeds, false)
+		for _, r := range sum.failed {
+			t.Errorf("seed %d: %v\n%s\nTo run it again: make sim SEED=%d", r.Seed, r.Violations[0], r.Trace, r.Seed)
+		}
+		t.Logf("%v. To run them again: make sim FROM=%d SEEDS=%d", sum, from, manySeeds)
 	}
-	t.Log(sum)
 }
 
 // mutant is a change that breaks a promise of the poller.
@@ -40,6 +43,7 @@ type mutant struct {
 	new   string
 	props []string // one of them fails
 	of    *uint64  // kind of seeds that it takes, if they are rare
+	from  uint64   // the seed to begin with, if few catch it
 }
 
 // TestMutants breaks the poller, and what it stands on, in one place at a time,
@@ -81,7 +85,7 @@ func (m mutant) caught(dir, root string) (how string, err error) {
 	defer func() { p.kill() }()
 	others := map[string]int{}
 	for n := range uint64(mutantSeeds) {
-		seed := n + 1
+		seed := max(m.from, 1) + n
 		if m.of != nil {
 			seed = seed*kindEvery + *m.of
 		}

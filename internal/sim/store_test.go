@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/deadletter"
@@ -41,9 +40,9 @@ func (s *store) call(ctx context.Context, kind string, effect func() error) erro
 			return errStoreFull
 		}
 		r, d, key := l.h.rates(), l.h.draw, []uint64{uint64(l.n), uint64(n)}
-		// Dead letters are listed, and gaps parked, under a mutex, and whoever
-		// waits for a mutex holds up the bubble's clock.
-		if !strings.HasPrefix(kind, "letter") && d.chance(r.storeSlow, "store slow "+kind, key...) {
+		// Dead letters are listed under a mutex, and whoever waits for a mutex
+		// holds up the bubble's clock.
+		if kind != "letters" && d.chance(r.storeSlow, "store slow "+kind, key...) {
 			if err := l.sleep(ctx, d.upTo(2*l.h.plan.o.CallTimeout, "store sleep "+kind, key...)); err != nil {
 				return err
 			}

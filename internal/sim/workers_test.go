@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,6 +23,7 @@ const patience = 2 * time.Minute
 // each by a line.
 func work(t *testing.T) {
 	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(800) // there is little to keep, and much that goes
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var seed uint64
@@ -118,7 +120,7 @@ func runSeeds(t *testing.T, bin string, seed uint64, n int, stopAtFirst bool) *s
 	}
 	progress := newProgress(n)
 	var workers sync.WaitGroup
-	for range min(runtime.NumCPU(), n) {
+	for range min(runtime.GOMAXPROCS(0), n) {
 		workers.Go(func() {
 			var p *process
 			defer func() {

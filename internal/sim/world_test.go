@@ -274,8 +274,9 @@ func (h *history) hide(t *table, n int) {
 	t.Hide(id, 1+n>>8%2)
 }
 
-// deny has the service say for a few calls that it knows no such shard, and one
-// listing leave it out: a poller that believes that loses it.
+// deny has the service say for a few calls that it knows no such shard, or once
+// that what is asked for is trimmed, and one listing leave the shard out: a poller
+// that believes that loses it.
 func (h *history) deny(t *table, n int) {
 	shards := t.Shards()
 	if len(shards) == 0 {
@@ -286,10 +287,13 @@ func (h *history) deny(t *table, n int) {
 		return
 	}
 	t.denied[id] = true
-	h.trace.add(0, "%d calls for %s are denied, and one listing leaves it out", 1+n>>8%3, id)
+	refusal, times := "ResourceNotFoundException", 1+n>>8%3
+	if n>>12%3 == 0 {
+		refusal, times = "TrimmedDataAccessException", 1
+	}
+	h.trace.add(0, "%d calls for %s are answered by %s, and one listing leaves it out", times, id, refusal)
 	for _, op := range []string{"GetRecords", "GetShardIterator"} {
-		h.faults = append(h.faults, h.service.Fail(
-			streamtest.Fault{Op: op, Table: t.name, Shard: id, Error: "ResourceNotFoundException", Times: 1 + n>>8%3}))
+		h.faults = append(h.faults, h.service.Fail(streamtest.Fault{Op: op, Table: t.name, Shard: id, Error: refusal, Times: times}))
 	}
 	t.Hide(id, 1)
 }

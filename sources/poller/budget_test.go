@@ -105,6 +105,30 @@ func TestReserveFollowsThePages(t *testing.T) {
 	}
 }
 
+// A reader that ends at the moment at which it is given room takes none of it
+// with it.
+func TestRoomOfAReaderThatEndsIsGivenBack(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := newBudget(least, 1)
+	a := b.table().account()
+	ended := 0
+	for range 100 { // which of the two it learns of first is a matter of chance
+		n, err := a.reserve(ctx)
+		if err == nil {
+			a.free(n)
+		} else {
+			ended++
+		}
+		if used, _ := b.state(); used != 0 || a.pinned() != 0 || len(a.ready) != 0 {
+			t.Fatalf("used %d, %d of it by the reader, and %d grants are left", used, a.pinned(), len(a.ready))
+		}
+	}
+	if ended == 0 {
+		t.Error("the reader never ended")
+	}
+}
+
 // Those that wait are served in turn, but who has more than its part is passed
 // over, and who gives up is no obstacle.
 func TestBudgetIsGivenInTurn(t *testing.T) {

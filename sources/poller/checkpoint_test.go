@@ -275,6 +275,34 @@ func TestCheckpointsShareACall(t *testing.T) {
 	})
 }
 
+// writing is a store that calls during while it stores positions.
+type writing struct {
+	state.Store
+	during func()
+	wrote  []string
+}
+
+func (w *writing) Checkpoint(_ context.Context, cs []state.Checkpoint) []error {
+	for _, c := range cs {
+		w.wrote = append(w.wrote, c.Position.Sequence)
+	}
+	w.during()
+	return nil
+}
+
+// A position that moves while an earlier one is being stored is stored by the
+// next round, and not taken for stored.
+func TestPositionMovesDuringTheWrite(t *testing.T) {
+	now := "1"
+	store := &writing{during: func() { now = "2" }}
+	c := newCheckpointer(Options{Store: store, CallTimeout: time.Second}, func(int, time.Duration, error) {})
+	c.hold(&holding{observe: func() {}, lost: func() {}, position: func() state.Position { return state.Position{Sequence: now} }})
+	for range 3 {
+		c.round(t.Context())
+	}
+	want(t, "stored", strings.Join(store.wrote, " "), "1 2")
+}
+
 // F035, F036, F043: who lost the lease stops and stores nothing more, also
 // when its position stands still.
 func TestLeaseLost(t *testing.T) {

@@ -59,6 +59,37 @@ func trimmedShard(t *testing.T, store state.Store) *stub {
 	return s
 }
 
+// A service that says without cause that a position is trimmed, and then gives
+// what was read before, has none of it handled again by the same reading.
+func TestTrimThatIsNoneRepeatsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		var got sink
+		r := start(t, s, got.handle, withBox(store, "orders"))
+		s.put(a, "k", "k")
+		pass(2 * time.Second)
+		refused := false
+		s.with(func() {
+			s.fail = func(op, _ string) string {
+				if op != "GetRecords" || refused {
+					return ""
+				}
+				refused = true
+				return "TrimmedDataAccessException"
+			}
+		})
+		pass(2 * time.Second)
+		s.put(a, "k")
+		pass(2 * time.Second)
+		want(t, "handled", got.all(), "a/1 a/2 a/3")
+		want(t, "dead letters", parked(t, store), "a/2-3")
+		r.mustEnd()
+		want(t, "position", stored(t, store, "orders"), "a@3")
+	})
+}
+
 // F027, F028: a gap is a dead letter with its range, and a reason not to be
 // ready over restarts, until it is acknowledged; then it is forgotten for good.
 func TestGapIsDurable(t *testing.T) {

@@ -40,6 +40,7 @@ type node struct {
 	orphan     int       // listings that showed it without its parent
 	parentOver bool      // its parent, which no listing shows, was settled to its end or is no more
 	missing    int       // listings that did not show it
+	shown      int       // listings that did
 	unlisted   bool      // the service knows it, and no listing showed it yet
 	notYet     time.Time // not to be started before
 	latest     string    // iterator taken at a start at LATEST
@@ -48,9 +49,12 @@ type node struct {
 // forest holds the lineage of a stream's shards and decides which may be read:
 // a child only when its parent is settled to its end. It is used by one
 // goroutine.
-type forest struct{ nodes map[string]*node }
+type forest struct {
+	nodes map[string]*node
+	past  *past
+}
 
-func newForest() *forest { return &forest{nodes: make(map[string]*node)} }
+func newForest() *forest { return &forest{nodes: make(map[string]*node), past: newPast()} }
 
 func (f *forest) node(id string) *node {
 	n := f.nodes[id]
@@ -66,6 +70,9 @@ func (f *forest) node(id string) *node {
 func (f *forest) remember(shards []state.Shard) {
 	over := make(map[string]bool)
 	for _, sh := range shards {
+		if sh.Position.Finished && sh.Epoch == 0 { // nobody read it
+			f.past.add(sh.ID)
+		}
 		if sh.Parent != "" {
 			over[sh.Parent] = true // else its child had not been begun
 		}
@@ -86,6 +93,7 @@ func (f *forest) remember(shards []state.Shard) {
 	for _, n := range f.nodes {
 		n.parentOver = n.parentOver || over[n.parent]
 	}
+	f.past.trace(f.nodes)
 }
 
 // merge takes a listing and returns how many shards it had that were new. Only
@@ -115,6 +123,7 @@ func (f *forest) merge(shards []listed, complete bool) (fresh int) {
 		switch {
 		case in[id]:
 			n.gone = false
+			n.shown++
 		case n.phase == done && n.missing+1 >= confirmations:
 			delete(f.nodes, id) // trimmed and not needed
 			continue
@@ -146,7 +155,7 @@ func (f *forest) blocked(n *node) bool {
 // next of those that must wait for a moment may be (zero: none).
 func (f *forest) ready(now time.Time) (start []*node, next time.Time) {
 	for _, n := range f.nodes {
-		if n.phase != waiting || n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.blocked(n) {
+		if n.phase != waiting || n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.past.possible(n) || f.blocked(n) {
 			continue
 		}
 		if n.notYet.After(now) {
@@ -174,7 +183,7 @@ func (f *forest) unsure() bool {
 		if n.phase != waiting {
 			continue
 		}
-		if n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings {
+		if n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.past.possible(n) {
 			return true
 		}
 		if n.parent != "" && f.nodes[n.parent] == nil && f.blocked(n) {
@@ -233,6 +242,7 @@ func (f *forest) reopens(shards []listed) bool {
 // will say what is not there: shards that it denied are gone, and parents that
 // nobody knows were trimmed.
 func (f *forest) denied() {
+	f.past.partial = false
 	for n := range maps.Values(f.nodes) {
 		n.parentOver, n.unlisted = true, false
 		if n.gone {

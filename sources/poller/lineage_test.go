@@ -50,11 +50,11 @@ func TestForest(t *testing.T) {
 		}, "[b]"},
 		{"a parent that was settled and trimmed does not block", func(f *forest) {
 			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}})
+			f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}})
 		}, "[b]"},
 		{"nor does one of which another child was begun", func(f *forest) {
 			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.remember([]state.Shard{{ID: "c", Parent: "a", Position: state.Position{Finished: true}}})
+			f.remember([]state.Shard{{ID: "c", Epoch: 1, Parent: "a", Position: state.Position{Finished: true}}})
 		}, "[b]"},
 		{"a parent that the service knows waits for a listing", func(f *forest) {
 			f.merge([]listed{{id: "b", parent: "a"}}, true)
@@ -88,10 +88,35 @@ func TestForest(t *testing.T) {
 		}, "[a]"},
 		{"a finished parent shown late is not begun again (F013)", func(f *forest) {
 			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}, {ID: "b"}})
+			f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}, {ID: "b"}})
 			f.merge(family, true)
-			f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}, {ID: "b"}})
+			f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}, {ID: "b"}})
 		}, "[b c d]"},
+		{"an ancestor of a shard from before the start waits until that is shown", func(f *forest) {
+			rows := []state.Shard{{ID: "b", Position: state.Position{Finished: true}}}
+			f.merge([]listed{{id: "a", closed: true}, {id: "c", parent: "b"}}, true)
+			f.remember(rows)
+		}, "[]"},
+		{"but not for ever", func(f *forest) {
+			rows := []state.Shard{{ID: "b", Position: state.Position{Finished: true}}}
+			for range lateListings {
+				f.merge([]listed{{id: "a", closed: true}, {id: "c", parent: "b"}}, true)
+				f.remember(rows)
+			}
+		}, "[a c]"},
+		{"nor does a shard that no listing shows", func(f *forest) {
+			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.remember([]state.Shard{{ID: "z", Position: state.Position{Finished: true}}})
+			f.answered("a", there)
+			for range lateListings {
+				f.merge([]listed{{id: "b", parent: "a"}}, true)
+			}
+		}, "[a]"},
+		{"a shard that was created after the start does not", func(f *forest) {
+			f.past.before = time.UnixMilli(1700000000000)
+			f.merge([]listed{{id: "shardId-00000001700000000001-a"}}, true)
+			f.remember([]state.Shard{{ID: "b", Position: state.Position{Finished: true}}})
+		}, "[shardId-00000001700000000001-a]"},
 		{"a denied shard waits for two listings", func(f *forest) {
 			f.merge(family, true)
 			f.node("a").gone, f.node("a").missing = true, 0
@@ -224,6 +249,7 @@ func TestDeniedStreamWaitsForNoListing(t *testing.T) {
 	f := newForest()
 	f.merge([]listed{{id: "gone"}, {id: "child", parent: "nobody"}}, true)
 	f.remember([]state.Shard{{ID: "halfway"}})
+	f.remember([]state.Shard{{ID: "unread", Position: state.Position{Finished: true}}})
 	f.nodes["gone"].gone = true
 	f.node("unlisted").unlisted = true
 	f.denied()
@@ -240,7 +266,7 @@ func TestForestWaitsForItsOwnWorker(t *testing.T) {
 	f := newForest()
 	f.merge([]listed{{id: "a", closed: true}, {id: "b", parent: "a"}}, true)
 	f.node("a").phase = running
-	f.remember([]state.Shard{{ID: "a", Position: state.Position{Finished: true}}})
+	f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}})
 	got, _ := f.ready(time.Now())
 	want(t, "ready", ids(got), "[]")
 	f.node("a").phase = waiting // it came back

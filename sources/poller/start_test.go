@@ -244,6 +244,49 @@ func TestLatestLeavesOutAParentThatIsListedLate(t *testing.T) {
 	})
 }
 
+// Nor does anything of its ancestors, which no listing of the start showed: not
+// in the same run, and not after a crash before a shard was claimed.
+func TestLatestLeavesOutAncestorsThatAreListedLate(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			s, store := newStub(), state.NewMemory()
+			a, b := &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a", closed: true}
+			c, d := &stubShard{id: "c", parent: "b", closed: true}, &stubShard{id: "d", parent: "c"}
+			st := s.table("orders", a, b, c, d)
+			pass(time.Hour + 30*time.Second)
+			for _, sh := range []*stubShard{a, b, c, d} { // within the margin of the start
+				s.put(sh, "k")
+			}
+			st.hidden["a"], st.hidden["b"] = true, true
+			if restart {
+				if _, err := store.Start(t.Context(), state.Stream{Application: "sluice", ARN: stubARN("orders")},
+					state.Start{Position: Latest, At: time.Now().Add(-clockMargin)}); err != nil {
+					t.Fatal(err)
+				}
+				if err := store.Finish(t.Context(), state.Stream{Application: "sluice", ARN: stubARN("orders")}, "b", "c"); err != nil {
+					t.Fatal(err)
+				}
+				delete(st.hidden, "a")
+			}
+			var got sink
+			r := start(t, s, got.handle, latestOptions(store))
+			if restart { // what a is to c nobody knows yet
+				pass(500 * time.Millisecond)
+			}
+			s.with(func() { clear(st.hidden) })
+			s.put(d, "k")
+			pass(2 * time.Minute)
+			if restart {
+				want(t, "handled", got.all(), "d/1 d/2")
+			} else {
+				want(t, "handled", got.all(), "d/2")
+			}
+			r.mustEnd()
+			want(t, "positions", stored(t, store, "orders"), "a@! b@! c@! d@2")
+		})
+	}
+}
+
 // F031, F024: a restart before the first checkpoint, or an iterator that is
 // lost before any record, takes the long way and loses nothing.
 func TestLatestTheLongWay(t *testing.T) {

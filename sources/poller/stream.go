@@ -134,7 +134,7 @@ func (s *stream) begin(ctx context.Context, t terms, ends chan<- outcome) (next 
 		s.running++
 		w := &worker{
 			p: s.p, stream: s, shard: Shard{Table: s.table, StreamARN: s.id.ARN, ID: n.id},
-			parent: n.parent, closed: n.closed, gone: n.gone, latest: n.latest,
+			parent: n.parent, closed: n.closed, gone: n.gone, past: s.forest.past.has(n.id), latest: n.latest,
 			origin: beginningOf(n.id, n.first, s.start),
 		}
 		n.latest = ""

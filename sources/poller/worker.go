@@ -21,6 +21,7 @@ type worker struct {
 	parent string
 	closed bool
 	gone   bool   // listings agree that it is no more: only its end is to be stored
+	past   bool   // it was closed before the start at LATEST: only its end is to be stored
 	latest string // iterator taken at a start at LATEST; empty when there is none
 	origin beginning
 
@@ -53,7 +54,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	if stored.Position.Finished {
 		return EndFinished, nil
 	}
-	if w.gone {
+	if w.gone || w.past && stored.Position.Sequence == "" {
 		return w.retire(ctx, t.writes, stored)
 	}
 	owned, lose := context.WithCancelCause(t.flows)
@@ -85,10 +86,10 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	return w.close(owned, t, end, err)
 }
 
-// retire stores that a shard which is no more is at its end, so that its
-// children may start.
+// retire stores that a shard which is no more, or from before the start, is at
+// its end, so that its children may start.
 func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, error) {
-	if after := sluice.Sequence(stored.Position.Sequence); after != "" || w.origin.ours(w.p.clock.now()) {
+	if after := sluice.Sequence(stored.Position.Sequence); after != "" || !w.past && w.origin.ours(w.p.clock.now()) {
 		if _, err := w.gap(ctx, after, true); err != nil {
 			return EndStopped, nil
 		}
