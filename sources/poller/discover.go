@@ -39,11 +39,12 @@ type describer interface {
 
 // discovery lists the shards of one stream.
 type discovery struct {
-	api     describer
-	arn     string
-	timeout time.Duration
-	limiter *rate.Limiter
-	failed  func(action string, err error, k kind, retryIn time.Duration)
+	api      describer
+	arn      string
+	timeout  time.Duration
+	limiter  *rate.Limiter
+	answered func() // of each good answer; nil: nobody wants to know
+	failed   func(action string, err error, k kind, retryIn time.Duration)
 }
 
 func newDiscovery(api describer, arn string, timeout time.Duration) *discovery {
@@ -119,7 +120,11 @@ func (d *discovery) try(ctx context.Context, from string, filter *types.ShardFil
 	if from != "" {
 		in.ExclusiveStartShardId = &from
 	}
-	return d.api.DescribeStream(ctx, in)
+	out, err := d.api.DescribeStream(ctx, in)
+	if err == nil && d.answered != nil {
+		d.answered()
+	}
+	return out, err
 }
 
 func (l *listing) add(out *dynamodbstreams.DescribeStreamOutput) {
