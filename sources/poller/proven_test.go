@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/statetest"
 )
@@ -152,9 +154,11 @@ func TestListedShardIsDenied(t *testing.T) {
 			return ""
 		}
 		var got sink
-		r := start(t, s, got.handle, testOptions(state.NewMemory(), "orders"))
-		pass(31 * time.Second)
-		for range 360 {
+		o := testOptions(state.NewMemory(), "orders")
+		o.BusyInterval, o.IdleInterval, o.CheckpointEvery, o.HeartbeatEvery = 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second // hours pass
+		r := start(t, s, got.handle, o)
+		pass(46 * time.Second)
+		for range 60 {
 			r.unready("table orders shard b: no successful poll since ")
 			r.unready("ResourceNotFoundException")
 			pass(time.Minute)
@@ -362,5 +366,73 @@ func TestFirstStartWhileThrottled(t *testing.T) {
 			t.Errorf("Run returned %v", err)
 		}
 		r.over = true
+	})
+}
+
+// deafBox is dead letters whose calls do not return.
+type deafBox struct {
+	*deadletter.Box
+	on, hang chan struct{} // closed: it hangs; it goes on
+}
+
+func (d deafBox) wait() {
+	select {
+	case <-d.on:
+		<-d.hang
+	default:
+	}
+}
+
+func (d deafBox) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
+	d.wait()
+	return d.Box.Park(ctx, rec, f)
+}
+
+func (d deafBox) ParkGap(ctx context.Context, g *sluice.Gap) error {
+	d.wait()
+	return d.Box.ParkGap(ctx, g)
+}
+
+func (d deafBox) Gaps(ctx context.Context) ([]sluice.Gap, error) {
+	d.wait()
+	return d.Box.Gaps(ctx)
+}
+
+// Dead letters may be in the state file, too: Run returns within its grace when
+// their calls hang, and nothing behind them is stored.
+func TestRunEndsWhileDeadLettersHang(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a, b := &stubShard{id: "a"}, &stubShard{id: "b"}
+		st := s.table("orders", a, b)
+		s.put(a, "k")
+		s.put(b, "k")
+		box := deafBox{deadletter.NewBox(store, "sluice"), make(chan struct{}), make(chan struct{})}
+		o := testOptions(store, "orders")
+		o.Flow.DeadLetter = box
+		var refuse atomic.Bool
+		r := start(t, s, func(context.Context, *sluice.Record) error {
+			if refuse.Load() {
+				return sluice.Permanent(errors.New("no"))
+			}
+			return nil
+		}, o)
+		pass(10 * time.Second)
+		close(box.on)
+		refuse.Store(true)
+		s.put(a, "k")
+		s.with(func() { st.shards = st.shards[:1] }) // a gap of b
+		pass(2 * time.Minute)
+		r.unready("state store: park gap has not returned since ")
+		pass(5 * time.Minute)
+		r.unready("table orders shard a: the watermark has not moved for ")
+		began := time.Now()
+		_ = r.end()
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("Run returned after %v", took)
+		}
+		want(t, "stored", stored(t, store, "orders"), "a@1 b@1")
+		close(box.hang)
+		synctest.Wait()
 	})
 }
