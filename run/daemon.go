@@ -54,7 +54,11 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	if err != nil {
 		return fmt.Errorf("--state (SLUICE_STATE): %w", err)
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() {
+		over, end := context.WithCancel(ctx)
+		end()
+		err = errors.Join(err, within(over, time.Second, "closing state file "+store.Path(), store.Close))
+	}()
 	box := deadletter.NewBox(store, o.Application)
 	if o.DeadLetter == "item" {
 		if err := box.Load(ctx); err != nil {
@@ -119,7 +123,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return src.unready()
 		}), logger)
 	})
-	err = src.run(ctx)
+	// The sources heed the grace by themselves, but when the state file hangs.
+	err = within(ctx, o.Grace+5*time.Second, "reading", func() error { return src.run(ctx) })
 	unwatch()
 	watch.Wait()
 	if err != nil {

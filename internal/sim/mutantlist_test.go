@@ -246,7 +246,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "one failed claim, unready for ever", file: "sources/poller/worker.go",
-		old:   "\tw.p.health.store(\"claim\", nil)\n",
+		old:   "\tw.p.health.store(claimShard, nil)\n",
 		new:   "",
 		props: []string{propRest},
 	},

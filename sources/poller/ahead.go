@@ -3,9 +3,7 @@ package poller
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"runtime"
-	"runtime/debug"
 	"time"
 )
 
@@ -69,7 +67,7 @@ func (r *reader) begin(ctx context.Context, iterator string) *call {
 		defer func() {
 			c.end = time.Now()
 			if v := recover(); v != nil {
-				c.err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+				c.err = panicked(v)
 			}
 		}()
 		c.body, c.err = r.api.GetRecords(ctx, iterator, limit)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,23 +20,23 @@ type holding struct {
 
 	// Under the checkpointer's lock.
 	stored  state.Position
+	agreed  time.Time // when what could be stored was last seen to be
 	waiters []chan error
 }
 
 // checkpointer stores the positions of all shards that are held, in one call.
 type checkpointer struct {
-	store   state.Store
-	every   time.Duration
-	timeout time.Duration
-	done    func(shards int, took time.Duration, err error)
+	store *store
+	every time.Duration
+	done  func(shards int, took time.Duration, err error)
 
 	mu   sync.Mutex
 	held map[*holding]struct{}
 	kick chan struct{} // has room for one
 }
 
-func newCheckpointer(o Options, done func(int, time.Duration, error)) *checkpointer {
-	return &checkpointer{store: o.Store, every: o.CheckpointEvery, timeout: o.CallTimeout, done: done,
+func newCheckpointer(o Options, s *store, done func(int, time.Duration, error)) *checkpointer {
+	return &checkpointer{store: s, every: o.CheckpointEvery, done: done,
 		held: make(map[*holding]struct{}), kick: make(chan struct{}, 1)}
 }
 
@@ -58,6 +59,7 @@ func (c *checkpointer) run(ctx, writes context.Context) {
 func (c *checkpointer) hold(h *holding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	h.agreed = time.Now()
 	c.held[h] = struct{}{}
 }
 
@@ -145,9 +147,7 @@ func (c *checkpointer) round(ctx context.Context) {
 		return
 	}
 	start := time.Now()
-	call, cancel := context.WithTimeout(ctx, c.timeout)
-	errs := c.store.Checkpoint(call, cs)
-	cancel()
+	errs := c.store.checkpoint(ctx, cs)
 	var first error
 	for i, w := range writes {
 		var err error
@@ -157,7 +157,7 @@ func (c *checkpointer) round(ctx context.Context) {
 		switch {
 		case err == nil:
 			c.mu.Lock()
-			w.holding.stored = cs[i].Position
+			w.holding.stored, w.holding.agreed = cs[i].Position, start
 			c.mu.Unlock()
 		case errors.Is(err, state.ErrLeaseLost):
 			c.drop(w.holding)
@@ -165,7 +165,7 @@ func (c *checkpointer) round(ctx context.Context) {
 		case first == nil:
 			first = err
 		}
-		answer(w.waiters, err)
+		tellAll(w.waiters, err)
 	}
 	c.done(len(cs), time.Since(start), first)
 }
@@ -175,12 +175,21 @@ func (c *checkpointer) round(ctx context.Context) {
 func (c *checkpointer) moved() (writes []write, cs []state.Checkpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func() { // of a panic in a hook: nobody waits for ever
+		if v := recover(); v != nil {
+			for _, w := range writes {
+				tellAll(w.waiters, panicked(v))
+			}
+			panic(v)
+		}
+	}()
 	for h := range c.held {
 		h.observe()
 		pos, waiters := h.position(), h.waiters
 		h.waiters = nil
 		if pos == h.stored {
-			answer(waiters, nil)
+			h.agreed = time.Now()
+			tellAll(waiters, nil)
 			continue
 		}
 		writes = append(writes, write{h, waiters})
@@ -189,8 +198,25 @@ func (c *checkpointer) moved() (writes []write, cs []state.Checkpoint) {
 	return writes, cs
 }
 
-func answer(waiters []chan error, err error) {
+func tellAll(waiters []chan error, err error) {
 	for _, w := range waiters {
 		w <- err
 	}
+}
+
+// unproven returns the shards whose watermark moved longer than bound ago, and
+// of which nobody has seen since that it is stored.
+func (c *checkpointer) unproven(bound time.Duration) (shards []string, since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h := range c.held {
+		if time.Since(h.agreed) > bound && h.position() != h.stored {
+			shards = append(shards, h.lease.ShardID)
+			if since.IsZero() || h.agreed.Before(since) {
+				since = h.agreed
+			}
+		}
+	}
+	slices.Sort(shards)
+	return shards, since
 }

@@ -295,7 +295,8 @@ func (w *writing) Checkpoint(_ context.Context, cs []state.Checkpoint) []error {
 func TestPositionMovesDuringTheWrite(t *testing.T) {
 	now := "1"
 	store := &writing{during: func() { now = "2" }}
-	c := newCheckpointer(Options{Store: store, CallTimeout: time.Second}, func(int, time.Duration, error) {})
+	o := Options{Store: store, CallTimeout: time.Second}
+	c := newCheckpointer(o, newStore(o, new(health)), func(int, time.Duration, error) {})
 	c.hold(&holding{observe: func() {}, lost: func() {}, position: func() state.Position { return state.Position{Sequence: now} }})
 	for range 3 {
 		c.round(t.Context())

@@ -39,12 +39,13 @@ type describer interface {
 
 // discovery lists the shards of one stream.
 type discovery struct {
-	api     describer
-	arn     string
-	timeout time.Duration
-	limiter *rate.Limiter
-	clock   *clock // hears the answers
-	failed  func(action string, err error, k kind, retryIn time.Duration)
+	api      describer
+	arn      string
+	timeout  time.Duration
+	limiter  *rate.Limiter
+	clock    *clock // hears the answers
+	answered func() // of each good answer; nil: nobody wants to know
+	failed   func(action string, err error, k kind, retryIn time.Duration)
 }
 
 func newDiscovery(api describer, arn string, timeout time.Duration) *discovery {
@@ -123,6 +124,9 @@ func (d *discovery) try(ctx context.Context, from string, filter *types.ShardFil
 	out, err := d.api.DescribeStream(ctx, in)
 	if err == nil {
 		d.clock.heard(out.ResultMetadata)
+	}
+	if err == nil && d.answered != nil {
+		d.answered()
 	}
 	return out, err
 }

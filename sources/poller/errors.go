@@ -113,6 +113,12 @@ func httpStatus(err error) int {
 	return 0
 }
 
+// busy reports whether err is an answer of a service that is there, and may give
+// a better one later.
+func busy(err error) bool {
+	return err != nil && (classify(err) == throttled || httpStatus(err)/100 == 5)
+}
+
 // impossible reports whether err says that a call is not allowed or not there,
 // and not only now: credentials that the service does not take may be renewed.
 func impossible(err error) bool {

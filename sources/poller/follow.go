@@ -46,11 +46,17 @@ type follower struct {
 	latest  string          // as the service said at the start
 	seen    map[string]bool // ARNs
 	backoff backoff
+	lefts   chan left
+	away    int     // generations that have not come back
+	back    []left  // those that came back, until it is settled what follows
+	errs    []error // of those that came back at the end
 
-	mu    sync.Mutex
-	gens  []*generation // the oldest first; those that are over have left
-	err   error         // of asking for the table's stream, while it lasts
-	since time.Time
+	mu      sync.Mutex
+	gens    []*generation // the oldest first; those that are over have left
+	err     error         // of asking for the table's stream, while it lasts
+	since   time.Time
+	heardAt time.Time // last good answer; at first, when it began to follow
+	broke   trouble   // a panic, until the table was asked for after it
 }
 
 // generation is one stream of a table.
@@ -73,7 +79,7 @@ const (
 )
 
 func newFollower(p *Poller, name Stream) *follower {
-	return &follower{p: p, name: name, bell: make(chan struct{}, 1), seen: make(map[string]bool)}
+	return &follower{p: p, name: name, bell: make(chan struct{}, 1), seen: make(map[string]bool), lefts: make(chan left)}
 }
 
 // add notes a stream that is later than those known.
@@ -102,30 +108,65 @@ type left struct {
 }
 
 // run reads the streams until ctx ends, and returns when all have come back.
-func (f *follower) run(ctx context.Context, t terms) error {
+func (f *follower) run(ctx context.Context) error {
 	if f.name.Table == "" {
 		begin, _ := f.due(time.Now())
-		return begin[0].run(ctx, t)
+		g := begin[0]
+		err := g.read(ctx)
+		if err != nil && ctx.Err() == nil {
+			f.p.o.Logger.Error("stream is not read", "table", g.table, "stream", g.id.ARN, "error", err)
+			f.setUnfit(g, err)
+			<-ctx.Done()
+		}
+		return err
 	}
-	var errs []error
-	lefts, away := make(chan left), 0
-	var asked time.Time
 	ask := time.Now() // what is known may be of an earlier run
 	if f.newest().first {
 		ask = ask.Add(f.p.o.DiscoverEvery)
 	}
+	f.mu.Lock()
+	f.heardAt = time.Now()
+	f.mu.Unlock()
+	var b backoff
+	for {
+		err := recovered(func() error { return f.follow(ctx, ask) })
+		if !errors.As(err, new(*panicError)) {
+			return err
+		}
+		// What it was about to do it finds again when it asks for the table.
+		f.p.panicked("following the table's streams", err, "table", f.name.Table)
+		f.mu.Lock()
+		f.broke.note(err)
+		f.mu.Unlock()
+		if sleep(ctx, b.next(transient)) != nil {
+			for ; f.away > 0; f.away-- {
+				f.errs = append(f.errs, (<-f.lefts).err)
+			}
+			return errors.Join(append(f.errs, err)...)
+		}
+		ask = time.Now()
+	}
+}
+
+// follow is run until a panic.
+func (f *follower) follow(ctx context.Context, ask time.Time) error {
+	var asked time.Time
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	stopped := ctx.Done()
 	for {
-		if ctx.Err() != nil && away == 0 {
-			return errors.Join(errs...)
+		if ctx.Err() != nil && f.away == 0 {
+			return errors.Join(f.errs...)
+		}
+		for len(f.back) > 0 && ctx.Err() == nil {
+			f.leave(ctx, f.back[0])
+			f.back = f.back[1:]
 		}
 		if ctx.Err() == nil {
 			begin, next := f.due(time.Now())
 			for _, g := range begin {
-				away++
-				go func() { lefts <- left{g, g.read(ctx, t)} }()
+				f.away++
+				go func() { f.lefts <- left{g, g.read(ctx)} }()
 			}
 			if next.IsZero() || ask.Before(next) {
 				next = ask
@@ -136,12 +177,12 @@ func (f *follower) run(ctx context.Context, t terms) error {
 		case <-stopped:
 			stopped = nil
 			timer.Stop()
-		case l := <-lefts:
-			away--
+		case l := <-f.lefts:
+			f.away--
 			if ctx.Err() != nil {
-				errs = append(errs, l.err)
+				f.errs = append(f.errs, l.err)
 			} else {
-				f.leave(ctx, l)
+				f.back = append(f.back, l)
 			}
 		case <-f.bell:
 			if at := asked.Add(ailingEvery); at.Before(ask) {
@@ -156,16 +197,38 @@ func (f *follower) run(ctx context.Context, t terms) error {
 	}
 }
 
-// read reads one of several streams of a table.
-func (g *generation) read(ctx context.Context, t terms) error {
-	if !g.ready {
-		if err := g.join(ctx); ctx.Err() != nil {
-			return nil
-		} else if err != nil {
+// read reads one stream until ctx ends, the stream is over, or it cannot be
+// read. A panic is a failure of this stream alone: what it has begun ends, and
+// it begins again where the store says.
+func (s *stream) read(ctx context.Context) error {
+	s.heard()
+	var b backoff
+	for {
+		err := recovered(func() error {
+			if !s.ready {
+				if err := s.join(ctx); ctx.Err() != nil {
+					return nil
+				} else if err != nil {
+					return err
+				}
+			}
+			return s.run(ctx)
+		})
+		if !errors.As(err, new(*panicError)) {
 			return err
 		}
+		s.p.panicked("reading a stream", err, "table", s.table, "stream", s.id.ARN)
+		s.mu.Lock()
+		if s.broke.err == nil {
+			b.reset()
+		}
+		s.broke.note(err)
+		s.mu.Unlock()
+		if sleep(ctx, b.next(transient)) != nil {
+			return err
+		}
+		s.renew()
 	}
-	return g.run(ctx, t)
 }
 
 // due returns the streams that are to be read now, and when that may change
@@ -227,12 +290,17 @@ func (f *follower) leave(ctx context.Context, l left) {
 		f.remove(g)
 	case errors.As(l.err, &bad) && g == f.newest(): // until it is replaced
 		f.p.o.Logger.Error("stream is not read", "table", g.table, "stream", g.id.ARN, "error", l.err)
-		f.mu.Lock()
-		g.phase, g.err = unfit, l.err
-		f.mu.Unlock()
+		f.setUnfit(g, l.err)
 	default:
 		f.pass(ctx, g, l.err)
 	}
+}
+
+// setUnfit notes that a stream cannot be read.
+func (f *follower) setUnfit(g *generation, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g.phase, g.err = unfit, err
 }
 
 // pass goes on without a stream that was never read.
@@ -358,17 +426,25 @@ func (f *follower) note(err error) (was error) {
 	if was = f.err; was == nil || streamless(was) != streamless(err) {
 		f.since = time.Now()
 	}
-	f.err = err
+	f.err, f.broke = err, trouble{}
+	if err == nil {
+		f.heardAt = time.Now()
+	}
 	return was
 }
 
-// trouble returns why the streams make the poller unready.
-func (f *follower) trouble(staleAfter time.Duration) (reasons []string) {
+// trouble returns what is not proven of the streams: that the table was asked
+// for its stream, and each stream for its shards, within listedAfter.
+func (f *follower) trouble(staleAfter, listedAfter time.Duration) (reasons []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	ended := false // that the newest stream has is told by the table
 	switch k := classify(f.err); {
+	case f.broke.err != nil:
+		say("table %s: looking for its streams failed at %s and begins again by itself: %v", f.name.Table, f.broke.since.Format(time.RFC3339), brief(f.broke.err))
+	case f.err == nil && f.name.Table != "" && time.Since(f.heardAt) > listedAfter:
+		say("table %s was not asked for its stream since %s: see what else is not ready, and restart when it does not go on", f.name.Table, f.heardAt.Format(time.RFC3339))
 	case f.err == nil:
 	case k == notFound:
 		ended = true
@@ -384,7 +460,7 @@ func (f *follower) trouble(staleAfter time.Duration) (reasons []string) {
 		case g.phase == unfit:
 			reasons = append(reasons, g.err.Error())
 		case g.phase == reading && !(ended && g.ailing()):
-			if t := g.trouble(staleAfter); t != "" {
+			if t := g.trouble(staleAfter, listedAfter); t != "" {
 				reasons = append(reasons, t)
 			}
 		}

@@ -63,9 +63,7 @@ func (s *stream) forgetRows(ctx context.Context, ids []string, l listing) {
 	if len(ids) == 0 || len(shown) == 0 {
 		return
 	}
-	call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
-	defer cancel()
-	if err := s.p.o.Store.Forget(call, s.id, ids...); err != nil && ctx.Err() == nil {
+	if err := s.p.store.forget(ctx, s.id, ids...); err != nil && ctx.Err() == nil {
 		s.p.failed(Shard{Table: s.table, StreamARN: s.id.ARN}, "forget", err, transient, s.p.o.DiscoverEvery)
 	}
 }

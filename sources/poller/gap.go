@@ -45,9 +45,9 @@ func nameOf(g *sluice.Gap) gapName { return gapName{g.StreamARN, g.ShardID, g.Ne
 
 // gaps are those that nobody has acknowledged: in the keeper, and here.
 type gaps struct {
-	parker  gapParker // nil: only here
-	keeper  GapKeeper // nil: parker forgets, or there is none
-	timeout time.Duration
+	parker  gapParker                    // nil: only here
+	keeper  GapKeeper                    // nil: parker forgets, or there is none
+	store   *store                       // makes the calls to both: they may be in the state file
 	changed func(table string, open int) // may be nil
 
 	calls chan struct{} // full while both are changed: no mutex, because the keeper takes its time and callers have contexts
@@ -57,8 +57,8 @@ type gaps struct {
 	told map[string]int // under calls: open gaps by table, as changed was last called
 }
 
-func newGaps(o Options) *gaps {
-	g := &gaps{timeout: o.CallTimeout, changed: o.Hooks.OpenGaps, calls: make(chan struct{}, 1),
+func newGaps(o Options, s *store) *gaps {
+	g := &gaps{store: s, changed: o.Hooks.OpenGaps, calls: make(chan struct{}, 1),
 		open: make(map[gapName]sluice.Gap), told: make(map[string]int)}
 	g.parker, _ = o.Flow.DeadLetter.(gapParker)
 	g.keeper, _ = o.Flow.DeadLetter.(GapKeeper)
@@ -98,7 +98,7 @@ func (gs *gaps) put(ctx context.Context, g *sluice.Gap) (fresh bool, err error) 
 			g.Before = cmp.Or(g.Before, known.Before)
 		}
 	}
-	if err := gs.store(ctx, g); err != nil {
+	if err := gs.park(ctx, g); err != nil {
 		return false, err
 	}
 	return !ok || g.Gone && !known.Gone, nil
@@ -116,7 +116,7 @@ func (gs *gaps) end(ctx context.Context, g *sluice.Gap, before sluice.Sequence) 
 		return nil
 	}
 	known.Before = before
-	return gs.store(ctx, &known)
+	return gs.park(ctx, &known)
 }
 
 func (gs *gaps) known(g *sluice.Gap) (sluice.Gap, bool) {
@@ -126,12 +126,11 @@ func (gs *gaps) known(g *sluice.Gap) (sluice.Gap, bool) {
 	return known, ok
 }
 
-// store is called under calls.
-func (gs *gaps) store(ctx context.Context, g *sluice.Gap) error {
+// park is called under calls.
+func (gs *gaps) park(ctx context.Context, g *sluice.Gap) error {
 	if gs.parker != nil {
-		ctx, cancel := context.WithTimeout(ctx, gs.timeout)
-		defer cancel()
-		if err := gs.parker.ParkGap(ctx, g); err != nil {
+		known := *g // g is the caller's again when this call is left behind
+		if err := tell(ctx, gs.store, parkGap, func(ctx context.Context) error { return gs.parker.ParkGap(ctx, &known) }); err != nil {
 			return fmt.Errorf("%v: %w", g, err)
 		}
 	}
@@ -149,9 +148,7 @@ func (gs *gaps) acknowledge(ctx context.Context, acknowledged []sluice.Gap) erro
 	var errs []error
 	for _, g := range acknowledged {
 		if gs.keeper != nil {
-			call, cancel := context.WithTimeout(ctx, gs.timeout)
-			err := gs.keeper.AcknowledgeGap(call, &g)
-			cancel()
+			err := tell(ctx, gs.store, "acknowledge gap", func(ctx context.Context) error { return gs.keeper.AcknowledgeGap(ctx, &g) })
 			if err != nil {
 				errs = append(errs, fmt.Errorf("poller: acknowledge the gap of %v: %w", g, err))
 				continue
@@ -172,9 +169,7 @@ func (gs *gaps) load(ctx context.Context) error {
 		return err
 	}
 	defer func() { <-gs.calls }()
-	call, cancel := context.WithTimeout(ctx, gs.timeout)
-	defer cancel()
-	kept, err := gs.keeper.Gaps(call)
+	kept, err := ask(ctx, gs.store, listGaps, gs.keeper.Gaps)
 	gs.change(func() {
 		if err == nil {
 			clear(gs.open)

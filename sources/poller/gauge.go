@@ -12,27 +12,59 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// gauge is what is known of a shard being read; for health and lag.
+// gauge is what is known of a shard that is due: that is listed, not finished,
+// and does not wait for its parent. It is there as long as the shard is due,
+// whether somebody reads the shard or not, so that a shard that nobody reads
+// cannot look like one that needs nothing.
 type gauge struct {
 	shard Shard
-	flow  *flow.Flow
-	pos   *positions
-	quota *quota
 
-	mu         sync.Mutex
-	polling    bool      // not waiting for the flow, not at its end
-	lastGood   time.Time // poll
-	err        error     // of the last poll
-	kind       kind
-	submitted  uint64
+	mu    sync.Mutex
+	flow  *flow.Flow // nil: nobody reads it
+	pos   *positions // with flow
+	quota *quota     // with flow
+
+	polling  bool      // not waiting for the flow or for memory, not at its end
+	pausedAt time.Time // while it is not polling
+	proven   time.Time // last good poll, or what stands for one; moved on by the time that it did not poll
+	lastGood time.Time // poll
+	err      error     // of the last poll, or why nobody reads it
+	kind     kind
+
 	settled    uint64
 	progressAt time.Time // when the watermark last moved, or had nothing to wait for
 	noRoomAt   time.Time // since when it waits for memory; zero: it does not
 }
 
-func newGauge(s Shard, f *flow.Flow, pos *positions, q *quota) *gauge {
-	now := time.Now()
-	return &gauge{shard: s, flow: f, pos: pos, quota: q, polling: true, lastGood: now, progressAt: now}
+func newGauge(s Shard) *gauge { return &gauge{shard: s, polling: true, proven: time.Now()} }
+
+// attach notes who reads the shard.
+func (g *gauge) attach(f *flow.Flow, pos *positions, q *quota) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flow, g.pos, g.quota = f, pos, q
+	g.settled, g.progressAt = 0, time.Now()
+}
+
+// detach notes that nobody reads the shard any more.
+func (g *gauge) detach() {
+	g.poll(true)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flow, g.pos, g.quota = nil, nil, nil
+}
+
+// unread says why nobody reads the shard, if there is more to say than the last
+// poll did.
+func (g *gauge) unread(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case held(err): // another owner, who lives, reads it
+		g.proven, g.err = time.Now(), nil
+	case err != nil:
+		g.err, g.kind = err, classify(err)
+	}
 }
 
 func (g *gauge) polled(err error, k kind) {
@@ -41,6 +73,7 @@ func (g *gauge) polled(err error, k kind) {
 	g.err, g.kind = err, k
 	if err == nil {
 		g.lastGood = time.Now()
+		g.proven = g.lastGood
 	}
 }
 
@@ -48,9 +81,17 @@ func (g *gauge) polled(err error, k kind) {
 func (g *gauge) poll(on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if on == g.polling {
+		return
+	}
 	g.polling = on
 	if on {
-		g.lastGood = time.Now()
+		g.proven = g.proven.Add(time.Since(g.pausedAt))
+		return
+	}
+	g.pausedAt = time.Now()
+	if g.pending() == 0 {
+		g.progressAt = g.pausedAt
 	}
 }
 
@@ -65,70 +106,105 @@ func (g *gauge) noRoom(on bool) {
 	}
 }
 
-func (g *gauge) submit(last uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.submitted == g.settled {
-		g.progressAt = time.Now()
+// pending is how many records were taken and are not settled. mu is held.
+func (g *gauge) pending() uint64 {
+	if g.flow == nil {
+		return 0
 	}
-	g.submitted = last
+	g.settle()
+	return g.pos.added() - g.settled
 }
 
-// observe looks at the watermark and returns the lag.
-func (g *gauge) observe() time.Duration {
+// settle looks at the watermark. mu is held.
+func (g *gauge) settle() {
 	settled := g.flow.Settled()
 	g.pos.settle(settled)
-	g.mu.Lock()
-	if settled != g.settled || settled == g.submitted {
+	if settled != g.settled {
 		g.settled, g.progressAt = settled, time.Now()
 	}
-	g.mu.Unlock()
+}
+
+// observe looks at the watermark and returns the lag; 0 when nobody reads the
+// shard.
+func (g *gauge) observe() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.flow == nil {
+		return 0
+	}
+	if g.pending() == 0 && g.polling {
+		g.progressAt = time.Now()
+	}
 	return g.lag()
 }
 
 // lag is the age of the oldest record not settled; of a shard that is settled
-// as far as it was read, the time since everything in it had been read.
+// as far as it was read, the time since everything in it had been read. mu is
+// held.
 func (g *gauge) lag() time.Duration { return max(0, time.Since(g.pos.oldest())) }
 
 // nearLoss is the share of its life in the stream that a record may wait before
 // the poller is unready.
 const nearLoss = retention * 8 / 10
 
-// trouble returns why the shard makes the poller unready.
+// trouble returns what of the shard is not proven: that it was polled within
+// staleAfter, or that what it waits for got on within stallAfter.
 func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string) {
+	lag := g.observe()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	say := func(format string, args ...any) {
 		reasons = append(reasons, fmt.Sprintf("table %s shard %s: ", g.shard.Table, g.shard.ID)+fmt.Sprintf(format, args...))
 	}
-	switch {
+	why := ""
+	if g.err != nil {
+		why = fmt.Sprintf(" (last error: %v)", brief(g.err))
+	}
+	switch waits := time.Since(g.progressAt); {
 	case g.err != nil && g.kind == refused:
 		say("%v on %s", g.err, g.shard.StreamARN)
-	case g.polling && time.Since(g.lastGood) > staleAfter:
-		say("no successful poll for %v (last error: %v): see that the service can be reached", time.Since(g.lastGood).Round(time.Second), g.err)
+	case g.polling && time.Since(g.proven) > staleAfter:
+		say("no successful poll since %s%s: see that the service can be reached, and that it is the one which lists the shard", g.proven.Format(time.RFC3339), why)
 	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
 		say("has waited %v for memory that records of other shards keep (Options.MaxMemory): see which items are held", time.Since(g.noRoomAt).Round(time.Second))
-	case g.submitted > g.settled && time.Since(g.progressAt) > stallAfter:
-		say("the watermark has not moved for %v with %d records waiting: see which items are held, and why", time.Since(g.progressAt).Round(time.Second), g.submitted-g.settled)
+	case g.flow == nil || waits <= stallAfter:
+	case g.pending() > 0:
+		say("the watermark has not moved for %v with %d records waiting: see which items are held, and why", waits.Round(time.Second), g.pending())
+	case !g.polling && g.noRoomAt.IsZero():
+		say("nothing has gone on for %v, and nothing is held: a page waits to be handed over, or a position to be stored; see what else is not ready", waits.Round(time.Second))
 	}
-	if lag := g.lag(); lag >= nearLoss {
+	if lag >= nearLoss {
 		say("the oldest record that is not settled is %v old, and the stream forgets it after %v: handle or park it before, or it is lost", lag.Round(time.Minute), retention)
 	}
 	return reasons
 }
 
-func (g *gauge) status() Status {
-	settled := g.flow.Settled()
-	pos := g.pos.settle(settled)
+// status returns what Shards says of the shard; ok is whether somebody reads it.
+func (g *gauge) status() (s Status, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return Status{
-		Shard: g.shard, Position: string(pos), Lag: g.lag(), LastPoll: g.lastGood, Err: g.err,
-		Unsettled: max(g.submitted, settled) - settled, Pinned: g.quota.memory.pinned(),
+	if g.flow == nil {
+		return Status{}, false
 	}
+	pending := g.pending()
+	return Status{
+		Shard: g.shard, Position: string(g.pos.settle(g.settled)), Lag: g.lag(), LastPoll: g.lastGood, Err: g.err,
+		Unsettled: pending, Pinned: g.quota.memory.pinned(),
+	}, true
 }
 
-// gauges are those of the shards being read. The zero value is ready.
+// heldItems lists the items that wait in the shard's flow.
+func (g *gauge) heldItems() []flow.Held {
+	g.mu.Lock()
+	f := g.flow
+	g.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	return f.Held()
+}
+
+// gauges are those of the shards that are due. The zero value is ready.
 type gauges struct {
 	mu  sync.Mutex
 	set map[*gauge]struct{}

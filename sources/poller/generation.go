@@ -28,8 +28,8 @@ type ending struct {
 	round   int // raised by all that a listing under way cannot know
 }
 
-// heard notes what a listing of all shards says about the end.
-func (s *stream) heard(f found, fresh int) {
+// concluded notes what a listing of all shards says about the end.
+func (s *stream) concluded(f found, fresh int) {
 	switch {
 	case f.parent != "":
 		if fresh > 0 {
@@ -114,8 +114,11 @@ func (p *Poller) waitsFor(arn string) time.Duration {
 
 var errNeverRead = errors.New("the service does not know it any more, and nothing of it was read")
 
-// join prepares a stream whose turn comes while the poller runs: as prepare
-// does, but whatever fails is tried again. A stream that was not begun before
+// join prepares a stream whose turn comes while the poller runs, or whose
+// shards could not be listed at the start: as prepare does, but whatever fails is
+// tried again. A stream that was begun before does not wait for a listing:
+// shards with a position are read on at once.
+// A stream that was not begun before
 // is read from its beginning, whatever Options.Start says, because an earlier
 // one was read. It returns a *StreamError when the view type lacks images that
 // a route needs, errNeverRead, or ctx's error.
@@ -126,17 +129,18 @@ func (s *stream) join(ctx context.Context) error {
 	}
 	began := time.Now()
 	l, err := s.firstList(ctx, start != (state.Start{}))
-	if err != nil {
+	s.unlisted = errors.Is(err, errUnlisted)
+	if err != nil && !s.unlisted {
 		return err
 	}
-	if s.denials == 0 {
+	if s.denials == 0 && !s.unlisted {
 		if err := s.p.checkView(s.name, s.table, l.view); err != nil {
 			return err
 		}
 	}
 	if start == (state.Start{}) {
 		if err := s.store(ctx, "start", func(ctx context.Context) (err error) {
-			start, err = s.p.o.Store.Start(ctx, s.id, state.Start{Position: TrimHorizon})
+			start, err = s.p.store.start(ctx, s.id, state.Start{Position: TrimHorizon})
 			return err
 		}); err != nil {
 			return err
@@ -145,7 +149,7 @@ func (s *stream) join(ctx context.Context) error {
 	s.start = start
 	var stored []state.Shard
 	if err := s.store(ctx, "shards", func(ctx context.Context) (err error) {
-		stored, err = s.p.o.Store.Shards(ctx, s.id)
+		stored, err = s.p.store.shards(ctx, s.id)
 		return err
 	}); err != nil {
 		return err
@@ -161,7 +165,7 @@ func (s *stream) join(ctx context.Context) error {
 // not.
 func (s *stream) storedStart(ctx context.Context) (start state.Start, err error) {
 	err = s.store(ctx, "start", func(ctx context.Context) error {
-		start, err = s.p.o.Store.Start(ctx, s.id, state.Start{})
+		start, err = s.p.store.start(ctx, s.id, state.Start{})
 		if errors.Is(err, state.ErrNoStart) {
 			return nil
 		}
@@ -170,13 +174,16 @@ func (s *stream) storedStart(ctx context.Context) (start state.Start, err error)
 	return start, err
 }
 
-// firstList lists the shards. That the service does not know the stream is
+var errUnlisted = errors.New("the shards cannot be listed now")
+
+// firstList lists the shards. It does not insist on that, and returns
+// errUnlisted, when the stream was begun before. That the service does not know the stream is
 // believed of one that was replaced: then what is stored of it is all that is
 // left. Of another it is asked again.
 func (s *stream) firstList(ctx context.Context, begun bool) (listing, error) {
 	wait := soon
 	for {
-		l, err := s.discovery.list(ctx)
+		l, err := s.discovery.pages(ctx, nil, insist(begun))
 		switch {
 		case err == nil:
 			s.denials = 0
@@ -185,6 +192,9 @@ func (s *stream) firstList(ctx context.Context, begun bool) (listing, error) {
 			return l, ctx.Err()
 		}
 		s.troubled(err)
+		if begun && classify(err) != notFound {
+			return l, errUnlisted
+		}
 		s.denials++
 		if s.isReplaced() && s.denials >= sureAfter {
 			if !begun {
@@ -208,9 +218,7 @@ func (s *stream) firstList(ctx context.Context, begun bool) (listing, error) {
 func (s *stream) store(ctx context.Context, name string, call func(context.Context) error) error {
 	var b backoff
 	for {
-		one, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
-		err := call(one)
-		cancel()
+		err := call(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -224,6 +232,13 @@ func (s *stream) store(ctx context.Context, name string, call func(context.Conte
 			return err
 		}
 	}
+}
+
+// heard notes a good answer about the stream's shards.
+func (s *stream) heard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heardAt = time.Now()
 }
 
 func (s *stream) listed(status types.StreamStatus) {
@@ -254,14 +269,20 @@ func (s *stream) ring() {
 }
 
 // trouble returns why the stream makes the poller unready, or "".
-func (s *stream) trouble(staleAfter time.Duration) string {
+func (s *stream) trouble(staleAfter, listedAfter time.Duration) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := classify(s.err)
 	switch {
+	case s.broke.err != nil:
+		return fmt.Sprintf("table %s: reading stream %s failed at %s and begins again by itself: %v", s.table, s.id.ARN, s.broke.since.Format(time.RFC3339), brief(s.broke.err))
 	case s.askErr != nil && (classify(s.askErr) == refused || time.Since(s.askSince) > staleAfter):
 		return fmt.Sprintf("table %s: %v on %s", s.table, s.askErr, s.id.ARN)
-	case s.replaced && (s.err == nil || k == notFound):
+	case s.replaced && s.err != nil && k == notFound:
+		return ""
+	case s.err == nil && time.Since(s.heardAt) > listedAfter:
+		return fmt.Sprintf("table %s: the shards of stream %s were not listed since %s: see what else is not ready, and restart when it does not go on", s.table, s.id.ARN, s.heardAt.Format(time.RFC3339))
+	case s.replaced && s.err == nil:
 		return ""
 	case s.err != nil && (k == refused || k == notFound || time.Since(s.errSince) > staleAfter):
 		return fmt.Sprintf("table %s: shards cannot be listed: %v on %s", s.table, s.err, s.id.ARN)

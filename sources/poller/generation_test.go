@@ -11,10 +11,10 @@ func TestAListingUnderWayIsNoSignOfTheEnd(t *testing.T) {
 	s.forest.node("a").phase = done
 	before := found{listing: listing{shards: all}, round: s.round}
 	s.stirred()
-	if s.heard(before, 0); s.quiet != 0 {
+	if s.concluded(before, 0); s.quiet != 0 {
 		t.Errorf("quiet %d after a listing that was asked for before", s.quiet)
 	}
-	if s.heard(found{listing: listing{shards: all}, round: s.round}, 0); s.quiet != 1 {
+	if s.concluded(found{listing: listing{shards: all}, round: s.round}, 0); s.quiet != 1 {
 		t.Errorf("quiet %d after one that was asked for later", s.quiet)
 	}
 }

@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -72,7 +73,7 @@ func TestARestartBehindAStreamOfWhichNothingWasRead(t *testing.T) {
 	})
 }
 
-// fragile panics when a gap's end is parked.
+// fragile panics when a gap's end is parked, which counts as a failure.
 type fragile struct{ *deadletter.Box }
 
 func (f fragile) ParkGap(ctx context.Context, g *sluice.Gap) error {
@@ -100,6 +101,9 @@ func TestAPanicWaitsForTheCall(t *testing.T) {
 		var got sink
 		o := testOptions(store, "orders")
 		o.Flow.DeadLetter = fragile{deadletter.NewBox(store, "sluice")}
+		log := &panicking{Handler: slog.DiscardHandler}
+		log.at.Store(new("action=park gap"))
+		o.Logger = slog.New(log)
 		r := start(t, s, got.handle, o)
 		pass(time.Second)
 		want(t, "events while a call is under way", r.log(), "started a, gap a 2")

@@ -1,9 +1,11 @@
 package poller
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,28 +42,45 @@ type HeldItem struct {
 	flow.Held
 }
 
-// Health returns the poller's readiness: all streams are listed, every shard
-// is polled and its watermark moves, no record has waited for most of its life in
-// the stream, positions can be stored, no route is in an outage, and no gap waits
-// to be acknowledged.
+// Health returns the poller's readiness. The poller is ready when this was
+// proven lately:
+//   - each table was asked for its stream, and each stream for its shards;
+//   - each listed shard that is not finished and does not wait for its parent had
+//     a good poll within StaleAfter, or waits for its full window, whose watermark
+//     moved within StallAfter, or is read by another living owner;
+//   - each watermark that moved is stored;
+//   - no record has waited for most of its life in the stream;
+//   - no route is in an outage, and no gap waits to be acknowledged.
+//
+// Each thing that is not proven is a reason, and so is each call to the store
+// that fails or does not return. Health takes short locks and makes no call.
 func (p *Poller) Health() Health {
-	reasons := p.health.reasons()
+	reasons := p.health.reasons(p.o.CallTimeout)
+	if shards, since := p.checkpoints.unproven(p.o.CheckpointEvery + p.o.StaleAfter); len(shards) > 0 {
+		reasons = append(reasons, fmt.Sprintf("state store: the positions of %d shards (such as %s), which were settled after %s, are not stored, so that records come again after a restart: see that it has room and can be written",
+			len(shards), shards[0], since.Format(time.RFC3339)))
+	}
 	for _, g := range p.gaps.list() {
 		reasons = append(reasons, g.String()+": acknowledge the gap")
 	}
 	for _, f := range p.health.following() {
-		reasons = append(reasons, f.trouble(p.o.StaleAfter)...)
+		reasons = append(reasons, f.trouble(p.o.StaleAfter, p.o.DiscoverEvery+p.o.StaleAfter)...)
 	}
 	for _, g := range p.gauges.all() {
-		g.observe()
 		reasons = append(reasons, g.trouble(p.o.StaleAfter, p.o.StallAfter)...)
 	}
-	for _, s := range p.o.Flow.Group.States() {
+	reasons = append(reasons, routeReasons(p.o.Flow.Group)...)
+	return Health{Ready: len(reasons) == 0, Reasons: reasons}
+}
+
+// routeReasons says which routes of a Group somebody is to see to.
+func routeReasons(group *flow.Group) (reasons []string) {
+	for _, s := range group.States() {
 		if trouble := s.Trouble(); trouble != "" {
 			reasons = append(reasons, trouble)
 		}
 	}
-	return Health{Ready: len(reasons) == 0, Reasons: reasons}
+	return reasons
 }
 
 // Lag returns the largest lag of the shards being read.
@@ -77,7 +96,9 @@ func (p *Poller) Lag() time.Duration {
 func (p *Poller) Shards() []Status {
 	var all []Status
 	for _, g := range p.gauges.all() {
-		all = append(all, g.status())
+		if s, ok := g.status(); ok {
+			all = append(all, s)
+		}
 	}
 	return all
 }
@@ -93,7 +114,7 @@ func (p *Poller) Memory() Memory {
 func (p *Poller) Held() []HeldItem {
 	var all []HeldItem
 	for _, g := range p.gauges.all() {
-		for _, h := range g.flow.Held() {
+		for _, h := range g.heldItems() {
 			all = append(all, HeldItem{g.shard, h})
 		}
 	}
@@ -103,15 +124,30 @@ func (p *Poller) Held() []HeldItem {
 
 // health is what concerns the poller as a whole.
 type health struct {
-	mu     sync.Mutex
-	open   []*follower // nil before the start and after the end
-	stores map[string]trouble
-	halts  []Shard
+	mu       sync.Mutex
+	open     []*follower // nil before the start and after the end
+	stores   map[string]trouble
+	underway map[*underway]struct{}
+	halts    map[Shard]struct{}
+}
+
+// underway is a call to the store that has not returned.
+type underway struct {
+	call  string
+	since time.Time
 }
 
 type trouble struct {
 	err   error
 	since time.Time
+}
+
+// note keeps err, and since when there is one.
+func (t *trouble) note(err error) {
+	if t.err == nil {
+		t.since = time.Now()
+	}
+	t.err = err
 }
 
 func (h *health) begin(following []*follower) {
@@ -135,23 +171,54 @@ func (h *health) store(call string, err error) {
 		return
 	}
 	t := h.stores[call]
-	if t.err == nil {
-		t.since = time.Now()
-	}
-	t.err = err
+	t.note(err)
 	if h.stores == nil {
 		h.stores = make(map[string]trouble)
 	}
 	h.stores[call] = t
 }
 
+// begun notes that a call to the store begins, until returned.
+func (h *health) begun(call string) *underway {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	u := &underway{call, time.Now()}
+	if h.underway == nil {
+		h.underway = make(map[*underway]struct{})
+	}
+	h.underway[u] = struct{}{}
+	return u
+}
+
+func (h *health) returned(u *underway) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.underway, u)
+}
+
+// hung returns since when a call of each name should have returned. mu is held.
+func (h *health) hung(timeout time.Duration) map[string]time.Time {
+	calls := make(map[string]time.Time)
+	for u := range h.underway {
+		if first, ok := calls[u.call]; time.Since(u.since) > timeout && (!ok || u.since.Before(first)) {
+			calls[u.call] = u.since
+		}
+	}
+	return calls
+}
+
 func (h *health) halt(s Shard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.halts = append(h.halts, s)
+	if h.halts == nil {
+		h.halts = make(map[Shard]struct{})
+	}
+	h.halts[s] = struct{}{}
 }
 
-func (h *health) reasons() []string {
+// reasons says what is wrong with the poller as a whole. A call to the store
+// that takes longer than timeout does not heed its context.
+func (h *health) reasons(timeout time.Duration) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var reasons []string
@@ -160,9 +227,15 @@ func (h *health) reasons() []string {
 	}
 	for _, call := range slices.Sorted(maps.Keys(h.stores)) {
 		t := h.stores[call]
-		reasons = append(reasons, fmt.Sprintf("state store: %s fails since %s, so that records come again after a restart: see that it has room and can be written: %v", call, t.since.Format(time.RFC3339), t.err))
+		reasons = append(reasons, fmt.Sprintf("state store: %s fails since %s, so that records come again after a restart: see that it has room and can be written: %v", call, t.since.Format(time.RFC3339), brief(t.err)))
 	}
-	for _, s := range h.halts {
+	hung := h.hung(timeout)
+	for _, call := range slices.Sorted(maps.Keys(hung)) {
+		reasons = append(reasons, fmt.Sprintf("state store: %s has not returned since %s: see that its disk is there, has room and can be written, and restart when it does not go on", call, hung[call].Format(time.RFC3339)))
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(h.halts), func(a, b Shard) int {
+		return cmp.Or(strings.Compare(a.Table, b.Table), strings.Compare(a.ID, b.ID))
+	}) {
 		reasons = append(reasons, fmt.Sprintf("table %s shard %s: halted at a gap", s.Table, s.ID))
 	}
 	return reasons

@@ -89,7 +89,7 @@ func (s *stream) ask(ctx context.Context, finds chan<- found) {
 		return
 	}
 	s.asking = true
-	go func() {
+	s.children.Go(func() {
 		a := answers{verdicts: make(map[string]verdict)}
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -98,7 +98,11 @@ func (s *stream) ask(ctx context.Context, finds chan<- found) {
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots }()
-				v, err := s.askFor(ctx, id)
+				v := unanswered
+				err := recovered(func() (err error) {
+					v, err = s.askFor(ctx, id)
+					return err
+				})
 				mu.Lock()
 				defer mu.Unlock()
 				a.verdicts[id] = v
@@ -109,7 +113,7 @@ func (s *stream) ask(ctx context.Context, finds chan<- found) {
 		}
 		wg.Wait()
 		finds <- found{asked: &a}
-	}()
+	})
 }
 
 // askFor asks for one shard. When it is no more and was ours to read, that is

@@ -25,6 +25,7 @@ type Poller struct {
 
 	api         *streamsapi.Client
 	tables      *dynamodb.Client
+	store       *store
 	checkpoints *checkpointer
 	gauges      gauges
 	quotas      *quotas
@@ -57,8 +58,9 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 	p := &Poller{cfg: cfg, matcher: m, o: o, opened: make(chan struct{}),
 		api: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(streamsapi.Tuned(cfg))}
 	p.quotas = newQuotas(o)
-	p.checkpoints = newCheckpointer(o, p.checkpointed)
-	p.gaps = newGaps(o)
+	p.store = newStore(o, &p.health)
+	p.checkpoints = newCheckpointer(o, p.store, p.checkpointed)
+	p.gaps = newGaps(o, p.store)
 	return p, nil
 }
 
@@ -72,6 +74,11 @@ func (p *Poller) Run(ctx context.Context) error {
 	if p.ran.Swap(true) {
 		return errors.New("poller: Run was called before: make a new Poller")
 	}
+	writes, end := latectx.After(ctx, p.o.Grace-p.reserve()/10)
+	defer end()
+	over, endOver := latectx.After(ctx, p.o.Grace)
+	defer endOver()
+	defer context.AfterFunc(over, p.store.leave)()
 	following, err := p.open(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -84,24 +91,16 @@ func (p *Poller) Run(ctx context.Context) error {
 	p.health.begin(following)
 	defer p.health.begin(nil)
 
-	var t terms
-	var ends [3]context.CancelFunc
-	t.flows, ends[0] = latectx.After(ctx, p.o.Grace-p.reserve())
-	t.handlers, ends[1] = latectx.After(ctx, p.o.Grace-p.reserve()/2)
-	t.writes, ends[2] = latectx.After(ctx, p.o.Grace)
-	for _, end := range ends {
-		defer end()
-	}
 	beats, endBeats := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { p.checkpoints.run(beats, t.writes) })
-	background.Go(func() { p.heartbeat(beats) })
-	background.Go(func() { p.watchGaps(beats) })
+	background.Go(func() { p.survive(beats, storePositions, func() { p.checkpoints.run(beats, writes) }) })
+	background.Go(func() { p.survive(beats, heartbeat, func() { p.beat(beats) }) })
+	background.Go(func() { p.survive(beats, listGaps, func() { p.watchGaps(beats) }) })
 
 	errs := make([]error, len(following))
 	var reading sync.WaitGroup
 	for i, f := range following {
-		reading.Go(func() { errs[i] = f.run(ctx, t) })
+		reading.Go(func() { errs[i] = f.run(ctx) })
 	}
 	reading.Wait()
 	endBeats()
@@ -113,15 +112,29 @@ func (p *Poller) Run(ctx context.Context) error {
 // does not return one of the errors of a start any more.
 func (p *Poller) Opened() <-chan struct{} { return p.opened }
 
-// terms are contexts that end at different times after Run's has.
+// terms are contexts that end at different times after another has.
 type terms struct {
 	flows    context.Context // nothing is handled any more, and handlers are cancelled
 	handlers context.Context // those that do not obey are given up
 	writes   context.Context // the store is not called any more
 }
 
+// terms returns those of ctx, and what ends them.
+func (p *Poller) terms(ctx context.Context) (t terms, end func()) {
+	var ends [3]context.CancelFunc
+	t.flows, ends[0] = latectx.After(ctx, p.o.Grace-p.reserve())
+	t.handlers, ends[1] = latectx.After(ctx, p.o.Grace-p.reserve()/2)
+	t.writes, ends[2] = latectx.After(ctx, p.o.Grace-p.reserve()/10)
+	return t, func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
 // reserve is the part of Grace that is kept for cancelled handlers to return,
-// and for the last writes.
+// and for the last writes. In its last tenth a write that was cancelled returns,
+// or is left behind.
 func (p *Poller) reserve() time.Duration { return min(p.o.Grace/4, 3*time.Second) }
 
 func held(err error) bool { return errors.Is(err, state.ErrHeld) }

@@ -86,6 +86,13 @@ func (p *positions) tail() *run {
 	return &p.runs[len(p.runs)-1]
 }
 
+// added returns the ordinal of the newest record.
+func (p *positions) added() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
 // saw notes that everything written before t has been added.
 func (p *positions) saw(t time.Time) {
 	p.mu.Lock()

@@ -36,12 +36,12 @@ func (p *Poller) ended(s Shard, end End, err error) {
 // or because the store failed.
 func (p *Poller) notClaimed(s Shard, err error, retryIn time.Duration) {
 	if held(err) {
-		p.health.store("claim", nil)
+		p.health.store(claimShard, nil)
 		p.o.Logger.Debug("shard is held by another", "table", s.Table, "shard", s.ID, "error", err)
 		return
 	}
-	p.health.store("claim", err)
-	p.failed(s, "claim", err, transient, retryIn)
+	p.health.store(claimShard, err)
+	p.failed(s, claimShard, err, transient, retryIn)
 }
 
 func (p *Poller) polled(poll Poll) {
@@ -76,7 +76,7 @@ func (p *Poller) lineage(l Lineage) {
 }
 
 func (p *Poller) checkpointed(shards int, took time.Duration, err error) {
-	p.health.store("checkpoint", err)
+	p.health.store(storePositions, err)
 	if h := p.o.Hooks.Memory; h != nil {
 		h(p.Memory())
 	}
@@ -106,21 +106,55 @@ func (p *Poller) failed(s Shard, action string, err error, k kind, retryIn time.
 	}
 }
 
-// heartbeat tells the store that this owner lives, whatever its handlers do.
-func (p *Poller) heartbeat(ctx context.Context) {
+// beat tells the store that this owner lives, whatever its handlers do.
+func (p *Poller) beat(ctx context.Context) {
 	for {
-		call, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
-		err := p.o.Store.Heartbeat(call, p.o.Owner)
-		cancel()
+		err := p.store.heartbeat(ctx, p.o.Owner)
 		if ctx.Err() != nil {
 			return
 		}
-		p.health.store("heartbeat", err)
+		p.health.store(heartbeat, err)
 		if err != nil {
-			p.failed(Shard{}, "heartbeat", err, transient, p.o.HeartbeatEvery)
+			p.failed(Shard{}, heartbeat, err, transient, p.o.HeartbeatEvery)
 		}
 		if sleep(ctx, p.o.HeartbeatEvery) != nil {
 			return
 		}
 	}
+}
+
+// survive runs work until it returns, and again when it has panicked: a hook
+// that does so must not end the process. Health has it under the name of the
+// call that work makes, until one succeeds.
+func (p *Poller) survive(ctx context.Context, call string, work func()) {
+	var b backoff
+	for {
+		err := recovered(func() error { work(); return nil })
+		if err == nil {
+			return
+		}
+		p.health.store(call, err)
+		p.panicked(call, err)
+		if sleep(ctx, b.next(transient)) != nil {
+			return
+		}
+	}
+}
+
+// recovered returns what work does, or the panic that ended it.
+func recovered(work func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(v)
+		}
+	}()
+	return work()
+}
+
+// panicked logs a panic. That of a log is let be.
+func (p *Poller) panicked(what string, err error, args ...any) {
+	_ = recovered(func() error {
+		p.o.Logger.Error("panic: it is begun again", append([]any{"what", what, "error", err}, args...)...)
+		return nil
+	})
 }

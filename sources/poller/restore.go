@@ -15,20 +15,24 @@ func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follow
 	f := newFollower(p, name)
 	if name.ARN != "" {
 		f.latest = name.ARN
-		g := f.add(name.ARN)
-		g.first = true
-		return f, p.try(ctx, g.stream)
+		return f, p.try(ctx, f.add(name.ARN), known)
 	}
-	arn, err := p.streamOf(ctx, name)
 	known = slices.Clone(known)
 	slices.SortFunc(known, byAge)
-	if err != nil {
-		// It has no stream now; one that was read before may come back.
-		arn = p.lastOf(name.Table, known)
-		if arn == "" || !streamless(err) {
-			return nil, err
-		}
+	last := p.lastOf(name.Table, known)
+	arn, err := p.streamOf(ctx, name, last != "")
+	switch {
+	case err == nil:
+	case last == "":
+		return nil, err
+	case busy(err):
+		arn = last
+		p.o.Logger.Warn("the table was read before and is read on: its stream cannot be asked for now", "table", name.Table, "error", err)
+	case streamless(err): // one that was read before may come back
+		arn = last
 		p.o.Logger.Error("the table was read before and has no stream now", "table", name.Table, "error", err)
+	default:
+		return nil, err
 	}
 	known = slices.DeleteFunc(known, func(k string) bool { return !sameTable(k, arn) })
 	f.latest = arn
@@ -42,8 +46,7 @@ func (p *Poller) find(ctx context.Context, name Stream, known []string) (*follow
 		return nil, restoreErr
 	}
 	if g := f.newest(); err == nil && first && g.id.ARN == f.latest {
-		g.first = true
-		return f, p.try(ctx, g.stream)
+		return f, p.try(ctx, g, known)
 	}
 	return f, nil
 }
@@ -70,7 +73,7 @@ func (f *follower) restore(ctx context.Context, known []string) (first bool, err
 			f.add(arn)
 			break
 		}
-		shards, err := f.p.newStream(f.name, arn).stored(ctx)
+		shards, err := f.p.store.shards(ctx, state.Stream{Application: f.p.o.Application, ARN: arn})
 		if err != nil {
 			return false, fmt.Errorf("poller: %v: read the stored positions: %w", f.name, err)
 		}

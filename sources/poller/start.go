@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,7 +68,8 @@ func (p *Poller) open(ctx context.Context) ([]*follower, error) {
 		return nil, err
 	}
 	for _, s := range first {
-		if err := s.prepare(ctx); err != nil {
+		begun := s.start != (state.Start{})
+		if err := s.prepare(ctx); err != nil && !(begun && busy(err)) { // else it joins later
 			return nil, err
 		}
 	}
@@ -93,9 +95,7 @@ func (p *Poller) credentials(ctx context.Context) error {
 
 // storedStreams returns the ARNs of the streams that the application has read.
 func (p *Poller) storedStreams(ctx context.Context) ([]string, error) {
-	call, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
-	defer cancel()
-	streams, err := p.o.Store.Streams(call, p.o.Application)
+	streams, err := p.store.streams(ctx, p.o.Application)
 	if err != nil {
 		return nil, fmt.Errorf("poller: read which streams are stored: %w", err)
 	}
@@ -110,9 +110,9 @@ func (p *Poller) storedStreams(ctx context.Context) ([]string, error) {
 func (p *Poller) newStream(name Stream, arn string) *stream {
 	s := &stream{
 		p: p, name: name, table: tableOf(arn), id: state.Stream{Application: p.o.Application, ARN: arn},
-		discovery: newDiscovery(p.api, arn, p.o.CallTimeout), forest: newForest(), wake: make(chan struct{}, 1),
+		discovery: newDiscovery(p.api, arn, p.o.CallTimeout), forest: newForest(), wake: make(chan struct{}, 1), due: make(map[string]*gauge),
 	}
-	s.discovery.clock = &p.clock
+	s.discovery.clock, s.discovery.answered = &p.clock, s.heard
 	s.discovery.failed = func(action string, err error, k kind, retryIn time.Duration) {
 		s.troubled(err)
 		p.failed(Shard{Table: s.table, StreamARN: arn}, action, err, k, retryIn)
@@ -120,11 +120,21 @@ func (p *Poller) newStream(name Stream, arn string) *stream {
 	return s
 }
 
-// try makes every call that reading a stream takes.
-func (p *Poller) try(ctx context.Context, s *stream) error {
+// try makes every call that reading a stream takes. Of one that was read before
+// it does not insist on an answer when the service is busy.
+func (p *Poller) try(ctx context.Context, g *generation, known []string) error {
+	err := p.tryAll(ctx, g.stream, slices.Contains(known, g.id.ARN))
+	g.first = err == nil
+	if busy(err) && slices.Contains(known, g.id.ARN) {
+		return nil
+	}
+	return err
+}
+
+func (p *Poller) tryAll(ctx context.Context, s *stream, known bool) error {
 	arn := s.id.ARN
 	var d *types.StreamDescription
-	if err := p.first(ctx, s.name, describeStream, arn, func(ctx context.Context) error {
+	if err := p.first(ctx, s.name, describeStream, arn, known, func(ctx context.Context) error {
 		out, err := p.api.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
 		if err == nil {
 			d = out.StreamDescription
@@ -145,8 +155,8 @@ func (p *Poller) try(ctx context.Context, s *stream) error {
 var errNoStream = errors.New("the table has no stream")
 
 // streamOf returns the ARN of the table's latest stream.
-func (p *Poller) streamOf(ctx context.Context, name Stream) (arn string, err error) {
-	err = p.first(ctx, name, describeTable, fmt.Sprintf("table %q", name.Table), func(ctx context.Context) error {
+func (p *Poller) streamOf(ctx context.Context, name Stream, known bool) (arn string, err error) {
+	err = p.first(ctx, name, describeTable, fmt.Sprintf("table %q", name.Table), known, func(ctx context.Context) error {
 		arn, err = p.latestStream(ctx, name.Table)
 		return err
 	})
@@ -223,8 +233,9 @@ func (p *Poller) tryShard(ctx context.Context, name Stream, arn, shard string) e
 }
 
 // first makes a call of the start: again and again until StartTimeout when
-// that may help.
-func (p *Poller) first(ctx context.Context, name Stream, action, resource string, call func(context.Context) error) error {
+// that may help. What is known can do without a service that is busy: many
+// tables would add up to many minutes.
+func (p *Poller) first(ctx context.Context, name Stream, action, resource string, known bool, call func(context.Context) error) error {
 	limit, cancel := context.WithTimeout(ctx, p.o.StartTimeout)
 	defer cancel()
 	var b backoff
@@ -251,7 +262,7 @@ func (p *Poller) first(ctx context.Context, name Stream, action, resource string
 			return &StreamError{Stream: name, Action: action, Err: err,
 				Do: fmt.Sprintf("Is it spelt as in the service? It was asked %s", awsclient.Place(p.cfg))}
 		}
-		if sleep(limit, min(b.next(transient), startRetry)) != nil {
+		if sleep(limit, min(b.next(transient), startRetry)) != nil || known && busy(err) && b.failures > childrenTries {
 			return &StreamError{Stream: name, Action: action,
 				Err: fmt.Errorf("no good answer within %v: tried %d times, at last: %w", p.o.StartTimeout, b.failures, last),
 				Do:  "Is the service running and reachable from here, and is the endpoint" + p.endpoint() + " right? " + p.endpointFrom()}
@@ -285,9 +296,7 @@ func refusal(name Stream, action, resource string, err error) error {
 func (p *Poller) storedStarts(ctx context.Context, streams []*stream) error {
 	var missing []string
 	for _, s := range streams {
-		call, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
-		start, err := p.o.Store.Start(call, s.id, state.Start{})
-		cancel()
+		start, err := p.store.start(ctx, s.id, state.Start{})
 		switch {
 		case errors.Is(err, state.ErrNoStart):
 			missing = append(missing, s.name.String())
@@ -303,10 +312,19 @@ func (p *Poller) storedStarts(ctx context.Context, streams []*stream) error {
 	return nil
 }
 
+// insist is how often each page of a first listing is asked for: a stream that
+// was begun before can do without.
+func insist(begun bool) (tries int) {
+	if begun {
+		return childrenTries
+	}
+	return 0
+}
+
 // prepare stores the start when it is the first and fills the forest.
 func (s *stream) prepare(ctx context.Context) error {
 	began := time.Now()
-	l, err := s.discovery.list(ctx)
+	l, err := s.discovery.pages(ctx, nil, insist(s.start != (state.Start{})))
 	if err != nil {
 		return &StreamError{Stream: s.name, Action: describeStream, Err: err}
 	}
@@ -316,7 +334,7 @@ func (s *stream) prepare(ctx context.Context) error {
 			return fmt.Errorf("poller: %v: store the start: %w", s.name, err)
 		}
 	}
-	stored, err := s.stored(ctx)
+	stored, err := s.p.store.shards(ctx, s.id)
 	if err != nil {
 		return fmt.Errorf("poller: %v: read the stored positions: %w", s.name, err)
 	}
@@ -332,8 +350,13 @@ func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string,
 	for id, it := range latest {
 		s.forest.node(id).latest = it
 	}
-	s.listed(l.status)
 	s.ready = true
+	if s.unlisted {
+		s.forest.doubt(stored)
+		s.p.o.Logger.Warn("stream is read on where its positions are: its shards cannot be listed now", "table", s.table, "stream", s.id.ARN, "stored", len(stored))
+		return
+	}
+	s.listed(l.status)
 	s.p.discovered(Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: l.pages, Shards: len(l.shards), New: fresh, Took: time.Since(began)})
 	attrs := []any{"table", s.table, "stream", s.id.ARN, "shards", len(l.shards), "stored", len(stored), "start", s.start.Position}
 	if s.start.Position == Latest {
@@ -354,9 +377,7 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 		latest, date = s.latest(ctx, l)
 	}
 	want := state.Start{Position: s.p.o.Start, At: date.Add(-clockMargin).UTC().Truncate(time.Millisecond)}
-	call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
-	defer cancel()
-	got, err := s.p.o.Store.Start(call, s.id, want)
+	got, err := s.p.store.start(ctx, s.id, want)
 	if err != nil {
 		return got, nil, err
 	}
@@ -374,7 +395,7 @@ func (s *stream) firstStart(ctx context.Context, l listing) (state.Start, map[st
 			}
 		}
 		if len(closed) > 0 {
-			err = s.p.o.Store.Finish(call, s.id, closed...)
+			err = s.p.store.finish(ctx, s.id, closed...)
 		}
 	}
 	return got, latest, err

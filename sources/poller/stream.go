@@ -32,15 +32,22 @@ type stream struct {
 
 	ready   bool // its start is stored and the forest filled
 	running int
-	looking int  // listings under way
-	asking  bool // for parents that no listing shows
+	looking int                // listings under way
+	asking  bool               // for parents that no listing shows
+	stop    context.CancelFunc // of run
 	listAt  time.Time
 	soon    time.Duration
 	errs    []error // of the end
 	ending          // see generation.go
 	aged            // see forget.go
 
+	due      map[string]*gauge // by shard; see due.go
+	children sync.WaitGroup    // goroutines that report to run
+	unlisted bool              // begun from what is stored: the first listing is still to come
+
 	mu       sync.Mutex // guards what others ask for
+	heardAt  time.Time  // last good answer of a listing; at first, when the stream was begun
+	broke    trouble    // a panic, until a listing was merged after it
 	err      error      // of discovery, while it lasts
 	errSince time.Time
 	status   types.StreamStatus
@@ -71,11 +78,18 @@ type found struct {
 // run starts shards as they become ready until ctx ends, and returns when all
 // their workers have; or when the stream was replaced by another and nothing
 // is left to read.
-func (s *stream) run(ctx context.Context, t terms) error {
+func (s *stream) run(ctx context.Context) error {
+	ctx, s.stop = context.WithCancel(ctx)
+	t, endTerms := s.p.terms(ctx)
+	defer endTerms()
+	ends, finds := make(chan outcome), make(chan found)
+	defer s.clear(ends, finds)
 	defer s.p.lineage(Lineage{Table: s.table, StreamARN: s.id.ARN})
 	var told Lineage
-	ends, finds := make(chan outcome), make(chan found)
 	s.listAt, s.soon = time.Now().Add(s.p.o.DiscoverEvery), soon
+	if s.unlisted {
+		s.listAt = time.Now()
+	}
 	s.review()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -87,6 +101,7 @@ func (s *stream) run(ctx context.Context, t terms) error {
 		if s.drained() {
 			return nil
 		}
+		s.account()
 		if ctx.Err() == nil {
 			timer.Reset(time.Until(s.begin(ctx, t, ends)))
 		}
@@ -126,6 +141,33 @@ func (s *stream) run(ctx context.Context, t terms) error {
 	}
 }
 
+// clear ends what run has begun and waits for it: also when run has panicked,
+// so that it can be begun again.
+func (s *stream) clear(ends <-chan outcome, finds <-chan found) {
+	s.stop()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.children.Wait()
+	}()
+	for {
+		select {
+		case <-ends:
+		case <-finds:
+		case <-over:
+			s.dismiss()
+			return
+		}
+	}
+}
+
+// renew forgets all that run and its like have found: the store has what
+// matters.
+func (s *stream) renew() {
+	s.ready, s.running, s.looking, s.asking, s.errs = false, 0, 0, false, nil
+	s.forest, s.aged, s.ending = newForest(), aged{}, ending{}
+}
+
 // begin starts every shard whose turn it is and returns when to look again.
 func (s *stream) begin(ctx context.Context, t terms, ends chan<- outcome) (next time.Time) {
 	ready, next := s.forest.ready(time.Now())
@@ -135,13 +177,13 @@ func (s *stream) begin(ctx context.Context, t terms, ends chan<- outcome) (next 
 		w := &worker{
 			p: s.p, stream: s, shard: Shard{Table: s.table, StreamARN: s.id.ARN, ID: n.id},
 			parent: n.parent, closed: n.closed, gone: n.gone, past: s.forest.past.has(n.id), latest: n.latest,
-			origin: beginningOf(n.id, n.first, s.start),
+			origin: beginningOf(n.id, n.first, s.start), gauge: s.due[n.id],
 		}
 		n.latest = ""
-		go func() {
+		s.children.Go(func() {
 			end, err := w.run(ctx, t)
 			ends <- outcome{w.shard.ID, end, err}
-		}()
+		})
 	}
 	if s.looking == 0 && (next.IsZero() || s.listAt.Before(next)) {
 		next = s.listAt
@@ -157,6 +199,7 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 	shard := Shard{Table: s.table, StreamARN: s.id.ARN, ID: o.id}
 	n := s.forest.node(o.id)
 	n.phase = waiting
+	s.due[o.id].unread(o.err)
 	s.stirred()
 	switch o.end {
 	case notBegun:
@@ -201,23 +244,22 @@ func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 	s.looking++
 	f := found{parent: parent, round: s.round}
 	forget := s.forget
-	go func() {
+	s.children.Go(func() {
 		start := time.Now()
-		if parent != "" {
-			f.listing, f.err = s.discovery.children(ctx, parent)
-		} else if f.listing, f.err = s.discovery.list(ctx); f.err == nil {
-			s.forgetRows(ctx, forget, f.listing)
-			f.stored, f.err = s.stored(ctx)
+		if err := recovered(func() (err error) {
+			if parent != "" {
+				f.listing, err = s.discovery.children(ctx, parent)
+			} else if f.listing, err = s.discovery.list(ctx); err == nil {
+				s.forgetRows(ctx, forget, f.listing)
+				f.stored, err = s.p.store.shards(ctx, s.id)
+			}
+			return err
+		}); err != nil {
+			f.err = err
 		}
 		f.took = time.Since(start)
 		finds <- f
-	}()
-}
-
-func (s *stream) stored(ctx context.Context) ([]state.Shard, error) {
-	call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
-	defer cancel()
-	return s.p.o.Store.Shards(call, s.id)
+	})
 }
 
 // merge takes what was found into the forest and plans the next listing.
@@ -228,13 +270,14 @@ func (s *stream) merge(f found) {
 		s.forest.remember(f.stored)
 		s.p.checkpoints.check(s.id, f.stored)
 		s.listed(f.status)
-		s.heard(f, d.New)
+		s.concluded(f, d.New)
 		if f.parent == "" {
 			s.weigh(f)
+			s.confirmed(f)
 		}
 	} else if !errors.Is(f.err, context.Canceled) {
 		s.troubled(f.err)
-		s.heard(f, 0)
+		s.concluded(f, 0)
 	}
 	s.p.discovered(d)
 	if f.parent == "" {
@@ -242,6 +285,22 @@ func (s *stream) merge(f found) {
 		s.soon = min(2*s.soon, s.p.o.DiscoverEvery)
 	}
 	s.review()
+}
+
+// confirmed notes that all is well again, and makes up for what a begin from
+// what is stored could not check.
+func (s *stream) confirmed(f found) {
+	s.mu.Lock()
+	s.broke = trouble{}
+	s.mu.Unlock()
+	if !s.unlisted {
+		return
+	}
+	s.unlisted = false
+	if err := s.p.checkView(s.name, s.table, f.view); err != nil {
+		s.errs = append(s.errs, err)
+		s.stop()
+	}
 }
 
 // review brings the next listing forward while something is unsure.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +42,7 @@ type worker struct {
 func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			end, err = EndFailed, fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			end, err = EndFailed, panicked(v)
 		}
 	}()
 	stored, err := w.claim(ctx)
@@ -69,7 +68,8 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 		lose(nil)
 		_, _ = w.flow.Close(t.handlers)
 	}()
-	w.gauge = newGauge(w.shard, w.flow, w.pos, w.quota)
+	w.gauge.attach(w.flow, w.pos, w.quota)
+	defer w.gauge.detach()
 	w.holding = &holding{
 		lease: w.lease, stored: stored.Position, position: w.position,
 		observe: func() { w.p.lagged(w.shard, w.gauge.observe()) },
@@ -77,8 +77,6 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	}
 	w.p.checkpoints.hold(w.holding)
 	defer w.p.checkpoints.drop(w.holding)
-	w.p.gauges.add(w.gauge)
-	defer w.p.gauges.remove(w.gauge)
 
 	w.p.started(w.shard, after)
 	end, err = w.read(ctx, owned, after)
@@ -113,13 +111,11 @@ func (w *worker) retire(ctx, writes context.Context, stored state.Shard) (End, e
 
 // claim makes the shard ours, durably, before a handler sees a record.
 func (w *worker) claim(ctx context.Context) (state.Shard, error) {
-	call, cancel := context.WithTimeout(ctx, w.p.o.CallTimeout)
-	defer cancel()
-	sh, err := w.p.o.Store.Claim(call, w.stream.id, w.shard.ID, w.parent, w.p.o.Owner)
+	sh, err := w.p.store.claim(ctx, w.stream.id, w.shard.ID, w.parent, w.p.o.Owner)
 	if err != nil {
 		return sh, fmt.Errorf("claim shard %s: %w", w.shard.ID, err)
 	}
-	w.p.health.store("claim", nil)
+	w.p.health.store(claimShard, nil)
 	w.lease = state.Lease{Stream: w.stream.id, ShardID: w.shard.ID, Owner: w.p.o.Owner, Epoch: sh.Epoch}
 	return sh, nil
 }
@@ -195,7 +191,7 @@ func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page,
 		defer r.drop()
 		defer func() {
 			if v := recover(); v != nil {
-				ended <- fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+				ended <- panicked(v)
 			}
 		}()
 		defer w.quota.dismiss()
@@ -257,12 +253,11 @@ func (w *worker) take(ctx context.Context, pg page) error {
 				break
 			}
 		}
+		w.gauge.observe() // what comes now waits from now on
 		rest -= w.pos.add(recs)
 		page := flow.Page{Records: recs, Bytes: rest, Freed: w.quota.free}
 		rest = 0
-		last, err := w.flow.SubmitPage(ctx, page)
-		w.gauge.submit(last)
-		if err != nil {
+		if _, err := w.flow.SubmitPage(ctx, page); err != nil {
 			return err
 		}
 	}
@@ -304,9 +299,7 @@ func (w *worker) close(owned context.Context, t terms, end End, cause error) (En
 
 // release gives the shard up, so that nobody has to wait for it.
 func (w *worker) release(writes context.Context) {
-	call, cancel := context.WithTimeout(writes, w.p.o.CallTimeout)
-	defer cancel()
-	if err := w.p.o.Store.Release(call, w.lease); err != nil && !errors.Is(err, state.ErrLeaseLost) {
+	if err := w.p.store.release(writes, w.lease); err != nil && !errors.Is(err, state.ErrLeaseLost) {
 		w.p.failed(w.shard, "release", err, transient, 0)
 	}
 }
