@@ -40,7 +40,7 @@
 //
 // # Load
 //
-// At most [Options].InFlight requests run at a time, and fewer, not smaller ones, while the
-// cluster refuses some for load or answers much more slowly than before. Calls
-// wait when [Options].WaitBytes are on their way.
+// At most [Options].InFlight requests run at a time. Fewer run, and no smaller
+// ones, while the cluster refuses some for load or answers much more slowly than
+// before. Calls wait when [Options].WaitBytes are on their way.
 package opensearch

@@ -122,7 +122,7 @@ func (s *stream) askFor(ctx context.Context, id string) (verdict, error) {
 	var err error
 	for range 1 + confirmations {
 		call, cancel := context.WithTimeout(ctx, s.p.o.CallTimeout)
-		_, err = s.p.api.GetShardIterator(call, &dynamodbstreams.GetShardIteratorInput{
+		_, err = s.api.GetShardIterator(call, &dynamodbstreams.GetShardIteratorInput{
 			StreamArn: &s.id.ARN, ShardId: &id, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 		})
 		cancel()

@@ -110,8 +110,10 @@ func (p *Poller) storedStreams(ctx context.Context) ([]string, error) {
 func (p *Poller) newStream(name Stream, arn string) *stream {
 	s := &stream{
 		p: p, name: name, table: tableOf(arn), id: state.Stream{Application: p.o.Application, ARN: arn},
-		discovery: newDiscovery(p.api, arn, p.o.CallTimeout), forest: newForest(), wake: make(chan struct{}, 1), due: make(map[string]*gauge),
+		forest: newForest(), wake: make(chan struct{}, 1), due: make(map[string]*gauge),
 	}
+	s.api = &ownAPI{Client: p.api, stream: s}
+	s.discovery = newDiscovery(s.api, arn, p.o.CallTimeout)
 	s.discovery.clock, s.discovery.answered = &p.clock, s.heard
 	s.discovery.failed = func(action string, err error, k kind, retryIn time.Duration) {
 		s.troubled(err)

@@ -25,6 +25,7 @@ type stream struct {
 	table     string
 	id        state.Stream
 	start     state.Start
+	api       *ownAPI
 	discovery *discovery
 	forest    *forest
 	wake      chan struct{}   // replaced was set; has room for one

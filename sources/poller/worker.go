@@ -165,7 +165,7 @@ func (w *worker) read(ctx, owned context.Context, after sluice.Sequence) (End, e
 // last page, or with an error, pages is closed and ended says why.
 func (w *worker) fetch(ctx context.Context, after sluice.Sequence) (<-chan page, <-chan error) {
 	r := &reader{
-		api: w.p.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
+		api: w.stream.api, shard: w.shard, limit: w.p.o.Limit, timeout: w.p.o.CallTimeout,
 		halt: w.p.o.Gaps == Halt, closed: w.closed, after: after, origin: w.origin, clock: &w.p.clock,
 		pace: newPace(w.p.o.BusyInterval, w.p.o.IdleInterval), quota: w.quota, waits: w.gauge.noRoom,
 		polled: func(p Poll, k kind) {
