@@ -10,6 +10,9 @@ import (
 
 // What nobody has to handle, and why.
 
+// beforeStart excuses what need not be handled, and may be.
+const beforeStart = "from before the start"
+
 // gap notes that records were reported as lost: of a shard those behind a
 // position that nobody can read any more, or all of them when the shard is
 // gone; of a stream of which nothing was read, all; and between two streams,
@@ -68,7 +71,7 @@ func (c *checker) began(life int, arn string, start state.Start) {
 		lost := c.trimmed(p)
 		for _, ch := range s.changes {
 			if start.Position == "LATEST" || s.excused || lost(ch.seq) {
-				ch.excuse = "from before the start"
+				ch.excuse = beforeStart
 				n++
 			}
 		}

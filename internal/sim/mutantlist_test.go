@@ -118,7 +118,7 @@ var mutants = []mutant{
 	},
 
 	{
-		name: "ends put off the next listing", file: "sources/poller/stream.go",
+		name: "ends put off the next listing", file: "sources/poller/stream.go", from: 450,
 		old:   "\tif at := time.Now().Add(s.soon); at.Before(s.listAt) {\n",
 		new:   "\tdefer func() { s.soon = min(2*s.soon, s.p.o.DiscoverEvery) }()\n\tif at := time.Now().Add(s.soon); at.Before(s.listAt) {\n",
 		props: []string{propRest},
