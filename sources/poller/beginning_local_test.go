@@ -25,7 +25,7 @@ func TestLocalBeginningOfAShard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			arn, err := p.streamOf(t.Context(), Stream{Table: table})
+			arn, err := p.streamOf(t.Context(), Stream{Table: table}, false)
 			if err != nil {
 				t.Fatal(err)
 			}

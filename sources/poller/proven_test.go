@@ -305,7 +305,8 @@ func TestRestartWhileThrottled(t *testing.T) {
 					bubble(t, func(t *testing.T) {
 						s, store := newStub(), state.NewMemory()
 						a, b := &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a"}
-						st := s.table("orders", a, b)
+						d := &stubShard{id: "d"} // without a position: only a listing says that nothing of it is lost
+						st := s.table("orders", a, b, d)
 						s.put(a, "k")
 						s.put(b, "k")
 						var got sink
@@ -341,16 +342,60 @@ func TestRestartWhileThrottled(t *testing.T) {
 						}
 						s.with(func() { s.fail = nil })
 						pass(time.Minute)
-						want(t, "handled", got.of("abc"), strings.Replace(got.of("abc"), "c/1", "c/1", 1))
-						if !strings.Contains(got.all(), "c/1") {
-							t.Errorf("handled %s: what began meanwhile is not read", got.all())
-						}
+						want(t, "handled of what began meanwhile", got.of("c"), "c/1")
+						s.put(d, "k")
+						pass(time.Minute)
+						want(t, "handled of what had no position", got.of("d"), "d/1")
 						r.unready("")
 						r.mustEnd()
 					})
 				})
 			}
 		}
+	}
+}
+
+// A stream that was begun without a listing is given up when the listing says
+// that its records lack what a route needs.
+func TestViewIsCheckedAfterAThrottledStart(t *testing.T) {
+	for _, by := range []string{"table", "ARN"} {
+		t.Run(by, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s, store := newStub(), state.NewMemory()
+				st := s.table("orders", &stubShard{id: "a"})
+				var got sink
+				o := testOptions(store, "orders")
+				if by == "ARN" {
+					o.Streams = []Stream{{ARN: st.arn}}
+				}
+				m := matcher(got.handle)
+				m.route.Needs = sluice.NewImage
+				r := startMatching(t, s, m, o)
+				pass(10 * time.Second)
+				r.mustEnd()
+				s.with(func() {
+					st.view = "KEYS_ONLY"
+					s.fail = func(op, _ string) string {
+						if op == "DescribeStream" {
+							return "ThrottlingException"
+						}
+						return ""
+					}
+				})
+				r = startMatching(t, s, m, o)
+				pass(time.Minute)
+				r.unready("table orders: shards cannot be listed")
+				s.with(func() { s.fail = nil })
+				pass(time.Minute)
+				r.unready(`its view type is KEYS_ONLY, but route "test" needs`)
+				polls := s.count("GetRecords", "")
+				pass(time.Minute)
+				if n := s.count("GetRecords", "") - polls; n > 0 {
+					t.Errorf("%d polls of a stream that cannot be read", n)
+				}
+				_ = r.end() // by ARN with the error
+			})
+		})
 	}
 }
 
