@@ -21,7 +21,8 @@ type Batcher[T any] struct {
 	open     *group[T]   // takes more items; nil when the next caller begins one
 	ready    []*group[T] // due or full, wait for a free slot; the oldest first
 	inFlight int
-	most     int // of inFlight
+	most     int // of inFlight, as SetInFlight says
+	load     load
 }
 
 // New returns a Batcher. commit makes items durable and returns one error per
@@ -33,7 +34,8 @@ type Batcher[T any] struct {
 // latest deadline among the callers, whichever is earlier; no caller cancels
 // it, and it carries no caller's values. commit may keep the slice. When it
 // panics, ends its goroutine, or returns a wrong number of errors, every item
-// fails.
+// fails. When an item's error is sluice.Overloaded, fewer commits run at a time,
+// down to one and then with pauses of up to 4 s, until fewer are refused.
 //
 // New panics when commit is nil or a limit is negative.
 func New[T any](commit func(context.Context, []T) []error, size func(T) int, o Options) *Batcher[T] {
@@ -44,7 +46,7 @@ func New[T any](commit func(context.Context, []T) []error, size func(T) int, o O
 		panic(err.Error())
 	}
 	b := &Batcher[T]{commit: commit, size: size, opt: o.withDefaults()}
-	b.most = b.opt.InFlight
+	b.most, b.load.allowed = b.opt.InFlight, float64(b.opt.InFlight)
 	return b
 }
 

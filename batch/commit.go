@@ -43,6 +43,7 @@ func (g *group[T]) call(ctx context.Context) {
 		g.errs = errsOf(err, len(g.items))
 	}()
 	g.errs = g.b.commit(ctx, g.items)
+	g.refused = refused(g.errs) // a part of the call, because that runs methods of the errors
 	returned = true
 	if g.errs != nil && len(g.errs) != len(g.items) {
 		g.errs = errsOf(fmt.Errorf("batch: the commit function answered %d items with %d errors, so that none can be matched", len(g.items), len(g.errs)), len(g.items))
@@ -75,6 +76,7 @@ func (g *group[T]) deadline(now time.Time) time.Time {
 func (g *group[T]) release() {
 	g.items = nil // a caller that is slow to return must not hold what is durable
 	g.b.mu.Lock()
+	g.b.load.ended(g.cuts, g.b.inFlight, g.b.opt.InFlight, g.refused, time.Now())
 	g.b.inFlight--
 	g.b.dispatch()
 	g.b.mu.Unlock()

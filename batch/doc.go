@@ -27,7 +27,8 @@
 // delay. Callers that no flow runs (plain goroutines, tests), and handlers
 // that wait for something else, are covered by Linger. A due batch stays open
 // until one of the InFlight slots is free, so that batches grow while the
-// service is slow.
+// service is slow. There are fewer slots while the service refuses items for
+// load (sluice.Overloaded), so that it gets fewer and fuller requests.
 //
 // The first caller that notices sends for all on its own goroutine. There is
 // nothing to start, to flush or to close, and nothing is left behind in a

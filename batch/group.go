@@ -21,6 +21,8 @@ type group[T any] struct {
 
 	ready   bool
 	sending bool
+	cuts    int           // load.cuts when it was sent
+	refused bool          // an item was, for load
 	send    chan struct{} // a token in it makes the caller who takes it run the commit
 	done    chan struct{} // closed when errs is there
 	errs    []error       // nil: all are durable
@@ -112,14 +114,14 @@ func (g *group[T]) close() {
 
 // dispatch gives free slots to the groups that waited longest.
 func (b *Batcher[T]) dispatch() {
-	for b.inFlight < b.most && len(b.ready) > 0 {
+	for len(b.ready) > 0 && b.inFlight < b.slots() {
 		g := b.ready[0]
 		b.ready = slices.Delete(b.ready, 0, 1)
 		b.inFlight++
 		if b.open == g {
 			b.open = nil
 		}
-		g.sending = true
+		g.sending, g.cuts = true, b.load.cuts
 		g.forget()
 		g.send <- struct{}{}
 	}
