@@ -183,25 +183,27 @@ func TestProxyFaultsInOrder(t *testing.T) {
 }
 
 // Connections are kept alive through own answers and rewritten ones, on both
-// sides.
+// sides. On a busy machine some are given up all the same: net/http does so when
+// it has not learned within 50 ms that a request was sent.
 func TestProxyKeepsConnectionsAlive(t *testing.T) {
+	const each = 50
 	o := newOrigin(t, nil)
 	p, c := o.through(t)
-	p.Fail(ProxyFault{Status: 500, Body: "no", Times: 2})
-	p.Fail(ProxyFault{Duplicate: true, Times: 2})
-	p.Fail(ProxyFault{Rewrite: func(r []byte, send func([]byte) (int, []byte)) []byte { send(r); return []byte("yes") }, Times: 2})
+	p.Fail(ProxyFault{Status: 500, Body: "no", Times: each})
+	p.Fail(ProxyFault{Duplicate: true, Times: each})
+	p.Fail(ProxyFault{Rewrite: func(r []byte, send func([]byte) (int, []byte)) []byte { send(r); return []byte("yes") }, Times: each})
 	front := 0
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if !i.Reused {
 			front++
 		}
 	}})
-	for range 10 {
+	for range 4 * each {
 		post(ctx, c, p.URL(), "", "x")
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if front != 1 || o.conns != 1 || len(o.bodies) != 10 {
+	if front > each/2 || o.conns > each/2 || len(o.bodies) != 4*each {
 		t.Errorf("%d connections of the client, %d to the server, which saw %d requests", front, o.conns, len(o.bodies))
 	}
 }
