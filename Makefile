@@ -47,8 +47,8 @@ test: ## All tests, with servers started and stopped, race detector on; fails wh
 	@[ -n "$(RACE)" ] || echo "no C compiler found: the race detector is OFF"
 	$(gotestsum) $(RACE) $(CPU) -tags integration $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG)
 
-proof: ## The long proofs, hours: tests named TestProof, whose files have the build tag proof; 200,000 new seeds of the simulation
-	$(gotestsum) -timeout 24h -count 1 -tags integration,proof -run '$(or $(RUN),^TestProof)' \
+proof: ## The long proofs, hours: tests named TestProof or TestWild, with the build tag proof; 200,000 new seeds of the simulation
+	$(gotestsum) -timeout 24h -count 1 -tags integration,proof -run '$(or $(RUN),^Test(Proof|Wild))' \
 	  $(if $(filter ./...,$(PKG)),$$(git grep --untracked -lE '^//go:build .*\bproof\b' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|'),$(PKG))
 	$(if $(filter ./...,$(PKG)),$(MAKE) sim SEEDS=200000 FROM=$$(date +%s)000000)
 

@@ -123,7 +123,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	}
 	h := w.settled(v.kind, v.err)
 	now := time.Now()
-	h.tries, h.expires = t.tries, t.expires
+	h.letters, h.tries, h.expires = f.opts.DeadLetter != nil, t.tries, t.expires
 	a := decide(h, v.kind, v.after, now)
 
 	f.mu.Lock()

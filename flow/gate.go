@@ -15,6 +15,7 @@ const (
 	outageAfter    = 2 * time.Second // without a success
 	outageFailures = 5               // in that time
 	outageItems    = 3               // distinct ones that fail in that time
+	rampIdle       = time.Second     // a ramp that keeps nobody waiting for so long is over
 	partialAtLeast = time.Minute     // a partial outage lasts, so that its end is not told too often
 )
 
@@ -46,7 +47,8 @@ type gate struct {
 	err         error // the last failure
 	streak      streak
 	outage      outage
-	ramps       bool // after an outage
+	ramps       bool      // after an outage
+	binds       time.Time // the limit of a ramp last kept somebody waiting
 	limiter     limiter
 	items       items
 
@@ -292,7 +294,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 		g.items.succeed(hash, now)
 		if g.outage.on {
 			g.limiter.restart(g.outage.width)
-			g.outage.on, g.ramps = false, true
+			g.outage.on, g.ramps, g.binds = false, true, now
 		} else {
 			g.limiter.succeeded(began, load, len(g.queues) > 0, now)
 		}
@@ -361,7 +363,10 @@ func (g *gate) judge(now time.Time) (moved bool) {
 			l.limit = 0
 		}
 	}
-	g.ramps = g.ramps && l.doubles && (len(g.queues) > 0 || g.load() >= int(l.limit))
+	if len(g.queues) > 0 || g.load() >= int(l.limit) {
+		g.binds = now
+	}
+	g.ramps = g.ramps && l.doubles && now.Sub(g.binds) < rampIdle
 	if !g.ramps && l.doubles { // it takes all that come
 		l.limit, l.doubles = 0, false
 	}

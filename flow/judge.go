@@ -36,6 +36,7 @@ type history struct {
 	tolerated int // as many may fail without doubt about the route
 
 	// Of the record.
+	letters bool      // it can be parked
 	tries   int       // failures one after another
 	expires time.Time // it is parked then; zero: never
 
@@ -95,7 +96,7 @@ func decide(h history, k kind, after time.Duration, now time.Time) action {
 
 // isPoison reports whether the record's item fails and the route does not.
 func (h history) isPoison() bool {
-	return h.state.Healthy() && h.failed <= h.tolerated && h.successes >= poisonSuccesses &&
+	return h.letters && h.state.Healthy() && h.failed <= h.tolerated && h.successes >= poisonSuccesses &&
 		(h.parked || h.clock >= poisonAfter && h.attempts >= h.poison)
 }
 

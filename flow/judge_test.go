@@ -10,7 +10,7 @@ func TestDecide(t *testing.T) {
 	// poison fails while everything else works.
 	poison := history{
 		clock: poisonAfter, attempts: 8, successes: poisonSuccesses, failed: failingAlways, tolerated: failingAlways,
-		poison: 8, backoff: defaultBackoff, maxBackoff: defaultMaxBackoff, expires: now.Add(time.Hour),
+		poison: 8, letters: true, backoff: defaultBackoff, maxBackoff: defaultMaxBackoff, expires: now.Add(time.Hour),
 	}
 	with := func(change func(h *history)) history {
 		h := poison
@@ -32,6 +32,7 @@ func TestDecide(t *testing.T) {
 		{name: "too old, overloaded", h: history{expires: now}, k: overloaded, want: park},
 		{name: "too old, with a wish", h: history{expires: now}, k: wish, after: time.Minute, want: park},
 
+		{name: "poison, and no dead letters", h: with(func(h *history) { h.letters = false }), k: failed, want: retry},
 		{name: "not for long enough", h: with(func(h *history) { h.clock-- }), k: failed, want: retry},
 		{name: "not often enough", h: with(func(h *history) { h.attempts-- }), k: failed, want: retry},
 		{name: "attempts of the route's own", h: with(func(h *history) { h.attempts, h.poison = 2, 2 }), k: failed, want: action{park: true, poison: true}},
