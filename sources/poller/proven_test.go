@@ -40,6 +40,7 @@ func TestStoreHangs(t *testing.T) {
 		s.with(func() { a.closed, st.shards = true, append(st.shards, b) })
 		b.parent = "a"
 		pass(time.Hour)
+		r.unready("table orders: the shards of stream " + stubARN("orders") + " were not listed since ")
 		want(t, "handled", got.all(), "a/1 a/2")
 		want(t, "stored", stored(t, store.Store, "orders"), "a@1")
 		store.GoOn()
@@ -230,7 +231,8 @@ func TestPanicIsOneStreams(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				s, store := newStub(), state.NewMemory()
 				a, x := &stubShard{id: "a"}, &stubShard{id: "x"}
-				st := s.table("orders", a)
+				idle := &stubShard{id: "i"}
+				st := s.table("orders", a, idle)
 				s.table("users", x)
 				var got sink
 				log := &panicking{Handler: slog.DiscardHandler}
@@ -270,9 +272,11 @@ func TestPanicIsOneStreams(t *testing.T) {
 				s.with(func() { s.fail = nil })
 				pass(5 * time.Minute)
 				s.put(a, "k")
+				s.put(idle, "k")
 				pass(5 * time.Minute)
 				r.unready("")
 				r.mustEnd()
+				want(t, "handled of what was read before", got.of("i"), "i/1")
 				if c.fail == "" {
 					want(t, "handled", strings.Join(unique(got.of("ab")), " "), "a/1 b/1")
 				} else {
@@ -353,6 +357,39 @@ func TestRestartWhileThrottled(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A shard without a position, old enough that its first records may be lost, waits
+// for a listing to say which those were: without it that is no gap.
+func TestOldShardWaitsForAListing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		sh := &stubShard{id: fmt.Sprintf("shardId-%020d-1", time.Now().UnixMilli())}
+		s.table("orders", sh)
+		var got sink
+		o := testOptions(store, "orders")
+		o.BusyInterval, o.IdleInterval, o.CheckpointEvery, o.HeartbeatEvery, o.DiscoverEvery = time.Hour, time.Hour, time.Hour, time.Hour, time.Hour // a day passes
+		r := start(t, s, got.handle, o)
+		pass(25 * time.Hour)
+		r.mustEnd()
+		s.with(func() {
+			s.fail = func(op, _ string) string {
+				if op == "DescribeStream" {
+					return "ThrottlingException"
+				}
+				return ""
+			}
+		})
+		s.put(sh, "k")
+		r = start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Minute)
+		want(t, "handled before a listing", got.all(), "")
+		s.with(func() { s.fail = nil })
+		pass(time.Minute)
+		want(t, "handled", got.all(), sh.id+"/1")
+		r.unready("")
+		r.mustEnd()
+	})
 }
 
 // A stream that was begun without a listing is given up when the listing says
@@ -449,7 +486,7 @@ func TestRunEndsWhileDeadLettersHang(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
 		a, b := &stubShard{id: "a"}, &stubShard{id: "b"}
-		st := s.table("orders", a, b)
+		st := s.enable("orders", a, b)
 		s.put(a, "k")
 		s.put(b, "k")
 		box := deafBox{deadletter.NewBox(store, "sluice"), make(chan struct{}), make(chan struct{})}
@@ -471,12 +508,16 @@ func TestRunEndsWhileDeadLettersHang(t *testing.T) {
 		r.unready("state store: park gap has not returned since ")
 		pass(5 * time.Minute)
 		r.unready("table orders shard a: the watermark has not moved for ")
+		s.disable(st)
+		s.enable("orders") // a gap between the two
+		pass(5 * time.Minute)
+		r.unready("table orders was not asked for its stream since ")
 		began := time.Now()
 		_ = r.end()
 		if took := time.Since(began); took > 25*time.Second {
 			t.Errorf("Run returned after %v", took)
 		}
-		want(t, "stored", stored(t, store, "orders"), "a@1 b@1")
+		want(t, "stored", storedOf(t, store, st.arn), "a@1 b@1")
 		close(box.hang)
 		synctest.Wait()
 	})
