@@ -40,6 +40,7 @@ func TestStoreHangs(t *testing.T) {
 		s.with(func() { a.closed, st.shards = true, append(st.shards, b) })
 		b.parent = "a"
 		pass(time.Hour)
+		r.unready("table orders: the shards of stream " + stubARN("orders") + " were not listed since ")
 		want(t, "handled", got.all(), "a/1 a/2")
 		want(t, "stored", stored(t, store.Store, "orders"), "a@1")
 		store.GoOn()
@@ -230,7 +231,8 @@ func TestPanicIsOneStreams(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				s, store := newStub(), state.NewMemory()
 				a, x := &stubShard{id: "a"}, &stubShard{id: "x"}
-				st := s.table("orders", a)
+				idle := &stubShard{id: "i"}
+				st := s.table("orders", a, idle)
 				s.table("users", x)
 				var got sink
 				log := &panicking{Handler: slog.DiscardHandler}
@@ -270,9 +272,11 @@ func TestPanicIsOneStreams(t *testing.T) {
 				s.with(func() { s.fail = nil })
 				pass(5 * time.Minute)
 				s.put(a, "k")
+				s.put(idle, "k")
 				pass(5 * time.Minute)
 				r.unready("")
 				r.mustEnd()
+				want(t, "handled of what was read before", got.of("i"), "i/1")
 				if c.fail == "" {
 					want(t, "handled", strings.Join(unique(got.of("ab")), " "), "a/1 b/1")
 				} else {
@@ -293,125 +297,6 @@ func unique(handled string) (all []string) {
 		seen[h] = true
 	}
 	return all
-}
-
-// A restart while the control plane throttles goes on where the positions are:
-// no shard waits for a listing that was begun before.
-func TestRestartWhileThrottled(t *testing.T) {
-	for _, op := range []string{"DescribeTable", "DescribeStream", "both"} {
-		for _, by := range []string{"table", "ARN"} {
-			for _, e := range []string{"ThrottlingException", "LimitExceededException", "ServiceUnavailable:503"} {
-				t.Run(op+" by "+by+" "+e, func(t *testing.T) {
-					bubble(t, func(t *testing.T) {
-						s, store := newStub(), state.NewMemory()
-						a, b := &stubShard{id: "a", closed: true}, &stubShard{id: "b", parent: "a"}
-						d := &stubShard{id: "d"} // without a position: only a listing says that nothing of it is lost
-						st := s.table("orders", a, b, d)
-						s.put(a, "k")
-						s.put(b, "k")
-						var got sink
-						o := testOptions(store, "orders")
-						if by == "ARN" {
-							o.Streams = []Stream{{ARN: stubARN("orders")}}
-						}
-						r := start(t, s, got.handle, o)
-						pass(10 * time.Second)
-						r.mustEnd()
-						s.put(b, "k")
-						c := &stubShard{id: "c"}
-						s.put(c, "k")
-						s.with(func() {
-							st.shards = append(st.shards, c)
-							s.fail = func(call, _ string) string {
-								if call == op || op == "both" && strings.HasPrefix(call, "Describe") {
-									return e
-								}
-								return ""
-							}
-						})
-						r = start(t, s, got.handle, o)
-						pass(time.Minute)
-						want(t, "handled", got.of("ab"), "a/1 b/1 b/2")
-						switch {
-						case op == "DescribeTable" && by == "ARN":
-							r.unready("")
-						case op == "DescribeTable":
-							r.unready("table orders: whether its stream was replaced cannot be told: dynamodb:DescribeTable")
-						default:
-							r.unready("table orders: shards cannot be listed")
-						}
-						s.with(func() { s.fail = nil })
-						pass(time.Minute)
-						want(t, "handled of what began meanwhile", got.of("c"), "c/1")
-						s.put(d, "k")
-						pass(time.Minute)
-						want(t, "handled of what had no position", got.of("d"), "d/1")
-						r.unready("")
-						r.mustEnd()
-					})
-				})
-			}
-		}
-	}
-}
-
-// A stream that was begun without a listing is given up when the listing says
-// that its records lack what a route needs.
-func TestViewIsCheckedAfterAThrottledStart(t *testing.T) {
-	for _, by := range []string{"table", "ARN"} {
-		t.Run(by, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				s, store := newStub(), state.NewMemory()
-				st := s.table("orders", &stubShard{id: "a"})
-				var got sink
-				o := testOptions(store, "orders")
-				if by == "ARN" {
-					o.Streams = []Stream{{ARN: st.arn}}
-				}
-				m := matcher(got.handle)
-				m.route.Needs = sluice.NewImage
-				r := startMatching(t, s, m, o)
-				pass(10 * time.Second)
-				r.mustEnd()
-				s.with(func() {
-					st.view = "KEYS_ONLY"
-					s.fail = func(op, _ string) string {
-						if op == "DescribeStream" {
-							return "ThrottlingException"
-						}
-						return ""
-					}
-				})
-				r = startMatching(t, s, m, o)
-				pass(time.Minute)
-				r.unready("table orders: shards cannot be listed")
-				s.with(func() { s.fail = nil })
-				pass(time.Minute)
-				r.unready(`its view type is KEYS_ONLY, but route "test" needs`)
-				polls := s.count("GetRecords", "")
-				pass(time.Minute)
-				if n := s.count("GetRecords", "") - polls; n > 0 {
-					t.Errorf("%d polls of a stream that cannot be read", n)
-				}
-				_ = r.end() // by ARN with the error
-			})
-		})
-	}
-}
-
-// A stream that was never read is not begun while nobody can tell which it is.
-func TestFirstStartWhileThrottled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newStub()
-		s.table("orders", &stubShard{id: "a"})
-		s.fail = func(string, string) string { return "ThrottlingException" }
-		r := start(t, s, new(sink).handle, testOptions(state.NewMemory(), "orders"))
-		pass(10 * time.Second)
-		if err := <-r.done; err == nil || !strings.Contains(err.Error(), "ThrottlingException") {
-			t.Errorf("Run returned %v", err)
-		}
-		r.over = true
-	})
 }
 
 // deafBox is dead letters whose calls do not return.
@@ -449,7 +334,7 @@ func TestRunEndsWhileDeadLettersHang(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
 		a, b := &stubShard{id: "a"}, &stubShard{id: "b"}
-		st := s.table("orders", a, b)
+		st := s.enable("orders", a, b)
 		s.put(a, "k")
 		s.put(b, "k")
 		box := deafBox{deadletter.NewBox(store, "sluice"), make(chan struct{}), make(chan struct{})}
@@ -471,12 +356,16 @@ func TestRunEndsWhileDeadLettersHang(t *testing.T) {
 		r.unready("state store: park gap has not returned since ")
 		pass(5 * time.Minute)
 		r.unready("table orders shard a: the watermark has not moved for ")
+		s.disable(st)
+		s.enable("orders") // a gap between the two
+		pass(5 * time.Minute)
+		r.unready("table orders was not asked for its stream since ")
 		began := time.Now()
 		_ = r.end()
 		if took := time.Since(began); took > 25*time.Second {
 			t.Errorf("Run returned after %v", took)
 		}
-		want(t, "stored", stored(t, store, "orders"), "a@1 b@1")
+		want(t, "stored", storedOf(t, store, st.arn), "a@1 b@1")
 		close(box.hang)
 		synctest.Wait()
 	})
