@@ -12,7 +12,7 @@ import (
 func (w *worker) invoke(h sluice.Handler) (v verdict) {
 	w.enter(w.g.route)
 	if w.call != nil {
-		w.member.Watch(w.call)
+		w.member.Watch(&w.call.self)
 		defer w.member.Watch(nil)
 	}
 	if w.flow.opts.Hooks.Handled != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/quorum"
 )
 
 const (
@@ -62,6 +63,7 @@ type gate struct {
 
 // call is one that its gate counts; it gives back at its end what it took.
 type call struct {
+	self  quorum.Watcher // itself, for who tells it that it waits in a sink
 	gate  *gate
 	flow  *Flow
 	cuts  int // limiter.cuts as it began
@@ -198,6 +200,7 @@ func (g *gate) load() int {
 
 func (g *gate) begin(f *Flow, now time.Time) *call {
 	c := &call{gate: g, flow: f, cuts: g.limiter.cuts}
+	c.self = c
 	g.running++
 	if g.route.Rate > 0 {
 		g.tokens--

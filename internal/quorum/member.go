@@ -37,13 +37,7 @@ type Watcher interface {
 // Watch has w told about the call that begins; nil ends that. A goroutine that
 // an earlier call has left behind may tell the Watcher of a later one, and
 // twice the same.
-func (m *Member) Watch(w Watcher) {
-	if w == nil {
-		m.watcher.Store(nil)
-		return
-	}
-	m.watcher.Store(&w)
-}
+func (m *Member) Watch(w *Watcher) { m.watcher.Store(w) }
 
 type key struct{}
 
