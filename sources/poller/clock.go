@@ -20,9 +20,12 @@ func (c *clock) heard(md middleware.Metadata) {
 	}
 }
 
-func (c *clock) now() time.Time {
+func (c *clock) now() time.Time { return c.at(time.Now()) }
+
+// at is what the service's clock shows when ours shows t.
+func (c *clock) at(t time.Time) time.Time {
 	if c == nil {
-		return time.Now()
+		return t
 	}
-	return time.Now().Add(time.Duration(c.ahead.Load()))
+	return t.Add(time.Duration(c.ahead.Load()))
 }

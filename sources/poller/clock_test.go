@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -100,5 +102,30 @@ func TestNoLossUnderAFastClock(t *testing.T) {
 		if n := len(got.got); n != 1 {
 			t.Errorf("handled %v, want the record of after the start", got.all())
 		}
+	})
+}
+
+// The lag is by the clock that dates the records.
+func TestLagUnderAFastClock(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const by = time.Hour
+		s := behind{newStub(), by}
+		sh := &stubShard{id: fmt.Sprintf("shardId-%020d-a", time.Now().Add(-by-time.Hour).UnixMilli())}
+		s.table("orders", sh)
+		s.stub.mu.Lock()
+		sh.records = append(sh.records, stubRecord{stubBase + "1", "a", time.Now().Add(-by)})
+		s.stub.mu.Unlock()
+		held := make(chan struct{})
+		r := start(t, s, func(context.Context, *sluice.Record) error { <-held; return nil }, testOptions(state.NewMemory(), "orders"))
+		pass(10 * time.Minute)
+		if lag := r.p.Lag(); lag < 9*time.Minute || lag > 11*time.Minute {
+			t.Errorf("the lag of a record that waits for 10 minutes is %v", lag)
+		}
+		close(held)
+		pass(time.Minute)
+		if lag := r.p.Lag(); lag > 10*time.Second {
+			t.Errorf("the lag of an idle shard is %v", lag)
+		}
+		r.mustEnd()
 	})
 }

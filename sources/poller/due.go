@@ -34,7 +34,7 @@ func (s *stream) account() {
 	}
 	for id, n := range s.forest.nodes {
 		if s.due[id] == nil && s.forest.due(n) {
-			g := newGauge(Shard{Table: s.table, StreamARN: s.id.ARN, ID: id})
+			g := newGauge(Shard{Table: s.table, StreamARN: s.id.ARN, ID: id}, &s.p.clock)
 			s.due[id] = g
 			s.p.gauges.add(g)
 		}

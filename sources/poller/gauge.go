@@ -18,6 +18,7 @@ import (
 // cannot look like one that needs nothing.
 type gauge struct {
 	shard Shard
+	clock *clock // by which records were made
 
 	mu    sync.Mutex
 	flow  *flow.Flow // nil: nobody reads it
@@ -36,7 +37,9 @@ type gauge struct {
 	noRoomAt   time.Time // since when it waits for memory; zero: it does not
 }
 
-func newGauge(s Shard) *gauge { return &gauge{shard: s, polling: true, proven: time.Now()} }
+func newGauge(s Shard, c *clock) *gauge {
+	return &gauge{shard: s, clock: c, polling: true, proven: time.Now()}
+}
 
 // attach notes who reads the shard.
 func (g *gauge) attach(f *flow.Flow, pos *positions, q *quota) {
@@ -141,7 +144,7 @@ func (g *gauge) observe() time.Duration {
 // lag is the age of the oldest record not settled; of a shard that is settled
 // as far as it was read, the time since everything in it had been read. mu is
 // held.
-func (g *gauge) lag() time.Duration { return max(0, time.Since(g.pos.oldest())) }
+func (g *gauge) lag() time.Duration { return max(0, g.clock.now().Sub(g.pos.oldest())) }
 
 // nearLoss is the share of its life in the stream that a record may wait before
 // the poller is unready.

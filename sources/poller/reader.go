@@ -176,7 +176,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 	}
 	r.backoff.reset()
 	r.iterator = pg.NextShardIterator
-	res := page{records: pg.Records, bytes: pageBytes(body, pg.Records), seenTo: start, last: pg.NextShardIterator == "" && !raw, behind: r.behind}
+	res := page{records: pg.Records, bytes: pageBytes(body, pg.Records), seenTo: r.clock.at(start), last: pg.NextShardIterator == "" && !raw, behind: r.behind}
 	behind := p.Full || r.closed || raw
 	if n := len(pg.Records); n > 0 {
 		r.behind = nil
@@ -188,7 +188,7 @@ func (r *reader) poll(ctx context.Context) (page, error) {
 		}
 		newest := &pg.Records[n-1]
 		if !newest.Created.IsZero() {
-			behind = behind || start.Sub(createdBefore(newest)) > backlogAge
+			behind = behind || res.seenTo.Sub(createdBefore(newest)) > backlogAge
 		}
 		if behind && !newest.Created.IsZero() {
 			res.seenTo = newest.Created

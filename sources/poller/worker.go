@@ -60,7 +60,7 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	defer lose(nil)
 	after := sluice.Sequence(stored.Position.Sequence)
 	w.quota = w.p.quotas.shard(w.shard.Table)
-	w.pos = startAt(after, time.Now())
+	w.pos = startAt(after, w.p.clock.now())
 	w.pos.freed = w.quota.free
 	defer w.pos.end()
 	w.flow = flow.Open(owned, w.p.matcher, w.p.o.Flow)
