@@ -135,6 +135,7 @@ func newGate(r *sluice.Route) *gate {
 	if g.maxBackoff <= 0 {
 		g.maxBackoff = max(defaultMaxBackoff, g.backoff)
 	}
+	g.items.keep = 2 * g.maxBackoff
 	g.calm.Store(!g.limited)
 	return g
 }

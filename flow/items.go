@@ -29,6 +29,8 @@ type failedItem struct {
 // items counts, over the last 10 minutes, the distinct items for which a route
 // failed, exactly, and those for which it succeeded, within a few percent.
 type items struct {
+	keep time.Duration // an item that fails is tried again within it, and else forgotten: 10 minutes at least
+
 	failed  map[uint64]*failedItem
 	failing int // of failed
 
@@ -103,8 +105,8 @@ func (s *items) rest(it *failedItem) {
 	}
 }
 
-// turn forgets what is older than 10 minutes. An item that still fails and is
-// tried less often than that is not forgotten.
+// turn forgets what is older than 10 minutes, but for items that fail and are
+// tried less often than that.
 func (s *items) turn(now time.Time) {
 	minute := now.Unix() / 60
 	if minute == s.minute {
@@ -115,7 +117,8 @@ func (s *items) turn(now time.Time) {
 	}
 	s.minute = minute
 	for hash, it := range s.failed {
-		if !it.failing && now.Sub(it.last) > lookBack {
+		if age := now.Sub(it.last); age > lookBack && !it.failing || age > max(s.keep, lookBack) {
+			s.rest(it)
 			delete(s.failed, hash)
 		}
 	}

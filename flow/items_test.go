@@ -74,7 +74,7 @@ func TestPoisonClock(t *testing.T) {
 }
 
 func TestItemsAreForgotten(t *testing.T) {
-	var s items
+	s := items{keep: 2 * time.Hour}
 	now := time.Unix(6000, 0)
 	s.fail(1, true, 0, 0, now)
 	s.fail(2, true, 0, 0, now)
@@ -89,8 +89,13 @@ func TestItemsAreForgotten(t *testing.T) {
 	if s.failing != 1 || len(s.failed) != 1 || s.failed[2] == nil {
 		t.Errorf("%d failing, %d failed: what still fails is remembered, what does not is not", s.failing, len(s.failed))
 	}
-	s.giveUp(2, false)
-	s.giveUp(2, false)
+	later := now.Add(2*time.Hour + time.Minute)
+	s.fail(4, true, 0, 0, later)
+	if s.turn(later.Add(time.Minute)); s.failing != 1 || s.failed[2] != nil {
+		t.Errorf("%d failing: what is not tried any more is forgotten at last", s.failing)
+	}
+	s.giveUp(4, false)
+	s.giveUp(4, false)
 	s.giveUp(3, false)
 	if s.failing != 0 || !s.failingSince.IsZero() {
 		t.Errorf("%d failing since %v", s.failing, s.failingSince)
