@@ -167,7 +167,7 @@ func TestOutageOfAQueueAlone(t *testing.T) {
 	if code, body := c.ask("GET", "/readyz"); code != 503 || !strings.Contains(body, "the sink is down") {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
-	if _, body := c.ask("GET", "/"); !strings.Contains(body, "\nroute work fails for every record since ") {
+	if _, body := c.ask("GET", "/"); !strings.Contains(body, "\nroute work: outage since ") {
 		t.Errorf("status:\n%s", body)
 	}
 	if _, body := c.ask("GET", "/metrics"); !strings.Contains(body, "\nsluice_route_state{route=\"work\",state=\"outage\"} 1\n") {

@@ -185,12 +185,17 @@ func (st *status) text(b *strings.Builder) {
 	}
 	line("gaps that nobody has acknowledged: %d", st.Gaps)
 	for _, r := range st.Routes {
-		limit := ""
-		if r.Limit > 0 {
-			limit = fmt.Sprintf(", %d at a time", r.Limit)
+		fmt.Fprintf(b, "route %s: %s since %s", r.Route, r.State, r.Since.Format(time.RFC3339))
+		if r.Failing > 0 {
+			fmt.Fprintf(b, ", %s failing", plural(r.Failing, "item"))
 		}
-		line("route %s: %s since %s, %s failing, %s waiting%s: %s", r.Route, r.State, r.Since.Format(time.RFC3339),
-			plural(r.Failing, "item"), plural(r.Waiting, "record"), limit, firstLine(r.Error))
+		if r.Waiting > 0 {
+			fmt.Fprintf(b, ", %s waiting", plural(r.Waiting, "record"))
+		}
+		if r.Limit > 0 {
+			fmt.Fprintf(b, ", %s at a time", plural(r.Limit, "call"))
+		}
+		line(": %s", firstLine(r.Error))
 	}
 	for _, t := range st.Tables {
 		line("\ntable %s: %s, lag %s, %s unsettled", t.Table, plural(len(t.Shards), "shard"), seconds(t.LagSeconds), plural(int(t.Unsettled), "record"))

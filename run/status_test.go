@@ -117,7 +117,7 @@ func TestStatusText(t *testing.T) {
 		got := w.Body.String()
 		for _, want := range []string{
 			"shop (sluice v1), running for 1m30s\nNOT READY\n  one\n  two\n", "held items: 4", "dead letters: 3\n  2 of table a, route r (record)\n  1 of table b, route - (gap)\n",
-			"acknowledged: 1\nroute r: outage since 2000-01-01T00:00:00Z, 3 items failing, 5 records waiting: down\nroute s: overloaded since 2000-01-01T00:00:00Z, 0 items failing, 1 record waiting, 4 at a time: 429\n",
+			"acknowledged: 1\nroute r: outage since 2000-01-01T00:00:00Z, 3 items failing, 5 records waiting: down\nroute s: overloaded since 2000-01-01T00:00:00Z, 1 record waiting, 4 calls at a time: 429\n",
 			"table a: 25 shards, lag 24s, 50 records unsettled\n  s24  lag 24s  2 unsettled  polled 1m30s ago", "  and 5 that lag less (?format=json shows all)\n",
 			"table b: 1 shard, lag 0s, 0 records unsettled\n  x  lag 0s  0 unsettled  polled 0s ago  throttled\n",
 			"queue jobs: 3 messages in hand, the oldest for 1m1s\n", "backfill of table a: 5 of about 9 items settled\n", "backfill of table b: finished, 7 items\n",
