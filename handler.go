@@ -25,8 +25,9 @@ type Route struct {
 	Index   int     // position among the Matcher's Routes
 	Handler Handler // middleware applied
 
-	// Attempts is how many failures make a record poison (default 8). Failures
-	// count only while the route succeeds for other records.
+	// Attempts is how often an item must fail, at least, before its record is
+	// poison (default 8). Failures count only while the route works for other
+	// items. The item must also fail for 10 minutes; see package flow.
 	Attempts   int
 	Backoff    time.Duration // delay before the first retry, doubled each time, full jitter (default 100 ms)
 	MaxBackoff time.Duration // cap of the doubled delay (default 30 s)

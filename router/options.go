@@ -43,8 +43,8 @@ func Name(name string) Option {
 	}
 }
 
-// Attempts sets how many failures make a record poison (default 8); see
-// [sluice.Route].
+// Attempts sets how often an item must fail, at least, before its record is
+// poison (default 8); see [sluice.Route].
 func Attempts(n int) Option {
 	return func(c *config) {
 		if n < 1 {

@@ -32,7 +32,7 @@ var (
 )
 
 // wrong is what an expression names that does not exist: series, labels, and
-// values of outcome, which stand as literals in metrics/prom (source).
+// values of outcome and state, which stand as literals in source.
 func wrong(expr string, known map[string][]string, source string) (all []string) {
 	labels := map[string]bool{}
 	for _, m := range selector.FindAllStringSubmatch(expr, -1) {
@@ -51,12 +51,12 @@ func wrong(expr string, known map[string][]string, source string) (all []string)
 			if !slices.Contains(has, l[1]) {
 				all = append(all, m[1]+" has no label "+l[1])
 			}
-			if l[1] != "outcome" {
+			if l[1] != "outcome" && l[1] != "state" {
 				continue
 			}
 			for value := range strings.SplitSeq(l[2], "|") {
 				if !strings.Contains(source, `"`+value+`"`) {
-					all = append(all, m[1]+" has no outcome "+value)
+					all = append(all, m[1]+" has no "+l[1]+" "+value)
 				}
 			}
 		}
@@ -71,6 +71,8 @@ func wrong(expr string, known map[string][]string, source string) (all []string)
 	return all
 }
 
+// promSource is the code that has the values of outcome and state: metrics/prom,
+// and the states of routes.
 func promSource(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "metrics/prom/*.go"))
@@ -78,6 +80,7 @@ func promSource(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var all strings.Builder
+	all.WriteString(read(t, root, "flow/route.go"))
 	for _, f := range files {
 		if !strings.HasSuffix(f, "_test.go") {
 			all.WriteString(read(t, f))
@@ -212,13 +215,14 @@ func TestDashboardNamesMetricsThatExist(t *testing.T) {
 }
 
 func TestWrongExpressionsAreFound(t *testing.T) {
-	known := map[string][]string{"sluice_a_total": {"route", "outcome"}, "sluice_b_seconds": {"sink", "le"}}
+	known := map[string][]string{"sluice_a_total": {"route", "outcome"}, "sluice_b_seconds": {"sink", "le"}, "sluice_d": {"state"}}
 	for expr, want := range map[string]string{
 		`rate(sluice_a_total{outcome="parked"}[5m])`:            "",
 		`sum by (sink, le) (rate(sluice_b_seconds_bucket[5m]))`: "",
 		`sluice_c > 0`:                                     "sluice_c does not exist",
 		`sluice_a_total{table="x"}`:                        "sluice_a_total has no label table",
 		`sluice_a_total{outcome=~"parked|lost"}`:           "sluice_a_total has no outcome lost",
+		`sluice_d{state="open"} == 1`:                      "sluice_d has no state open",
 		`sum by (route, shard) (rate(sluice_a_total[5m]))`: "nothing of it has a label shard",
 	} {
 		if got := strings.Join(wrong(expr, known, `"parked"`), "; "); got != want {

@@ -50,7 +50,8 @@ type HeldItem struct {
 //     moved within StallAfter, or is read by another living owner;
 //   - each watermark that moved is stored;
 //   - no record has waited for most of its life in the stream;
-//   - no route is in an outage, and no gap waits to be acknowledged.
+//   - no route is in trouble, as [flow.RouteState.Trouble] says;
+//   - no gap waits to be acknowledged.
 //
 // Each thing that is not proven is a reason, and so is each call to the store
 // that fails or does not return. Health takes short locks and makes no call.

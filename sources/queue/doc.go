@@ -39,9 +39,11 @@
 // object, and a message for which there is no route. Any other is parked when
 // the message was received MaxReceives times and its route succeeds for others,
 // or when it is about to become too old for the queue: 80 % of its
-// MessageRetentionPeriod. A route that fails for all is an outage and parks
-// nothing: the consumer receives one message at a time, with pauses of up to
-// 30 s, and is not ready, until one succeeds.
+// MessageRetentionPeriod. A delay that [sluice.RetryAfter] asks for costs a
+// receive, too. Five failures of a route in a row, for several messages, are an
+// outage. The consumer then parks nothing for that route, receives one message at
+// a time with pauses of up to 30 s, and is not ready until one succeeds. The other
+// states of a route (see package flow) do not exist for queues.
 //
 // Without Options.DeadLetter all of these stay in the queue, whose own redrive
 // policy moves them away. Have one or the other. A redrive policy whose
