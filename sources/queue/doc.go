@@ -39,8 +39,8 @@
 // object, and a message for which there is no route. Any other is parked when
 // the message was received MaxReceives times and its route succeeds for others,
 // or when it is about to become too old for the queue: 80 % of its
-// MessageRetentionPeriod. A delay that [sluice.RetryAfter] asks for costs a
-// receive, too. Five failures of a route in a row, for several messages, are an
+// MessageRetentionPeriod. [sluice.RetryAfter] and [sluice.Overloaded] park
+// nothing before that, but each costs a receive. Five failures of a route in a row, for several messages, are an
 // outage. The consumer then parks nothing for that route, receives one message at
 // a time with pauses of up to 30 s, and is not ready until one succeeds. The other
 // states of a route (see package flow) do not exist for queues.

@@ -127,6 +127,44 @@ func TestPoison(t *testing.T) {
 	}
 }
 
+// Who asks to come back later, or is refused for load, is no poison, however
+// often and whatever succeeds beside it.
+func TestAWishIsNoPoison(t *testing.T) {
+	for name, err := range map[string]error{
+		"later":            sluice.RetryAfter(10*time.Second, errDown),
+		"overloaded":       sluice.Overloaded(errDown),
+		"overloaded,later": sluice.RetryAfter(10*time.Second, sluice.Overloaded(errDown)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				letters := new(box)
+				calls := 0
+				w.stub.send("jobs", body("asks"))
+				w.start(Options{DeadLetter: letters, MaxReceives: 3}, func(_ context.Context, rec *sluice.Record) error {
+					if nOf(rec) != "asks" {
+						return nil
+					}
+					if calls++; calls < 20 {
+						return err
+					}
+					return nil
+				})
+				for i := 0; i < 8*3600 && calls < 20; i++ {
+					w.stub.send("jobs", body(i))
+					pass(900 * time.Millisecond)
+				}
+				pass(time.Minute)
+				w.end()
+				w.expectLeft("jobs")
+				if got := letters.ids(); calls != 20 || len(got) != 0 {
+					t.Errorf("%d calls, parked %q", calls, got)
+				}
+			})
+		})
+	}
+}
+
 // What a message counts at one route says nothing of another one, which may fail
 // for all.
 func TestFailuresOfTwoRoutes(t *testing.T) {

@@ -220,9 +220,11 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	var poison, open bool
 	if last.route != nil {
 		f.Route = last.route.Name
+	}
+	if last.route != nil && (asked(err) <= 0 || sluice.IsOverloaded(err)) { // else a wish, which tells nothing of the route
 		var counted int
 		counted, open = s.judge.failed(last.route.Name, m.ID, err, &f)
-		poison = m.Received >= route.Attempts && counted > 1 && !open
+		poison = m.Received >= route.Attempts && counted > 1 && !open && !sluice.IsOverloaded(err)
 		if open {
 			s.pace.failed(now)
 		}
