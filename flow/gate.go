@@ -54,6 +54,7 @@ type gate struct {
 	items       items
 
 	state   State
+	told    State // in the log
 	since   time.Time
 	crowded time.Time     // when more items failed than are tolerated, last
 	healthy time.Duration // the time in healthy states until since
@@ -278,7 +279,7 @@ func (g *gate) unused(c *call) {
 }
 
 // ended notes how a call for an item ended. It returns what is to be known to
-// decide what follows, and whether the state of the route has changed.
+// decide what follows, and whether the state of the route is to be told.
 func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -331,14 +332,14 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 			g.pace(now)
 		}
 	}
-	moved = g.judge(now)
+	g.judge(now)
 	h = history{state: g.state, poison: g.attempts, backoff: g.backoff, maxBackoff: g.maxBackoff}
 	if it != nil {
 		h.clock, h.attempts, h.parked = it.clock, it.attempts, it.parked
 		h.successes = g.successes - it.first
 		h.failed, h.tolerated = len(g.items.failed), g.items.tolerated(now)
 	}
-	return h, moved
+	return h, g.state != g.told
 }
 
 // pace says when the next probe may start after one that failed.
@@ -358,8 +359,8 @@ func (g *gate) healthyTime(now time.Time) time.Duration {
 	return g.healthy
 }
 
-// judge finds the route's state and reports whether it has changed. mu is held.
-func (g *gate) judge(now time.Time) (moved bool) {
+// judge finds the route's state. mu is held.
+func (g *gate) judge(now time.Time) {
 	l := &g.limiter
 	if g.waiting == 0 { // nothing needs a probe any more
 		g.outage.on, g.ramps, g.streak = false, false, streak{}
@@ -387,12 +388,10 @@ func (g *gate) judge(now time.Time) (moved bool) {
 	}
 	g.calm.Store(!g.limited && s == Works && g.waiting == 0 && g.streak.n == 0 && len(g.items.failed) == 0)
 	g.paces.Store(g.outage.on || l.limit > 0)
-	if s == g.state {
-		return false
+	if s != g.state {
+		g.healthy = g.healthyTime(now)
+		g.state, g.since = s, now
 	}
-	g.healthy = g.healthyTime(now)
-	g.state, g.since = s, now
-	return true
 }
 
 // isCrowded reports whether more items fail, or failed a moment ago, than is
@@ -423,7 +422,7 @@ func (g *gate) wait() {
 }
 
 // done ends the task of an item; giveUp says that it did not succeed, poison
-// why not.
+// why not. It reports whether the state of the route is to be told.
 func (g *gate) done(hash uint64, giveUp, poison bool) (moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -431,7 +430,8 @@ func (g *gate) done(hash uint64, giveUp, poison bool) (moved bool) {
 	if giveUp {
 		g.items.giveUp(hash, poison)
 	}
-	return g.judge(time.Now())
+	g.judge(time.Now())
+	return g.state != g.told
 }
 
 // parked counts a record that was parked.

@@ -130,9 +130,16 @@ func (g *gate) report() RouteState {
 	return s
 }
 
-// announce tells of a state that a route has moved to.
+// announce tells of a state that a route has moved to, unless another flow has.
 func (f *Flow) announce(g *gate) {
 	s := g.report()
+	g.mu.Lock()
+	known := g.told == s.State
+	g.told = s.State
+	g.mu.Unlock()
+	if known {
+		return
+	}
 	level, msg := slog.LevelInfo, "route works again"
 	attrs := []any{"route", s.Route}
 	switch s.State {
