@@ -6,7 +6,7 @@ import (
 )
 
 // Handler handles one record. nil means that its effects are durable; see the
-// outcomes [Skip], [RetryAfter], [Permanent] and [Remaining] for what else it
+// outcomes [Skip], [RetryAfter], [Overloaded], [Permanent] and [Remaining] for what else it
 // can say. A plain error means: try again.
 //
 // Handlers of different items run concurrently. Handlers of one item run one
@@ -25,14 +25,15 @@ type Route struct {
 	Index   int     // position among the Matcher's Routes
 	Handler Handler // middleware applied
 
-	// Attempts is how often an item must fail, at least, before its record is
-	// poison (default 8). Failures count only while the route works for other
-	// items. The item must also fail for 10 minutes; see package flow.
+	// Attempts is how often a record fails at least before it is parked as poison
+	// (default 8). Only plain errors count, and only while the route works for
+	// other items; 10 minutes of that must pass, too. While more than a few
+	// items fail, nothing is poison: that is an outage, or a partial one.
 	Attempts   int
 	Backoff    time.Duration // delay before the first retry, doubled each time, full jitter (default 100 ms)
 	MaxBackoff time.Duration // cap of the doubled delay (default 30 s)
 	Timeout    time.Duration // of one call of Handler; 0 is none
-	MaxAge     time.Duration // a failing record older than this is parked (default 20 h in the daemon, none under Lambda)
+	MaxAge     time.Duration // a failing record older than this is parked, in an outage, too (default 20 h in the daemon, none under Lambda)
 
 	Concurrency int     // calls at a time over the whole process; 0 is no limit of its own
 	Rate        float64 // calls started a second over the whole process; 0 is no limit

@@ -98,8 +98,13 @@ type Limits struct {
 	Window int `yaml:"window" is:"min=1" default:"4096"`
 	// WindowBytes of them. Default 64 MiB.
 	WindowBytes int64 `yaml:"windowBytes" is:"min=1" default:"67108864"`
-	// MaxAhead is how many records may be settled past one that is held. Default 100000.
-	MaxAhead int `yaml:"maxAhead" is:"min=1" default:"100000"`
+	// HeldBytes is how many bytes of a shard's records may wait because they
+	// failed, or because one before them did; they do not count in the window.
+	// When it is used up the shard is not read. Default 64 MiB.
+	HeldBytes int64 `yaml:"heldBytes" is:"min=1" default:"67108864"`
+	// MaxAhead is how many records may be settled past one that is held. Default
+	// 1000000: of 1,000 a second those of 15 minutes.
+	MaxAhead int `yaml:"maxAhead" is:"min=1" default:"1000000"`
 	// Order of records: "item" or "shard". Default item.
 	Order string `yaml:"order" is:"one of=item|shard" default:"item"`
 	// StuckAfter is how long a handler may run before it is reported. Default 1m.

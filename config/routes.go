@@ -21,7 +21,9 @@ type Route struct {
 	// Regions of a global table whose writes are taken. Default all.
 	Regions Strings `yaml:"regions"`
 
-	// Attempts before a record is poison, while the route works for others. Default 8.
+	// Attempts that a record fails at least before it is parked as poison. They
+	// count while the route works for others; 10 minutes of that are needed, too.
+	// Default 8.
 	Attempts int `yaml:"attempts" is:"min=1" default:"8"`
 	// Backoff between attempts.
 	Backoff *Backoff `yaml:"backoff"`
@@ -31,7 +33,8 @@ type Route struct {
 	Concurrency int `yaml:"concurrency" is:"min=1"`
 	// Rate of calls.
 	Rate *Rate `yaml:"rate"`
-	// MaxAge of a record that keeps failing; see deadLetter.maxAge.
+	// MaxAge of a record that keeps failing, before it is parked for its age,
+	// whatever the state of the route; see deadLetter.maxAge.
 	MaxAge Duration `yaml:"maxAge" is:"min=1s"`
 	// Redrive says whether dead letters may be run again although the item may
 	// have changed since. Default: no for send, whose message would tell of an

@@ -129,14 +129,15 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	f.mu.Lock()
 	t.failure.Attempts++
 	t.note(v.err, now)
-	t.took = took
+	t.failed, t.took = v.kind == failed, took
 	if v.rest != nil {
 		t.handler = v.rest
 	}
 	how := f.unfinished()
 	switch {
 	case a.park && f.opts.DeadLetter != nil:
-		t.doomed, t.poison, t.tries, t.when = true, a.poison, 0, time.Time{}
+		t.doom()
+		t.poison = a.poison
 		how = Parked
 	case f.opts.Policy == Stop:
 		f.stopAt(t)

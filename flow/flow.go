@@ -58,6 +58,7 @@ type Flow struct {
 	idle         chan struct{} // closed when the flow is over and no handler runs
 	awaited      bool          // a Submit waits for room
 	awaitedBytes int64         // for a record of this size
+	awaitedAt    time.Time     // since then
 	unparked     teller        // of dead letters that failed
 
 	reporting sync.Mutex // orders the two reports of a stuck handler; taken before mu

@@ -143,7 +143,8 @@ func (w *worker) free(g *gate) bool {
 	}
 	f.mu.Lock()
 	t.note(ErrHeld, time.Now())
-	t.behind, t.doomed, t.tries, t.when = true, true, 0, time.Time{}
+	t.behind = true
+	t.doom()
 	f.mu.Unlock()
 	return false
 }

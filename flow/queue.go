@@ -70,6 +70,10 @@ func (f *Flow) queue(g *gate) *queue {
 
 // enqueue has t wait. mu is held.
 func (f *Flow) enqueue(t *task) {
+	if t.unwanted && t.failed && !t.doomed {
+		t.doom()
+	}
+	t.unwanted = false
 	g := t.gate
 	if t.doomed {
 		g = nil
@@ -208,7 +212,7 @@ func (f *Flow) doomOld(now time.Time) {
 					t.note(err, now)
 				}
 			}
-			t.doomed, t.tries, t.when = true, 0, time.Time{}
+			t.doom()
 			f.enqueue(t)
 		}
 	}

@@ -111,7 +111,7 @@ func (f *Flow) take(p *page, recs []sluice.Record, hashes []uint64, want int, no
 // Submit is nobody who could join a group commit; who wakes it counts it in
 // again first. It is called and returns with mu held.
 func (f *Flow) awaitRoom(ctx context.Context, n int64) error {
-	f.awaited, f.awaitedBytes = true, n
+	f.awaited, f.awaitedBytes, f.awaitedAt = true, n, time.Now()
 	f.mu.Unlock()
 	f.scope.Leave(1)
 	select {

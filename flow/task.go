@@ -18,6 +18,9 @@ type task struct {
 	behind  bool // one is
 	poison  bool // it is parked because it fails while its route works
 
+	failed   bool // its last call did, with a plain error
+	unwanted bool // somebody wants it parked, unless it succeeds first: see Park
+
 	failure sluice.Failure
 	tries   int           // failures to do what is to be done, one after another
 	took    time.Duration // the last call

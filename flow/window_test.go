@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,50 @@ func TestSubmitBlocksWhileTheWindowIsFull(t *testing.T) {
 				}
 				mustClose(t, f, uint64(len(c.recs)))
 			})
+		})
+	}
+}
+
+// Full names the budget that Submit waits for, and since when.
+func TestFullNamesTheBudget(t *testing.T) {
+	for want, o := range map[string]Options{
+		"the 2 records of Window are not settled":                            {Window: 2},
+		"the 250 bytes of WindowBytes are taken":                             {WindowBytes: 250},
+		"more records than the 2 of MaxAhead follow":                         {MaxAhead: 2},
+		"1 records that failed, or wait behind one that did, take more than": {HeldBytes: 100},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o.Logger = quiet
+			block := make(chan struct{})
+			f := Open(t.Context(), routes(func(_ context.Context, r *sluice.Record) error {
+				select {
+				case <-block:
+					return nil
+				default:
+				}
+				if o.HeldBytes > 0 && r.Sequence == "1" {
+					return errDown
+				}
+				<-block
+				return nil
+			}), o)
+			if why, since := f.Full(); why != "" || !since.IsZero() {
+				t.Errorf("empty, and full: %q", why)
+			}
+			mustSubmit(t, f, rec("x", 1))
+			synctest.Wait()
+			began := time.Now()
+			go mustSubmit(t, f, many("y", 5)...)
+			time.Sleep(time.Second)
+			if why, since := f.Full(); !strings.HasPrefix(why, want) || !since.Equal(began) {
+				t.Errorf("full since %v: %q, want since %v: %q", since, why, began, want)
+			}
+			close(block)
+			time.Sleep(time.Minute)
+			mustClose(t, f, 6)
+			if why, since := f.Full(); why != "" || !since.IsZero() {
+				t.Errorf("closed, and full: %q", why)
+			}
 		})
 	}
 }

@@ -256,11 +256,26 @@ func (w *worker) pass() {
 	if w.t = w.e.task; w.t != nil {
 		w.again(w.t)
 	}
+	for t := w.doomed(); t != nil; t = w.doomed() {
+		w.park(t)
+	}
+}
+
+// doomed returns a task to be parked now, or nil. What dooms others of w's
+// record meanwhile holds the lock.
+func (w *worker) doomed() *task {
+	if w.e.tasks == nil {
+		return nil
+	}
+	f := w.flow
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, t := range w.e.tasks {
-		if t.doomed && t.state == idle && t.when.IsZero() && w.e.ord < w.flow.limit.Load() {
-			w.park(t)
+		if t.doomed && t.state == idle && t.when.IsZero() && w.e.ord < f.limit.Load() {
+			return t
 		}
 	}
+	return nil
 }
 
 // crashed makes err the error of what ran.

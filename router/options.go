@@ -43,8 +43,8 @@ func Name(name string) Option {
 	}
 }
 
-// Attempts sets how often an item must fail, at least, before its record is
-// poison (default 8); see [sluice.Route].
+// Attempts sets how often a record fails at least before it is parked as poison
+// (default 8); see [sluice.Route].
 func Attempts(n int) Option {
 	return func(c *config) {
 		if n < 1 {
@@ -97,7 +97,8 @@ func Rate(perSecond float64, burst int) Option {
 	}
 }
 
-// MaxAge parks a failing record once it is older than d (default: the flow's).
+// MaxAge parks a failing record once it is older than d, whatever the state of
+// the route (default: the flow's).
 func MaxAge(d time.Duration) Option {
 	return func(c *config) {
 		if d <= 0 {

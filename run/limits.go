@@ -16,7 +16,8 @@ type Limits struct {
 	Concurrency int           // handlers running at once for one shard, segment or queue (default 64)
 	Window      int           // unsettled records of a shard at most (default 4096)
 	WindowBytes int64         // of them (default 64 MiB)
-	MaxAhead    int           // records settled past one that is held at most (default 100,000)
+	HeldBytes   int64         // of records that failed, or wait behind one that did; they do not count in the window (default 64 MiB)
+	MaxAhead    int           // records settled past one that is held at most (default 1,000,000)
 	Order       string        // "item" (default) or "shard"
 	StuckAfter  time.Duration // a handler running longer is reported (default 1 min)
 	MaxAge      time.Duration // of a record that keeps failing, until it is parked (default 20 h)
@@ -34,7 +35,7 @@ func (l Limits) validate() error {
 		shown any
 	}{
 		{"concurrency", int64(l.Concurrency), l.Concurrency}, {"window", int64(l.Window), l.Window},
-		{"windowBytes", l.WindowBytes, l.WindowBytes}, {"maxAhead", int64(l.MaxAhead), l.MaxAhead},
+		{"windowBytes", l.WindowBytes, l.WindowBytes}, {"heldBytes", l.HeldBytes, l.HeldBytes}, {"maxAhead", int64(l.MaxAhead), l.MaxAhead},
 		{"stuckAfter", int64(l.StuckAfter), l.StuckAfter}, {"maxAge", int64(l.MaxAge), l.MaxAge},
 	} {
 		if f.value < 0 {
@@ -56,8 +57,8 @@ func (l Limits) validate() error {
 // flow returns the limits of each flow; they are valid.
 func (l Limits) flow() flow.Options {
 	o := flow.Options{
-		Concurrency: l.Concurrency, Window: l.Window, WindowBytes: l.WindowBytes, MaxAhead: l.MaxAhead,
-		StuckAfter: l.StuckAfter, MaxAge: l.MaxAge,
+		Concurrency: l.Concurrency, Window: l.Window, WindowBytes: l.WindowBytes, HeldBytes: l.HeldBytes,
+		MaxAhead: l.MaxAhead, StuckAfter: l.StuckAfter, MaxAge: l.MaxAge,
 	}
 	if l.Order == "shard" {
 		o.Order = flow.ByShard

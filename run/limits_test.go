@@ -22,11 +22,12 @@ func TestLimits(t *testing.T) {
 		want string // "": valid
 	}{
 		{Limits{}, ""},
-		{Limits{Concurrency: 1, Window: 2, WindowBytes: 3, MaxAhead: 4, Order: "item", StuckAfter: time.Second, MaxAge: 23 * time.Hour}, ""},
+		{Limits{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: "item", StuckAfter: time.Second, MaxAge: 23 * time.Hour}, ""},
 		{Limits{Order: "shard"}, ""},
 		{Limits{Concurrency: -1}, "limits: concurrency is -1"},
 		{Limits{Window: -2}, "limits: window is -2"},
 		{Limits{WindowBytes: -3}, "limits: windowBytes is -3"},
+		{Limits{HeldBytes: -3}, "limits: heldBytes is -3"},
 		{Limits{MaxAhead: -4}, "limits: maxAhead is -4"},
 		{Limits{StuckAfter: -time.Second}, "limits: stuckAfter is -1s"},
 		{Limits{StuckAfter: time.Microsecond}, "limits: stuckAfter is 1µs: want 1ms at least"},
@@ -53,8 +54,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("options with %+v: %v, want %q", tt.l, err, tt.want)
 		}
 	}
-	got := Limits{Concurrency: 1, Window: 2, WindowBytes: 3, MaxAhead: 4, Order: "shard", StuckAfter: time.Second, MaxAge: time.Hour}.flow()
-	if got.Concurrency != 1 || got.Window != 2 || got.WindowBytes != 3 || got.MaxAhead != 4 || got.Order != flow.ByShard || got.StuckAfter != time.Second || got.MaxAge != time.Hour {
+	got := Limits{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: "shard", StuckAfter: time.Second, MaxAge: time.Hour}.flow()
+	if got.Concurrency != 1 || got.Window != 2 || got.WindowBytes != 3 || got.HeldBytes != 5 || got.MaxAhead != 4 || got.Order != flow.ByShard || got.StuckAfter != time.Second || got.MaxAge != time.Hour {
 		t.Errorf("flow options %+v", got)
 	}
 	if (Limits{}).flow().Order != flow.ByItem || (Limits{Order: "item"}).flow().Order != flow.ByItem {

@@ -128,7 +128,7 @@ func fromFile(flag func(name string) bool, o *run.Options, cfg *config.Config) {
 	o.Region = cfg.AWS.Region
 	o.Limits = run.Limits{
 		Concurrency: cfg.Limits.Concurrency, Window: cfg.Limits.Window, WindowBytes: cfg.Limits.WindowBytes,
-		MaxAhead: cfg.Limits.MaxAhead, Order: cfg.Limits.Order, StuckAfter: time.Duration(cfg.Limits.StuckAfter),
+		HeldBytes: cfg.Limits.HeldBytes, MaxAhead: cfg.Limits.MaxAhead, Order: cfg.Limits.Order, StuckAfter: time.Duration(cfg.Limits.StuckAfter),
 		MaxAge: time.Duration(cfg.DeadLetter.MaxAge),
 	}
 }

@@ -154,6 +154,10 @@ const nearLoss = retention * 8 / 10
 // staleAfter, or that what it waits for got on within stallAfter.
 func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string) {
 	lag := g.observe()
+	full, fullAt := "", time.Time{}
+	if f := g.reads(); f != nil {
+		full, fullAt = f.Full()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	say := func(format string, args ...any) {
@@ -170,6 +174,9 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string)
 		say("no successful poll since %s%s: see that the service can be reached, and that it is the one which lists the shard", g.proven.Format(time.RFC3339), why)
 	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
 		say("has waited %v for memory that records of other shards keep (Options.MaxMemory): see which items are held", time.Since(g.noRoomAt).Round(time.Second))
+	case full != "" && max(waits, time.Since(fullAt)) > stallAfter: // the watermark may move now and then all the same
+		say("the watermark has not moved for %v with %d records waiting, and nothing was read for %v, because %s: see which items are held, and why; mend that, park them with sluice park, or raise the limit",
+			waits.Round(time.Second), g.pending(), time.Since(fullAt).Round(time.Second), full)
 	case g.flow == nil || waits <= stallAfter:
 	case g.pending() > 0:
 		say("the watermark has not moved for %v with %d records waiting: see which items are held, and why", waits.Round(time.Second), g.pending())
@@ -196,15 +203,11 @@ func (g *gauge) status() (s Status, ok bool) {
 	}, true
 }
 
-// heldItems lists the items that wait in the shard's flow.
-func (g *gauge) heldItems() []flow.Held {
+// reads returns the shard's flow; nil when nobody reads the shard.
+func (g *gauge) reads() *flow.Flow {
 	g.mu.Lock()
-	f := g.flow
-	g.mu.Unlock()
-	if f == nil {
-		return nil
-	}
-	return f.Held()
+	defer g.mu.Unlock()
+	return g.flow
 }
 
 // gauges are those of the shards that are due. The zero value is ready.

@@ -115,12 +115,26 @@ func (p *Poller) Memory() Memory {
 func (p *Poller) Held() []HeldItem {
 	var all []HeldItem
 	for _, g := range p.gauges.all() {
-		for _, h := range g.heldItems() {
-			all = append(all, HeldItem{g.shard, h})
+		if f := g.reads(); f != nil {
+			for _, h := range f.Held() {
+				all = append(all, HeldItem{g.shard, h})
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b HeldItem) int { return int(b.Age - a.Age) })
 	return all
+}
+
+// Park has the records parked whose last call of a route failed, and returns how
+// many: see [flow.Flow.Park]. It concerns the shards that this poller reads. It
+// is safe for concurrent use.
+func (p *Poller) Park(route string) (n int) {
+	for _, g := range p.gauges.all() {
+		if f := g.reads(); f != nil {
+			n += f.Park(route)
+		}
+	}
+	return n
 }
 
 // health is what concerns the poller as a whole.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -73,6 +75,57 @@ func TestStall(t *testing.T) {
 		r.unready("")
 		r.mustEnd()
 	})
+}
+
+// A shard that is not read because a budget of its flow is used up says which, and
+// Park ends it.
+func TestFullBudgetIsNamed(t *testing.T) {
+	for why, o := range map[string]flow.Options{
+		"2 records that failed, or wait behind one that did, take more than the 1000 bytes of HeldBytes": {HeldBytes: 1000},
+		"more records than the 3 of MaxAhead follow one that is not settled":                             {MaxAhead: 3},
+	} {
+		bubble(t, func(t *testing.T) {
+			s := newStub()
+			a := &stubShard{id: "a"}
+			s.table("orders", a)
+			store := state.NewMemory()
+			to := testOptions(store, "orders")
+			to.Flow.HeldBytes, to.Flow.MaxAhead = o.HeldBytes, o.MaxAhead
+			box := deadletter.NewBox(store, "sluice")
+			to.Flow.DeadLetter = box
+			r := start(t, s, func(_ context.Context, rec *sluice.Record) error {
+				if n := strings.TrimPrefix(string(rec.Sequence), stubBase); n == "1" || n == "2" {
+					return errors.New("down")
+				}
+				return nil
+			}, to)
+			pass(time.Minute)
+			s.put(a, "k1", "k2")
+			pass(time.Minute)
+			for range 2 { // others go on past them, until no more are read
+				s.put(a, "k3", "k4", "k5")
+				pass(time.Minute)
+			}
+			pass(time.Minute)
+			r.unready("")
+			pass(4 * time.Minute)
+			r.unready(" records waiting, and nothing was read for ")
+			r.unready("because " + why + ": see which items are held")
+			if n := r.p.Park("another"); n != 0 {
+				t.Errorf("%d parked of a route that there is not", n)
+			}
+			if n := r.p.Park("test"); n != 2 {
+				t.Errorf("%d parked, want 2", n)
+			}
+			pass(time.Minute)
+			r.unready("")
+			want(t, "stored", stored(t, store, "orders"), "a@8")
+			if counts, err := box.Counts(t.Context()); err != nil || len(counts) != 1 || counts[0].N != 2 {
+				t.Errorf("dead letters %+v, %v", counts, err)
+			}
+			r.mustEnd()
+		})
+	}
 }
 
 func TestLineageHook(t *testing.T) {

@@ -28,19 +28,35 @@ func (s *Source) Health() Health {
 // Held lists the items that wait for a retry or a stuck handler, the oldest
 // first.
 func (s *Source) Held() []flow.Held {
+	var all []flow.Held
+	for _, f := range s.flows() {
+		all = append(all, f.Held()...)
+	}
+	slices.SortStableFunc(all, func(a, b flow.Held) int { return cmp.Compare(b.Age, a.Age) })
+	return all
+}
+
+// Park has the records parked whose last call of a route failed, and returns how
+// many: see [flow.Flow.Park]. It is safe for concurrent use.
+func (s *Source) Park(route string) (n int) {
+	for _, f := range s.flows() {
+		n += f.Park(route)
+	}
+	return n
+}
+
+// flows are those of the segments being read.
+func (s *Source) flows() (all []*flow.Flow) {
 	s.mu.Lock()
 	segments := s.segments
 	s.mu.Unlock()
-	var all []flow.Held
 	for _, g := range segments {
 		g.mu.Lock()
-		f := g.flow
-		g.mu.Unlock()
-		if f != nil {
-			all = append(all, f.Held()...)
+		if g.flow != nil {
+			all = append(all, g.flow)
 		}
+		g.mu.Unlock()
 	}
-	slices.SortStableFunc(all, func(a, b flow.Held) int { return cmp.Compare(b.Age, a.Age) })
 	return all
 }
 

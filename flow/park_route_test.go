@@ -1,0 +1,119 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Parked on demand is what failed with a plain error, not what was refused for
+// load, asked to come back, or was never called.
+func TestParkOfARoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &letters{}
+		answers := map[string]error{
+			"plain": errDown, "never": errDown, "load": sluice.Overloaded(errDown), "wish": sluice.RetryAfter(time.Hour, errDown),
+		}
+		m := routes(func(_ context.Context, r *sluice.Record) error { return answers[keyOf(r)] })
+		m.routes[0].Rate, m.routes[0].Burst = 0.1, 3
+		f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: d, Concurrency: 1})
+		mustSubmit(t, f, recs("plain", "load", "wish", "never", "plain")...)
+		synctest.Wait()
+		for route, want := range map[string]int{"a": 1, "b": 0} {
+			if n := f.Park(route); n != want {
+				t.Errorf("%s: %d parked, want %d", route, n, want)
+			}
+		}
+		synctest.Wait()
+		d.want(t, "a 1 1") // the second of its item is called, not parked
+		clear(answers)
+		mustClose(t, f, 5)
+		d.want(t, "a 1 1")
+	})
+}
+
+// A record whose call runs is parked if that fails, too, and not if it succeeds.
+func TestParkWhileItRuns(t *testing.T) {
+	for _, second := range []error{errDown, nil, sluice.Overloaded(errDown)} {
+		t.Run(fmt.Sprint(second), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &letters{}
+				var calls atomic.Int32
+				slow := func(context.Context, *sluice.Record) error {
+					switch calls.Add(1) {
+					case 1:
+						return errDown
+					case 2:
+						time.Sleep(time.Minute)
+						return second
+					}
+					return nil
+				}
+				// Route b keeps failing beside it: its retries run while a waits.
+				f := Open(t.Context(), routes(slow, script(new(log), "b", errDown, errDown, errDown)), Options{Logger: quiet, DeadLetter: d})
+				mustSubmit(t, f, rec("x", 1))
+				for calls.Load() < 2 {
+					time.Sleep(time.Millisecond)
+				}
+				if n := f.Park("a"); n != 1 {
+					t.Errorf("%d counted, want 1", n)
+				}
+				mustClose(t, f, 1)
+				if want := second == errDown; (len(d.recs) == 1) != want || calls.Load() == 3 != (sluice.IsOverloaded(second)) {
+					t.Errorf("%d parked after %d calls", len(d.recs), calls.Load())
+				}
+			})
+		})
+	}
+}
+
+// Two routes of a record fail. One is parked on demand while a worker has the
+// record for the other.
+func TestParkBesideARunningRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &letters{}
+		back := make(chan struct{}, 1)
+		hooks := Hooks{Handled: func(_ *sluice.Record, route *sluice.Route, r Result, _ time.Duration, _ error) {
+			if route.Name == "b" && r == Done {
+				back <- struct{}{}
+				for range 100 { // for the race detector: Park runs now
+					runtime.Gosched()
+				}
+			}
+		}}
+		f := Open(t.Context(), routes(bad(errDown), script(new(log), "b", errDown)), Options{Logger: quiet, DeadLetter: d, Hooks: hooks})
+		mustSubmit(t, f, rec("bad", 1))
+		<-back
+		if n := f.Park("a"); n != 1 {
+			t.Errorf("%d parked, want 1", n)
+		}
+		mustClose(t, f, 1)
+		if len(d.recs) != 1 || d.failures[0].Route != "a" {
+			t.Errorf("parked %+v", d.failures)
+		}
+	})
+}
+
+func TestParkNeedsDeadLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, o := range map[string]Options{"none": {}, "stop": {Policy: Stop, DeadLetter: &letters{}}} {
+			o.Logger = quiet
+			f := Open(t.Context(), routes(script(new(log), "a", errDown)), o)
+			mustSubmit(t, f, rec("x", 1))
+			synctest.Wait()
+			if n := f.Park("a"); n != 0 {
+				t.Errorf("%s: %d parked", name, n)
+			}
+			_, _ = f.Close(t.Context())
+			if n := f.Park("a"); n != 0 {
+				t.Errorf("%s, closed: %d parked", name, n)
+			}
+		}
+	})
+}
