@@ -10,6 +10,11 @@ const (
 	lookBackMinutes = 10
 	lookBack        = lookBackMinutes * time.Minute
 	maxItems        = 20_000 // that are remembered to have failed; more than that is no poison
+
+	// mostQuiet is how long others may succeed with nothing while an item is retried,
+	// for the clock to go on: as long as between two tries of one that is retried
+	// seldom.
+	mostQuiet = defaultMaxBackoff
 )
 
 // failedItem is what a route remembers of an item that failed in the last 10
@@ -22,6 +27,7 @@ type failedItem struct {
 	clock    time.Duration // see history
 	attempts int
 	healthy  time.Duration // the route's healthy time at the last failure
+	counted  time.Duration // and at the last one that the clock counted
 	seen     uint64        // the route's successes then
 	first    uint64        // and at the first failure
 }
@@ -58,12 +64,13 @@ func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes u
 		s.failed[hash] = it
 		fallthrough
 	case it.attempts == 0 && !it.failing: // its first failure, or the first after a success
-		it.first = successes
+		it.first, it.counted = successes, healthy
 		if works {
 			it.attempts = 1
 		}
 	case successes != it.seen: // the route works for others
-		it.clock += healthy - it.healthy
+		it.clock += max(healthy-it.healthy, min(healthy-it.counted, mostQuiet))
+		it.counted = healthy
 		if works {
 			it.attempts++
 		}

@@ -73,6 +73,30 @@ func TestPoisonClock(t *testing.T) {
 	}
 }
 
+// An item that is retried more often than others succeed is not judged later
+// than one that is retried seldom.
+func TestPoisonClockOfFrequentRetries(t *testing.T) {
+	for _, c := range []struct {
+		every time.Duration // others succeed
+		clock time.Duration // after 10 minutes, but for the last success
+	}{
+		{time.Second, poisonAfter},
+		{20 * time.Second, poisonAfter},
+		{5 * time.Minute, 2 * mostQuiet}, // for most of the time nobody knows whether the route worked
+	} {
+		var s items
+		var got *failedItem
+		now := time.Unix(6000, 0)
+		const retry = 400 * time.Millisecond
+		for at := time.Duration(0); at <= poisonAfter+retry; at += retry {
+			got = s.fail(7, true, at, uint64(at/c.every), now.Add(at))
+		}
+		if got.clock > c.clock || got.clock < c.clock-min(c.every, mostQuiet)-retry {
+			t.Errorf("others succeed every %v: the clock shows %v after 10 minutes, want %v", c.every, got.clock, c.clock)
+		}
+	}
+}
+
 func TestItemsAreForgotten(t *testing.T) {
 	s := items{keep: 2 * time.Hour}
 	now := time.Unix(6000, 0)

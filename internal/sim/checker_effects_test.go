@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/state"
@@ -186,11 +187,14 @@ func passed(pos state.Position, ch *change) bool {
 }
 
 // told notes whether the poller learned that a dead letter is durable.
-func (c *checker) told(id string, err error) {
+func (c *checker) told(life int, id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l, ok := c.letters[id]; ok {
 		l.change.doubt[l.route] = err != nil
+		if err == nil {
+			c.parks = append(c.parks, park{life, l.route, time.Now()})
+		}
 	}
 }
 

@@ -94,6 +94,7 @@ type checker struct {
 	readings   map[place]*reading
 	busy       map[string]int // life, by item that is being handled
 	letters    map[string]letter
+	parks      []park
 	known      map[string]bool // streams, by ARN, whose start is stored
 	replaced   map[string]bool // and those of which a gap says that another came after
 	violations []violation

@@ -11,6 +11,9 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
+// routeNames are those of the routes, of which a plan has one or both.
+var routeNames = []string{"a", "b"}
+
 var errHandler = errors.New("the handler fails, as it is told to")
 
 // matcher is the routes of one life.
@@ -40,7 +43,7 @@ func itemOf(rec *sluice.Record) string {
 // matcher returns the routes as l runs them.
 func (l *life) matcher() matcher {
 	m := matcher{routesOf: l.h.plan.routesOf}
-	for i, name := range []string{"a", "b"}[:l.h.plan.routes] {
+	for i, name := range routeNames[:l.h.plan.routes] {
 		r := &sluice.Route{Name: name, Index: i, Backoff: 50 * time.Millisecond, MaxBackoff: time.Second}
 		if l.h.plan.seed%5 == 0 {
 			r.Attempts = 3

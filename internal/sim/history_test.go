@@ -309,8 +309,8 @@ func (h *history) rest(l *life, bound time.Duration, mayFail bool) *life {
 			why = h.unread(l)
 		}
 		if why == "" {
-			if health := l.p.Health(); !health.Ready {
-				why = fmt.Sprintf("not ready: %v", health.Reasons)
+			if reasons := h.check.unexcused(l.n, l.p.Health().Reasons); len(reasons) > 0 {
+				why = fmt.Sprintf("not ready: %v", reasons)
 			} else if lag := l.p.Lag(); lag > 5*time.Second {
 				why = fmt.Sprintf("the lag is %v", lag)
 			}

@@ -196,7 +196,7 @@ func (s *store) PutLetter(ctx context.Context, app, id string, data []byte) erro
 		s.life.h.check.parked(s.life.n, id, e.StreamARN, e.Sequence, e.Route)
 		return nil
 	})
-	s.life.h.check.told(id, err)
+	s.life.h.check.told(s.life.n, id, err)
 	return err
 }
 

@@ -188,7 +188,7 @@ func (h *history) do(e event) {
 	case trim:
 		h.trim(t, e.n)
 	case outage:
-		route := []string{"a", "b"}[e.n%h.plan.routes]
+		route := routeNames[e.n%h.plan.routes]
 		h.trace.add(0, "route %s is down", route)
 		h.mu.Lock()
 		h.routesUntil[route] = time.Now().Add(time.Duration(1+e.n>>8%8) * time.Second)
