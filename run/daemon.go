@@ -96,6 +96,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		}
 		letters := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
 		answers["/deadletters"], answers["/deadletters/"] = letters, letters
+		answers["POST /park"] = Parking(store.Path(), o.Application, src, logger)
 		if o.Pprof {
 			answers["/debug/pprof/"] = profiles()
 		}

@@ -83,7 +83,13 @@ func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluic
 	handle("POST /deadletters/{id}/redrive", append(how, "earlier"), s.redrive)
 	handle("DELETE /deadletters", append(filter, "all", "dryRun"), s.purge)
 	handle("DELETE /deadletters/{id}", nil, s.remove)
-	return onMachine("dead letters are shown and changed", http.NewCrossOriginProtection().Handler(namedByAddress(meantFor(state, box.Application(), mux))))
+	return toOperators("dead letters are shown and changed", state, box.Application(), mux)
+}
+
+// toOperators answers programs on this machine alone, by h, when they mean this
+// daemon; what says what they ask for.
+func toOperators(what, state, application string, h http.Handler) http.Handler {
+	return onMachine(what, http.NewCrossOriginProtection().Handler(namedByAddress(meantFor(state, application, h))))
 }
 
 // StateHeader is the header of a request that names the state file whose dead

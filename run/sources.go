@@ -160,6 +160,22 @@ func (s *sources) held() (all []lane) {
 	return all
 }
 
+// States tells of every route.
+func (s *sources) States() []flow.RouteState { return s.group.States() }
+
+// Park parks the records that a route fails for. A message of a queue is with SQS.
+func (s *sources) Park(route string) (n int) {
+	if s.poller != nil {
+		n = s.poller.Park(route)
+	}
+	if s.backfills != nil {
+		for _, b := range s.backfills.all {
+			n += b.Park(route)
+		}
+	}
+	return n
+}
+
 // Gaps are those of the streams: a queue has none.
 func (s *sources) Gaps() []sluice.Gap {
 	if s.poller == nil {

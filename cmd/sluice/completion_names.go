@@ -104,7 +104,7 @@ func counterTables(cfg *config.Config) (names []string) {
 // completeApplications proposes those of the state file that the command is about.
 func (c *cli) completeApplications(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var path string
-	if f := cmd.Flag("state"); f.Changed {
+	if f := cmd.Flag("state"); f != nil && f.Changed {
 		path = f.Value.String()
 	}
 	return c.inState(cmd.Context(), path, func(ctx context.Context, store *boltstate.Store, _ *config.Config) []string {

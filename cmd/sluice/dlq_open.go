@@ -43,10 +43,18 @@ type letterPlace struct {
 
 func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 	p.given = fs.Changed
-	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default while one holds the state file: where it listens, "+defaultDaemon+")")
+	p.addDaemonFlag(fs)
 	fs.StringVar(&p.state, "state", "", "state `file` of a daemon that stands still ($"+stateEnv+"; default that of the configuration, or sluice.db)")
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of a program of your own")
 	fs.StringVar(&p.queue, "queue", "", "SQS `queue` that a Lambda function parks in, by name or URL")
+	p.addApplicationFlag(fs)
+}
+
+func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
+	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default while one holds the state file: where it listens, "+defaultDaemon+")")
+}
+
+func (p *letterPlace) addApplicationFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&p.application, "application", "", "`name` of the application in the state file ($"+applicationEnv+"; default that of the configuration, or sluice)")
 }
 

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
@@ -107,7 +110,10 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		ctx := ts.Value(testKey{}).(*testing.T).Context()
 		m := router.New()
 		m.Handle("*#*", sluiceNothing, router.Name("log"), router.Redrive())
-		srv := httptest.NewServer(run.DeadLetters(ctx, deadletter.NewBox(s, "sluice"), s.Path(), m, nil, discard))
+		mux := http.NewServeMux()
+		mux.Handle("/", run.DeadLetters(ctx, deadletter.NewBox(s, "sluice"), s.Path(), m, nil, discard))
+		mux.Handle("POST /park", run.Parking(s.Path(), "sluice", new(halfDown), discard))
+		srv := httptest.NewServer(mux)
 		ts.Setenv("DAEMON", srv.URL)
 		ts.Setenv("LISTEN", srv.Listener.Addr().String())
 		ts.Defer(func() {
@@ -115,6 +121,25 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 			ts.Check(s.Close())
 		})
 	},
+}
+
+// halfDown has a route that fails for 50 items until they are parked, and one that
+// works.
+type halfDown struct{ parked atomic.Bool }
+
+func (h *halfDown) States() []flow.RouteState {
+	search := flow.RouteState{Route: "new search"}
+	if !h.parked.Load() {
+		search.State, search.Failing, search.Err = flow.Partial, 50, errors.New("503: try later")
+	}
+	return []flow.RouteState{search, {Route: "log"}}
+}
+
+func (h *halfDown) Park(route string) int {
+	if route != "new search" || h.parked.Swap(true) {
+		return 0
+	}
+	return 51 // two records of one item, as two tables have it
 }
 
 func TestLetterScripts(t *testing.T) {

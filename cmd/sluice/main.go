@@ -133,6 +133,7 @@ func (c *cli) commands() []*cobra.Command {
 		cascadeCommand(c),
 		recountCommand(c),
 		dlqCommand(c),
+		parkCommand(c),
 		stateCommand(c),
 		replayCommand(c),
 		lambdaCommand(c),

@@ -128,6 +128,36 @@ func TestFullBudgetIsNamed(t *testing.T) {
 	}
 }
 
+// The watermark of a shard that is not read may move all the same, as one of the
+// held items is settled.
+func TestFullBudgetBehindAMovingWatermark(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		o := testOptions(state.NewMemory(), "orders")
+		o.Flow.HeldBytes = 1000
+		var mended atomic.Bool
+		r := start(t, s, func(_ context.Context, rec *sluice.Record) error {
+			if n := strings.TrimPrefix(string(rec.Sequence), stubBase); n == "1" && !mended.Load() || n == "2" || n == "3" {
+				return errors.New("down")
+			}
+			return nil
+		}, o)
+		pass(time.Minute)
+		s.put(a, "k1", "k2", "k3")
+		pass(10 * time.Second)
+		s.put(a, "k4")
+		pass(4 * time.Minute)
+		mended.Store(true)
+		pass(time.Minute)
+		r.unready("")
+		pass(time.Minute)
+		r.unready("more than the 1000 bytes of HeldBytes")
+		_ = r.end()
+	})
+}
+
 func TestLineageHook(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()

@@ -42,6 +42,44 @@ func TestEscalationsNeverFire(t *testing.T) {
 	})
 }
 
+// What a route fails for is parked on demand, in each segment, and the backfill
+// comes to its end.
+func TestFailingItemsAreParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, store := newStub(60), started(t)
+		box := deadletter.NewBox(store, "sluice")
+		o := testOptions(store)
+		o.Flow.DeadLetter, o.Scan.Segments = box, 4
+		var got seen
+		s := newSource(t, st, routed(func(_ context.Context, rec *sluice.Record) error {
+			if key(rec) < "k0020" {
+				return errors.New("503: try later")
+			}
+			got.add(rec)
+			return nil
+		}, router.Name("search")), o)
+		ended := make(chan error)
+		go func() { ended <- s.Run(t.Context()) }()
+		time.Sleep(time.Minute)
+		if held := len(s.Held()); held != 20 {
+			t.Errorf("%d are held", held)
+		}
+		if n := s.Park("another"); n != 0 {
+			t.Errorf("%d parked of a route that there is not", n)
+		}
+		if n := s.Park("search"); n != 20 {
+			t.Errorf("%d parked, want 20", n)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		letters, _, err := box.List(t.Context(), "", 100)
+		if keys, _ := got.count(); err != nil || len(letters) != 20 || keys != 40 || !s.Progress().Finished {
+			t.Errorf("%d dead letters, %v; %d handled; %+v", len(letters), err, keys, s.Progress())
+		}
+	})
+}
+
 // What fails for good is a dead letter, and can be redriven once its cause is
 // mended; what fails now and then is tried again.
 func TestDeadLettersAreRedriven(t *testing.T) {

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+func parkCommand(c *cli) *cobra.Command {
+	place := letterPlace{c: c}
+	var route string
+	var yes, dryRun, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "park",
+		Short: "Park the records that a route fails for",
+		Long: `Have the running daemon park the records that a route fails for: those whose last
+call failed with an error, as dead letters, at once.
+
+While a route fails for more than a few items and works for others, Sluice cannot
+tell bad records from a sink that is half down. It parks none, and tries them
+again until they are too old (deadLetter.maxAge). You can tell: when the records
+are bad, park them, and their items go on; when the sink is, mend it, and they
+succeed.
+
+It says for how many items the route fails, and asks, unless --yes is given.
+Records that were refused for load, or asked to be called later, are not parked,
+nor are messages of queues. sluice dlq redrive runs the parked ones again.
+
+Exit codes: 0 parked, or there was none; 1 failed; 2 wrong usage.`,
+		Example: `  sluice park --route 'new search' --dry-run
+  sluice park --route 'new search'
+  sluice park --route 'new search' --yes --json | jq .parked
+  sluice park --route 'new search' --daemon http://127.0.0.1:9464`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if route == "" {
+				return usage("say by --route which route's records are to be parked")
+			}
+			l, err := place.running()
+			if err != nil {
+				return err
+			}
+			return errors.Join(c.park(cmd.Context(), l, route, dryRun, yes, asJSON), l.close())
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&route, "route", "", "the route of this `name`")
+	fs.BoolVar(&dryRun, "dry-run", false, "only say for how many items the route fails")
+	fs.BoolVar(&yes, "yes", false, "do not ask")
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	place.given = fs.Changed
+	place.addDaemonFlag(fs)
+	place.addApplicationFlag(fs)
+	return cmd
+}
+
+func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, yes, asJSON bool) error {
+	ask := func(dryRun bool) (a run.ParkedRoute, err error) {
+		q := url.Values{"route": {route}}
+		if dryRun {
+			q.Set("dryRun", "1")
+		}
+		err = l.api.get(ctx, "POST", "/park", q, &a)
+		return a, err
+	}
+	a, err := ask(dryRun || !yes)
+	if err != nil {
+		return err
+	}
+	if a.DryRun = dryRun; !dryRun && !yes && a.Failing > 0 {
+		if err := c.confirm(false, "park what the route %q fails for, %s, in %s (state: %s, last error: %s)?",
+			route, plural(a.Failing, "item", "items"), l.where, a.State, cutText(a.Error, 200)); err != nil {
+			return err
+		}
+		if a, err = ask(false); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return printJSON(c.stdout, a)
+	}
+	if a.DryRun {
+		_, err = fmt.Fprintf(c.stdout, "the route %q fails for %s in %s (state: %s)\n", route, plural(a.Failing, "item", "items"), l.where, a.State)
+		return err
+	}
+	_, err = fmt.Fprintf(c.stdout, "%s parked by %s\n", plural(a.Parked, "record", "records"), l.where)
+	return err
+}
+
+// running finds the running daemon.
+func (p *letterPlace) running() (*lettersOpen, error) {
+	for name, value := range map[string]string{"daemon": p.daemon, "application": p.application} {
+		if value == "" && p.given(name) { // not another one than was meant
+			return nil, usage("--%s: it is empty: is a variable not set?", name)
+		}
+	}
+	cfg, err := p.c.loadMaybe()
+	if err != nil && p.daemon == "" {
+		return nil, err
+	}
+	daemon := p.daemon
+	if daemon == "" {
+		daemon = p.c.env(daemonEnv)
+	}
+	if daemon != "" {
+		return p.askNamed(daemon, cfg), nil
+	}
+	path := p.c.statePath("", cfg)
+	store, err := openState(path)
+	if errors.Is(err, boltstate.ErrLocked) {
+		return p.askHolder(path, cfg)
+	}
+	if err == nil {
+		err = store.Close()
+	}
+	if _, missing := os.Stat(path); missing == nil && err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
+}
