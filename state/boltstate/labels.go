@@ -41,19 +41,23 @@ func (s *Store) ListLabels(ctx context.Context, app, after string, limit int) ([
 // LabelLetters implements state.Labels. Of a file of format 1 it reads all
 // letters, once; later the labels alone.
 func (s *Store) LabelLetters(ctx context.Context, app string, label func(id string, data []byte) []byte) error {
+	const commit = 5000 // labels
+	var labels []state.Letter
 	for after := ""; ; {
 		bare, last, all, err := s.unlabelled(ctx, app, after)
 		if err != nil {
 			return err
 		}
-		var labels []state.Letter
 		for _, l := range bare {
 			if text := label(l.ID, l.Data); len(text) > 0 || !all {
 				labels = append(labels, state.Letter{ID: l.ID, Data: text})
 			}
 		}
-		if err := s.putLabels(ctx, app, labels, last == "" && !all); err != nil {
-			return err
+		if len(labels) >= commit || last == "" {
+			if err := s.putLabels(ctx, app, labels, last == "" && !all); err != nil {
+				return err
+			}
+			labels = nil
 		}
 		if last == "" {
 			return nil

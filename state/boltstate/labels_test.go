@@ -14,7 +14,7 @@ import (
 // Letters of a file of format 1 are labelled once, also when that is cut off in
 // the middle. From then on an older program refuses the file.
 func TestLabelsOfAnOlderFile(t *testing.T) {
-	const n = 250
+	const n = 5400
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, path)
 	if err := s.db.Update(func(tx *bbolt.Tx) error { // as the older program does
@@ -46,7 +46,7 @@ func TestLabelsOfAnOlderFile(t *testing.T) {
 	}
 	cut, cancel := context.WithCancel(ctx())
 	if err := s.LabelLetters(cut, "app", func(id string, data []byte) []byte {
-		if len(labelled) == 150 {
+		if len(labelled) == 5250 {
 			cancel()
 		}
 		return label(id, data)
@@ -61,10 +61,10 @@ func TestLabelsOfAnOlderFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if slices.Contains(labelled, letterID(3)) || slices.Contains(labelled, "zz") || len(labelled) > n+99 {
+	if slices.Contains(labelled, letterID(3)) || slices.Contains(labelled, "zz") || len(labelled) > n+400 {
 		t.Errorf("%d letters were labelled", len(labelled))
 	}
-	labels, err := s.ListLabels(ctx(), "app", "", 1000)
+	labels, err := s.ListLabels(ctx(), "app", "", n+1000)
 	if err != nil || len(labels) != n {
 		t.Fatalf("%d labels, %v", len(labels), err)
 	}
