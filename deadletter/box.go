@@ -26,8 +26,9 @@ type Box struct {
 	redrive chan struct{} // holds one while somebody redrives or purges
 
 	// What is stored and what is held change together: many put at a time, each
-	// under one of changing, and one deletes under all, also so that it knows what
-	// it deletes. It is no mutex: the store takes its time, and callers have contexts.
+	// under one of changing. One deletes under all, also so that it knows what it
+	// deletes; and one reads under all what is held. It is no mutex: the store takes
+	// its time, and callers have contexts.
 	changing *semaphore.Weighted
 }
 
@@ -60,28 +61,43 @@ func (b *Box) ID(rec *sluice.Record, route string) string {
 // put stores e, and then holds its item. A crash in between is no harm: what
 // is held is read from the entries.
 func (b *Box) put(ctx context.Context, e Entry, rec *sluice.Record) error {
-	if err := b.changing.Acquire(ctx, 1); err != nil {
-		return fmt.Errorf("wait for a change of the dead letters: %w", err)
+	unlock, err := b.lock(ctx, 1)
+	if err != nil {
+		return err
 	}
-	defer b.changing.Release(1)
+	defer unlock()
 	return b.putLocked(ctx, e, rec)
+}
+
+// lock waits for so much of changing.
+func (b *Box) lock(ctx context.Context, n int64) (unlock func(), err error) {
+	if err := b.changing.Acquire(ctx, n); err != nil {
+		return nil, fmt.Errorf("wait for changes of the dead letters: %w", err)
+	}
+	return func() { b.changing.Release(n) }, nil
 }
 
 func (b *Box) putLocked(ctx context.Context, e Entry, rec *sluice.Record) error {
 	b.until.raise(rec.Created)
-	if err := b.store(ctx, &e); err != nil {
+	l := labelOf(e.Route, rec)
+	if err := b.store(ctx, &e, l); err != nil {
 		return err
 	}
-	b.held.add(e.ID, e.Route, rec)
+	b.held.add(e.ID, l)
 	return nil
 }
 
-func (b *Box) store(ctx context.Context, e *Entry) error {
+func (b *Box) store(ctx context.Context, e *Entry, l label) error {
 	data, err := e.Append(nil)
 	if err != nil {
 		return err
 	}
-	if err := b.letters.PutLetter(ctx, b.app, e.ID, data); err != nil {
+	if labels, ok := b.letters.(state.Labels); ok {
+		err = labels.PutLabelled(ctx, b.app, e.ID, data, l.append(nil))
+	} else {
+		err = b.letters.PutLetter(ctx, b.app, e.ID, data)
+	}
+	if err != nil {
 		return err
 	}
 	b.held.replaced(e.ID)
@@ -137,20 +153,22 @@ func (b *Box) Get(ctx context.Context, id string) (Entry, error) {
 // Delete gives one entry up: what it holds is lost, and its item is no longer
 // held by it. That it is not there is no error.
 func (b *Box) Delete(ctx context.Context, id string) error {
-	if err := b.changing.Acquire(ctx, everyPut); err != nil {
-		return fmt.Errorf("wait for changes of the dead letters: %w", err)
+	unlock, err := b.lock(ctx, everyPut)
+	if err != nil {
+		return err
 	}
-	defer b.changing.Release(everyPut)
+	defer unlock()
 	return b.deleteLocked(ctx, id)
 }
 
 // deleteKnown deletes e, unless its record has failed again since e was read: that
 // failure, which has the same id, nobody has dealt with.
 func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err error) {
-	if err := b.changing.Acquire(ctx, everyPut); err != nil {
-		return false, fmt.Errorf("wait for changes of the dead letters: %w", err)
+	unlock, err := b.lock(ctx, everyPut)
+	if err != nil {
+		return false, err
 	}
-	defer b.changing.Release(everyPut)
+	defer unlock()
 	switch is, err := b.stillLocked(ctx, e); {
 	case err != nil || is == failedAnew:
 		return false, err
@@ -164,10 +182,11 @@ func (b *Box) deleteKnown(ctx context.Context, e *Entry) (deleted bool, err erro
 // it was read: somebody has deleted it, which is not undone, or its record has
 // failed again.
 func (b *Box) replace(ctx context.Context, e *Entry, by []Entry) (was still, err error) {
-	if err := b.changing.Acquire(ctx, everyPut); err != nil {
-		return asRead, fmt.Errorf("wait for changes of the dead letters: %w", err)
+	unlock, err := b.lock(ctx, everyPut)
+	if err != nil {
+		return asRead, err
 	}
-	defer b.changing.Release(everyPut)
+	defer unlock()
 	if was, err = b.stillLocked(ctx, e); err != nil {
 		return was, fmt.Errorf("and the dead letter stays as it was, since it cannot be read again: %w", err)
 	}
@@ -243,25 +262,63 @@ func (b *Box) Load(ctx context.Context) error {
 
 // load is Load, where entries that cannot be read are no error.
 func (b *Box) load(ctx context.Context) error {
-	return b.held.load(func(add func(id, route string, rec *sluice.Record), damaged func(unread)) error {
-		for after := ""; ; {
-			letters, err := b.letters.ListLetters(ctx, b.app, after, page)
-			if err != nil {
-				return fmt.Errorf("which items are held cannot be told: %w", err)
-			}
-			for _, l := range letters {
-				after = l.ID
-				if e, err := Parse(l.Data); err != nil {
-					damaged(newUnread(l, err))
-				} else {
-					add(e.ID, e.Route, e.Record()) // a gap has no item
+	if b.held.isLoaded() {
+		return nil
+	}
+	unlock, err := b.lock(ctx, everyPut)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if b.held.isLoaded() {
+		return nil
+	}
+	list, limit := b.letters.ListLetters, page
+	labels, labelled := b.letters.(state.Labels)
+	if labelled {
+		if err := labels.LabelLetters(ctx, b.app, newLabel); err != nil {
+			return fmt.Errorf("which items are held cannot be told: %w", err)
+		}
+		list, limit = labels.ListLabels, 10*page
+	}
+	var damaged []unread
+	for after := ""; ; {
+		letters, err := list(ctx, b.app, after, limit)
+		if err != nil {
+			return fmt.Errorf("which items are held cannot be told: %w", err)
+		}
+		for _, l := range letters {
+			after = l.ID
+			if labelled {
+				if known, ok := parseLabel(l.Data); ok {
+					b.held.add(l.ID, known)
+					continue
+				}
+				if l.Data, _, err = labels.GetLetter(ctx, b.app, l.ID); err != nil {
+					return fmt.Errorf("which items are held cannot be told: %w", err)
 				}
 			}
-			if len(letters) == 0 {
-				return nil
+			if e, err := Parse(l.Data); err != nil {
+				damaged = append(damaged, newUnread(l, err))
+			} else {
+				b.held.add(e.ID, labelOf(e.Route, e.Record())) // a gap has no item
 			}
 		}
-	})
+		if len(letters) == 0 {
+			b.held.setLoaded(damaged)
+			return nil
+		}
+	}
+}
+
+// newLabel labels a letter that has no label; one that cannot be read gets none.
+func newLabel(_ string, data []byte) []byte {
+	e, err := Parse(data)
+	if err != nil {
+		return nil
+	}
+	l := labelOf(e.Route, e.Record())
+	return l.append(nil)
 }
 
 // Holds reports whether an earlier change of rec's item is parked for route,

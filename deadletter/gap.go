@@ -18,8 +18,13 @@ const (
 
 // ParkGap keeps a gap, in the place of an earlier report of the same one.
 func (b *Box) ParkGap(ctx context.Context, g *sluice.Gap) error {
+	unlock, err := b.lock(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	e := gapEntry(g)
-	return b.store(ctx, &e)
+	return b.store(ctx, &e, label{})
 }
 
 // Gaps returns the gaps that were not acknowledged, ordered by After. Those

@@ -3,7 +3,6 @@ package deadletter
 import (
 	"context"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,8 +36,7 @@ func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) err
 
 // until bounds the records that have a letter: none that was created later has.
 type until struct {
-	once sync.Mutex // held while the store is asked
-	read atomic.Bool
+	read atomic.Bool  // the store was asked
 	at   atomic.Int64 // Unix nanoseconds
 }
 
@@ -58,11 +56,6 @@ func (b *Box) mayHave(ctx context.Context, rec *sluice.Record) (bool, error) {
 
 // readUntil asks whether there are letters of an earlier process.
 func (b *Box) readUntil(ctx context.Context) error {
-	b.until.once.Lock()
-	defer b.until.once.Unlock()
-	if b.until.read.Load() {
-		return nil
-	}
 	letters, err := b.letters.ListLetters(ctx, b.app, "", 1)
 	if err != nil {
 		return err

@@ -40,38 +40,29 @@ func (e *heldEntry) before(rec *sluice.Record) bool {
 	return e.sequence.Compare(rec.Sequence) < 0
 }
 
-// load has read add what is stored, once, and what of it cannot be read. Entries
-// that are added meanwhile by others stay.
-func (h *held) load(read func(add func(id, route string, rec *sluice.Record), damaged func(unread)) error) error {
+// isLoaded reports whether it is known what is held.
+func (h *held) isLoaded() bool {
 	h.mu.RLock()
-	loaded := h.loaded
-	h.mu.RUnlock()
-	if loaded {
-		return nil
-	}
-	// Under the lock: an entry must not be read here, then removed by another,
-	// and only then be added.
+	defer h.mu.RUnlock()
+	return h.loaded
+}
+
+// setLoaded says that all stored entries were added, but for these, which cannot
+// be read.
+func (h *held) setLoaded(all []unread) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.loaded {
-		return nil
-	}
 	h.unread = make(map[string]unread)
-	if err := read(h.addLocked, func(u unread) { h.unread[u.id] = u }); err != nil {
-		return err
+	for _, u := range all {
+		h.unread[u.id] = u
 	}
 	h.loaded = true
-	return nil
 }
 
-func (h *held) add(id, route string, rec *sluice.Record) {
+func (h *held) add(id string, l label) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.addLocked(id, route, rec)
-}
-
-func (h *held) addLocked(id, route string, rec *sluice.Record) {
-	if !rec.Keys.Exists() { // nobody knows which item it is
+	if !l.keys.Exists() { // nobody knows which item it is
 		return
 	}
 	if _, ok := h.ids[id]; ok {
@@ -80,9 +71,9 @@ func (h *held) addLocked(id, route string, rec *sluice.Record) {
 	if h.ids == nil {
 		h.ids, h.items = make(map[string]heldItem), make(map[heldItem][]heldEntry)
 	}
-	it := itemOf(rec)
+	it := heldItem{tableOf(l.stream), l.keys.Hash()}
 	h.ids[id] = it
-	h.items[it] = append(h.items[it], heldEntry{id, route, rec.StreamARN, rec.Sequence})
+	h.items[it] = append(h.items[it], heldEntry{id, l.route, l.stream, l.sequence})
 }
 
 func (h *held) remove(id string) {

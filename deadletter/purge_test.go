@@ -253,7 +253,7 @@ func TestRedriveFiltered(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Last.Error, e.First.Error = "another error", ""
-	if err := b.store(t.Context(), &e); err != nil {
+	if err := b.store(t.Context(), &e, label{}); err != nil {
 		t.Fatal(err)
 	}
 	park(t, b, record("a", "20"), "r")

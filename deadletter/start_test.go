@@ -3,11 +3,14 @@ package deadletter
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/state/boltstate"
 )
 
 // counted counts the letters that are read, and their bytes.
@@ -57,8 +60,116 @@ func TestStartReadsOneLetter(t *testing.T) {
 	}
 }
 
+// inFile are letters in a state file, of which those that are read are counted.
+type inFile struct {
+	*boltstate.Store
+	counted
+}
+
+func (f *inFile) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
+	data, ok, err := f.Store.GetLetter(ctx, app, id)
+	f.letters, f.bytes = f.letters+1, f.bytes+len(data)
+	return data, ok, err
+}
+
+func (f *inFile) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+	return f.counted.ListLetters(ctx, app, after, limit)
+}
+
+func (f *inFile) LabelLetters(ctx context.Context, app string, label func(string, []byte) []byte) error {
+	return f.Store.LabelLetters(ctx, app, func(id string, data []byte) []byte {
+		f.letters, f.bytes = f.letters+1, f.bytes+len(data)
+		return label(id, data)
+	})
+}
+
+func openInFile(tb testing.TB) *inFile {
+	tb.Helper()
+	s, err := boltstate.Open(filepath.Join(tb.TempDir(), "state.db"), boltstate.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return &inFile{Store: s, counted: counted{Letters: s}}
+}
+
+// A process that parks whole items reads labels at its start, and no letter; of
+// letters that an older program stored, each once.
+func TestStartReadsLabels(t *testing.T) {
+	store := openInFile(t)
+	rec := record("a", "10")
+	message := sluice.DecodeRecord([]byte("?"))
+	b := NewBox(store, "app")
+	park(t, b, rec, "r")
+	park(t, b, record("b", "11"), "")
+	park(t, b, message, "r")
+	parkGap(t, b, gap("shard", "5"))
+	holds := func(when string, letters int) {
+		t.Helper()
+		store.letters = 0
+		b := NewBox(store, "app")
+		for _, tt := range []struct {
+			rec   *sluice.Record
+			route string
+			want  bool
+		}{
+			{record("a", "20"), "r", true},
+			{record("a", "20"), "s", false},
+			{record("a", "9"), "r", false},
+			{record("b", "20"), "s", true},
+			{record("c", "20"), "r", false},
+			{itemOn(strings.Replace(recordtest.ARN, "table/test", "table/rest", 1), "a", "20"), "r", false},
+		} {
+			if held, err := b.Holds(t.Context(), tt.rec, tt.route); held != tt.want || err != nil {
+				t.Errorf("%s: %s %s for %s: %v, %v", when, tt.rec.Keys.Raw(), tt.rec.Sequence, tt.route, held, err)
+			}
+		}
+		if store.letters != letters {
+			t.Errorf("%s: %d letters were read, want %d", when, store.letters, letters)
+		}
+	}
+	holds("labelled", 0)
+	id := b.ID(rec, "r")
+	data, _, err := store.Store.GetLetter(t.Context(), "app", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.PutLetter(t.Context(), "app", id, data); err != nil { // without a label
+		t.Fatal(err)
+	}
+	holds("stored by another program", 1)
+	holds("labelled since", 0)
+	if err := store.PutLabelled(t.Context(), "app", id, data, []byte{labelVersion + 1}); err != nil {
+		t.Fatal(err)
+	}
+	holds("with a label of a newer program", 1)
+	if err := store.PutLetter(t.Context(), "app", id, []byte("?")); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewBox(store, "app").Load(t.Context()); err == nil || !strings.Contains(err.Error(), id) {
+		t.Errorf("a letter that cannot be read: %v", err)
+	}
+}
+
+// A label that is not whole, or longer, is none.
+func TestLabelIsWhole(t *testing.T) {
+	l := labelOf("route", record("a", "10"))
+	data := l.append(nil)
+	if got, ok := parseLabel(data); !ok || got.route != l.route || got.stream != l.stream || got.sequence != l.sequence || got.keys.Hash() != l.keys.Hash() {
+		t.Errorf("%+v, %v; want %+v", got, ok, l)
+	}
+	for n := range data {
+		if got, ok := parseLabel(data[:n]); ok {
+			t.Errorf("%d of %d bytes: %+v", n, len(data), got)
+		}
+	}
+	if got, ok := parseLabel(append(data, 0)); ok {
+		t.Errorf("a byte more: %+v", got)
+	}
+}
+
 // BenchmarkLoad reads which items are held, as a process that parks whole items
-// does at its start.
+// does at its start, of a store that keeps no labels.
 func BenchmarkLoad(b *testing.B) {
 	const letters, size = 1000, 2000
 	store := largeLetters(b, letters, size)

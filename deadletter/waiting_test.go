@@ -55,3 +55,48 @@ func TestWaitingHeedsTheContext(t *testing.T) {
 		})
 	}
 }
+
+// deafLists take an hour to list letters, and heed no context.
+type deafLists struct{ state.Letters }
+
+func (d deafLists) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+	time.Sleep(time.Hour)
+	return d.Letters.ListLetters(ctx, app, after, limit)
+}
+
+// While one reads from such a store what is held, others who want to know, or
+// park, heed their contexts.
+func TestWaitingForWhatIsHeldHeedsTheContext(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *Box) error{
+		"holds": func(ctx context.Context, b *Box) error {
+			_, err := b.Holds(ctx, record("b", "20"), "r")
+			return err
+		},
+		"load": func(ctx context.Context, b *Box) error { return b.Load(ctx) },
+		"park": func(ctx context.Context, b *Box) error {
+			return b.Park(ctx, record("b", "20"), failure("r"))
+		},
+		"park a gap": func(ctx context.Context, b *Box) error { return b.ParkGap(ctx, gap("s", "5")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := NewBox(deafLists{state.NewMemory()}, "app")
+				loaded := make(chan error, 1)
+				go func() { loaded <- b.Load(t.Context()) }()
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				start := time.Now()
+				if err := call(ctx, b); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+				if d := time.Since(start); d != time.Second {
+					t.Errorf("it took %v", d)
+				}
+				if err := <-loaded; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

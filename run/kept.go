@@ -16,6 +16,7 @@ import (
 // cannot be stored is tried again, and nothing behind it gets on.
 type kept struct {
 	*deadletter.Box
+	damaged func() error // why the store cannot be used; nil: it does not say
 
 	mu          sync.Mutex
 	err         error
@@ -73,6 +74,11 @@ func (k *kept) note(ctx context.Context, err error) {
 }
 
 func (k *kept) unready() []string {
+	if k.damaged != nil {
+		if err := k.damaged(); err != nil {
+			return []string{err.Error()}
+		}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.err == nil || time.Since(k.last) > forgetAfter {

@@ -44,5 +44,10 @@ func TestKept(t *testing.T) {
 		expect("")
 		k.note(t.Context(), full)
 		expect("dead letters cannot be stored since 2000-01-01T00:21:00Z, and what failed for good waits for that: no space left")
+		var damage error
+		k = kept{damaged: func() error { return damage }}
+		expect("")
+		damage = errors.New("state file s.db: cannot use dead letters")
+		expect(damage.Error())
 	})
 }

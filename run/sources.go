@@ -34,6 +34,9 @@ type sources struct {
 func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, logger *slog.Logger) (s *sources, err error) {
 	group := flow.NewGroup(m)
 	letters := &kept{Box: box}
+	if file, ok := store.(interface{ DamagedLetters() error }); ok {
+		letters.damaged = file.DamagedLetters
+	}
 	s = &sources{group: group, letters: letters}
 	hooks := letters.handled(logged(metrics.Flow(m), logger), logger)
 	flows := o.Limits.flow()

@@ -132,6 +132,24 @@ type Letter struct {
 	Data []byte
 }
 
+// Labels are letters that have a label each: some bytes by which many large
+// letters can be told apart without reading them. Stores can do without: who
+// uses labels asks whether the store has them.
+type Labels interface {
+	Letters
+	// PutLabelled is PutLetter with a label, which is durable when the letter is.
+	// PutLetter stores a letter without one.
+	PutLabelled(ctx context.Context, app, id string, data, label []byte) error
+	// ListLabels is ListLetters with the labels in place of the letters; that of a
+	// letter without one is empty. Letters of an older program may be missing until
+	// LabelLetters has returned.
+	ListLabels(ctx context.Context, app, after string, limit int) ([]Letter, error)
+	// LabelLetters calls label with each letter that has no label, in the order of
+	// ids, and stores what label returns. A letter stays without a label when that
+	// is empty, and is the next caller's, too.
+	LabelLetters(ctx context.Context, app string, label func(id string, data []byte) []byte) error
+}
+
 // MaxValue is how many bytes a value has at most.
 const MaxValue = 64 << 10
 

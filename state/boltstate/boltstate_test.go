@@ -144,8 +144,8 @@ func TestFormat(t *testing.T) {
 		want    []string
 	}{
 		{"newer", func(tx *bbolt.Tx) error {
-			return tx.Bucket(metaBucket).Put(formatKey, []byte("2"))
-		}, []string{"is of format 2", "reads formats up to 1", "run the newer program"}},
+			return tx.Bucket(metaBucket).Put(formatKey, []byte("3"))
+		}, []string{"is of format 3", "reads formats up to 2", "run the newer program"}},
 		{"damaged", func(tx *bbolt.Tx) error {
 			return tx.Bucket(metaBucket).Put(formatKey, []byte("x"))
 		}, []string{`format "x"`, "damaged", "start position"}},

@@ -1,13 +1,14 @@
 package boltstate
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"time"
+	"sync/atomic"
 
 	"go.etcd.io/bbolt"
 )
@@ -15,25 +16,28 @@ import (
 // What a crash leaves of a commit bbolt copes with. A file that was cut short,
 // copied while it was written, or spoiled by its disk it does not: it panics,
 // goes round in circles, or ends the process by a fault of its memory map. So
-// every page that is in use is looked at before bbolt reads any.
+// a page is looked at before bbolt reads it: those of positions when the file is
+// opened, those of dead letters behind it, see letterCheck.
 
 var errDamaged = errors.New("its pages contradict each other")
 
-// check looks at a file of bbolt; one that is not there, or empty, is good.
-func check(path string, timeout time.Duration) error {
+// check looks at a file of bbolt, but not at its dead letters. One that is not
+// there, or empty, is good, and nil is returned.
+func check(path string, o Options) (*checker, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return nil //nolint:nilerr // whoever creates it tells
+		return nil, nil //nolint:nilerr,nilnil // whoever creates it tells
 	}
 	var file *os.File
-	db, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: timeout,
+	db, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: o.LockTimeout,
 		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 			file, err = os.OpenFile(name, flag, mode)
 			return file, err
 		}})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var c *checker
 	err = db.View(func(tx *bbolt.Tx) error {
 		info, err := file.Stat()
 		if err != nil {
@@ -43,21 +47,13 @@ func check(path string, timeout time.Duration) error {
 			return fmt.Errorf("%w: it has %d bytes of %d", errDamaged, info.Size(), tx.Size())
 		}
 		size := int64(db.Info().PageSize)
-		c := checker{file: file, pageSize: size, pages: uint64(tx.Size() / size), seen: make(map[uint64]bool)}
-		if err := errors.Join(c.freelist(uint64(tx.ID())), c.page(uint64(tx.Cursor().Bucket().RootPage()))); err != nil {
+		c = newChecker(o.reader(positionsPart, file), size, uint64(tx.Size()/size), uint64(tx.ID()))
+		if err := c.positions(uint64(tx.Cursor().Bucket().RootPage())); err != nil {
 			return fmt.Errorf("%w: %w", errDamaged, err)
 		}
-		// Now that it cannot go astray: the order of keys, and whether a page
-		// in use is on the list of the free ones.
-		var first error
-		for err := range tx.Check() {
-			if first == nil {
-				first = fmt.Errorf("%w: %w", errDamaged, err)
-			}
-		}
-		return first
+		return nil
 	})
-	return errors.Join(err, db.Close())
+	return c, errors.Join(err, db.Close())
 }
 
 // checker walks the pages of the tree as they are in the file. A page is a
@@ -66,8 +62,38 @@ func check(path string, timeout time.Duration) error {
 type checker struct {
 	file     io.ReaderAt
 	pageSize int64
-	pages    uint64          // below this
-	seen     map[uint64]bool // each has one parent
+	pages    uint64 // below this
+	tx       uint64 // as of which they are looked at
+	listed   bool   // the file lists its free pages
+	free     pageSet
+	seen     pageSet      // each has one parent; nil: nobody notes them
+	later    []uint64     // root pages of buckets of letters, that nobody has looked at
+	stop     *atomic.Bool // gives up
+
+	// A walk along a range looks at the keys from here on, until so many above it
+	// are counted.
+	ranged bool
+	from   []byte
+	left   int
+}
+
+// pageSet is a set of page ids, one bit each.
+type pageSet []uint64
+
+func newPageSet(pages uint64) pageSet { return make(pageSet, pages/64+1) }
+func (s pageSet) has(id uint64) bool  { return s[id/64]>>(id%64)&1 != 0 }
+func (s pageSet) add(id uint64)       { s[id/64] |= 1 << (id % 64) }
+func (c *checker) has(id uint64) bool { return id >= 2 && id < c.pages }
+func (c *checker) read(b []byte, at int64) error {
+	_, err := c.file.ReadAt(b, at)
+	return err
+}
+
+func newChecker(file io.ReaderAt, pageSize int64, pages, tx uint64) *checker {
+	return &checker{
+		file: file, pageSize: pageSize, pages: pages, tx: tx,
+		free: newPageSet(pages), seen: newPageSet(pages), stop: new(atomic.Bool),
+	}
 }
 
 const (
@@ -83,113 +109,216 @@ const (
 	// In the body of pages 0 and 1.
 	metaFreelist = headerSize + 32
 	metaTx       = headerSize + 48
+
+	mostDepth = 64 // of pages below one another
 )
 
-// open reads the header of page id and returns where the page begins and ends.
-func (c *checker) open(id uint64) (h header, start, end int64, err error) {
-	if id < 2 || id >= c.pages {
-		return h, 0, 0, fmt.Errorf("page %d of %d", id, c.pages)
+// place is where in the tree of buckets a key is.
+type place int
+
+const (
+	inRoot place = iota
+	inApplications
+	inApplication
+	inLetters // or their labels
+	elsewhere
+)
+
+// below is the place of the keys in the bucket of this name.
+func (p place) below(name []byte) place {
+	switch {
+	case p == inRoot && bytes.Equal(name, appsBucket):
+		return inApplications
+	case p == inApplications:
+		return inApplication
+	case p == inApplication && (bytes.Equal(name, lettersBucket) || bytes.Equal(name, labelsBucket)):
+		return inLetters
 	}
-	start = int64(id) * c.pageSize
-	if err := c.read(h[:], start); err != nil {
-		return h, 0, 0, err
+	return elsewhere
+}
+
+// positions looks at all but the pages of letters, which it notes in later. root
+// is the root page of the file.
+func (c *checker) positions(root uint64) error {
+	if err := c.freelist(); err != nil {
+		return err
 	}
+	if err := c.page(root, 0, inRoot, nil, nil); err != nil {
+		return err
+	}
+	if !c.listed || len(c.later) == 0 { // bbolt itself looks for free pages, or there is nothing to wait for
+		return c.letters()
+	}
+	return nil
+}
+
+// letters looks at the pages of letters, and then whether a page is lost.
+func (c *checker) letters() error {
+	for ; len(c.later) > 0; c.later = c.later[1:] {
+		if err := c.page(c.later[0], 0, inLetters, nil, nil); err != nil {
+			return err
+		}
+	}
+	for id := uint64(2); c.listed && id < c.pages; id++ {
+		if !c.seen.has(id) && !c.free.has(id) {
+			return fmt.Errorf("page %d is neither in use nor free", id)
+		}
+	}
+	return nil
+}
+
+// along looks at the pages of letters below root that bbolt reads to list n of
+// them behind from. It may be called while letters runs.
+func (c *checker) along(root uint64, from []byte, n int) error {
+	one := checker{file: c.file, pageSize: c.pageSize, pages: c.pages, free: c.free, ranged: true, from: from, left: n}
+	return one.page(root, 0, inLetters, nil, nil)
+}
+
+// open reads the page id, and returns its header, what was read, and where it
+// ends.
+func (c *checker) open(id uint64) (h header, r region, end int64, err error) {
+	if !c.has(id) {
+		return h, r, 0, fmt.Errorf("page %d of %d", id, c.pages)
+	}
+	if c.stop != nil && c.stop.Load() {
+		return h, r, 0, errStopped
+	}
+	r = region{int64(id) * c.pageSize, make([]byte, c.pageSize)}
+	if err := c.read(r.buf, r.at); err != nil {
+		return h, r, 0, err
+	}
+	copy(h[:], r.buf)
 	if got := u64(h[:]); got != id {
-		return h, 0, 0, fmt.Errorf("page %d says that it is page %d", id, got)
+		return h, r, 0, fmt.Errorf("page %d says that it is page %d", id, got)
 	}
 	last := id + uint64(u32(h[12:]))
 	if last >= c.pages {
-		return h, 0, 0, fmt.Errorf("page %d of %d", last, c.pages)
+		return h, r, 0, fmt.Errorf("page %d of %d", last, c.pages)
 	}
 	for i := id; i <= last; i++ {
-		if c.seen[i] {
-			return h, 0, 0, fmt.Errorf("page %d is in use twice", i)
+		if c.free.has(i) {
+			return h, r, 0, fmt.Errorf("page %d is in use, and on the list of free pages", i)
 		}
-		c.seen[i] = true
+		if c.seen == nil {
+			continue
+		}
+		if c.seen.has(i) {
+			return h, r, 0, fmt.Errorf("page %d is in use twice", i)
+		}
+		c.seen.add(i)
 	}
-	return h, start, int64(last+1) * c.pageSize, nil
+	return h, r, int64(last+1) * c.pageSize, nil
 }
 
-// freelist looks at the list of free pages as of transaction tx.
-func (c *checker) freelist(tx uint64) error {
+var errStopped = errors.New("the store was closed before its dead letters were checked")
+
+// freelist reads the list of free pages.
+func (c *checker) freelist() error {
 	for _, meta := range []int64{0, c.pageSize} {
 		var number, list [8]byte
 		if err := errors.Join(c.read(number[:], meta+metaTx), c.read(list[:], meta+metaFreelist)); err != nil {
 			return err
 		}
-		if u64(number[:]) != tx || u64(list[:]) == math.MaxUint64 { // it has none
+		if u64(number[:]) != c.tx || u64(list[:]) == math.MaxUint64 { // it has none
 			continue
 		}
-		h, start, end, err := c.open(u64(list[:]))
+		h, r, end, err := c.open(u64(list[:]))
 		if err != nil {
 			return err
 		}
+		start := r.at + headerSize
 		count := uint64(h.count())
 		if count == math.MaxUint16 {
-			if err := c.read(number[:], start+headerSize); err != nil {
+			if err := c.read(number[:], start); err != nil {
 				return err
 			}
-			count = u64(number[:])
+			count, start = u64(number[:]), start+8
 		}
-		ids := make([]byte, 8*min(count, uint64(end-start-headerSize)/8))
+		ids := make([]byte, 8*min(count, uint64(end-start)/8))
 		if h.flags() != freelistPage || count > uint64(len(ids))/8 {
 			return fmt.Errorf("page %d is no list of %d free pages", u64(list[:]), count)
 		}
-		if h.count() == math.MaxUint16 {
-			start += 8
-		}
-		if err := c.read(ids, start+headerSize); err != nil {
+		if err := c.read(ids, start); err != nil {
 			return err
 		}
 		for ; len(ids) > 0; ids = ids[8:] {
-			if id := u64(ids); id < 2 || id >= c.pages {
+			id := u64(ids)
+			if !c.has(id) {
 				return fmt.Errorf("page %d of %d is free", id, c.pages)
 			}
+			if c.free.has(id) || c.seen.has(id) {
+				return fmt.Errorf("page %d is free twice, or is the list of free pages", id)
+			}
+			c.free.add(id)
 		}
+		c.listed = true
 		return nil
 	}
 	return nil
 }
 
-// page looks at a page of the tree, and at all below it.
-func (c *checker) page(id uint64) error {
-	h, start, end, err := c.open(id)
+// page looks at a page of the tree, depth pages below its bucket's root, and at
+// all below it. Its keys are from lo on, and before hi; nil is no bound.
+func (c *checker) page(id uint64, depth int, p place, lo, hi []byte) error {
+	if depth > mostDepth {
+		return fmt.Errorf("page %d is below itself", id)
+	}
+	h, r, end, err := c.open(id)
 	if err != nil {
 		return err
 	}
-	return c.elements(h, start, end)
+	return c.elements(h, r, r.at, end, depth, p, lo, hi)
 }
 
 // elements looks at the page with the header h that lies from start to end.
-func (c *checker) elements(h header, start, end int64) error {
+func (c *checker) elements(h header, r region, start, end int64, depth int, p place, lo, hi []byte) error {
 	count := int64(h.count())
-	if h.flags() != branchPage && h.flags() != leafPage || h.flags() == branchPage && count == 0 {
+	branch := h.flags() == branchPage
+	if !branch && h.flags() != leafPage || branch && count == 0 {
 		return fmt.Errorf("a page of type %#x with %d elements at byte %d", h.flags(), count, start)
 	}
-	start += headerSize
-	if start+count*elemSize > end {
-		return fmt.Errorf("%d elements at byte %d", count, start)
-	}
-	elems := make([]byte, count*elemSize)
-	if err := c.read(elems, start); err != nil {
+	elems, err := c.bytes(r, start+headerSize, count*elemSize, end)
+	if err != nil {
 		return err
 	}
+	keys, ends := make([][]byte, count), make([]int64, count)
 	for i := range count {
-		e := elems[i*elemSize : (i+1)*elemSize]
-		at := start + i*elemSize // what positions count from
-		var to int64
-		var err error
-		if h.flags() == branchPage { // {pos, ksize uint32, page uint64}
-			to = at + u32(e) + u32(e[4:])
-			err = c.page(u64(e[8:]))
+		e, from := elems[i*elemSize:], start+headerSize+i*elemSize // what positions count from
+		size := int64(0)                                           // of the value
+		if branch {                                                // {pos, ksize uint32, page uint64}
+			from += u32(e)
+			keys[i], err = c.bytes(r, from, u32(e[4:]), end)
+			from += u32(e[4:])
 		} else { // {flags, pos, ksize, vsize uint32}
-			to = at + u32(e[4:]) + u32(e[8:]) + u32(e[12:])
-			if u32(e)&bucketFlag != 0 && to <= end {
-				err = c.bucket(to-u32(e[12:]), to)
-			}
+			from, size = from+u32(e[4:]), u32(e[12:])
+			keys[i], err = c.bytes(r, from, u32(e[8:]), end)
+			from += u32(e[8:])
 		}
-		if to > end {
-			err = fmt.Errorf("an element at byte %d ends at byte %d of %d", at, to, end)
+		if ends[i] = from + size; err == nil && ends[i] > end {
+			err = fmt.Errorf("an element at byte %d ends at byte %d of %d", from, ends[i], end)
+		}
+		if err != nil {
+			return err
+		}
+		if i > 0 && bytes.Compare(keys[i-1], keys[i]) >= 0 || i == 0 && bytes.Compare(keys[i], lo) < 0 || hi != nil && bytes.Compare(keys[i], hi) >= 0 {
+			return fmt.Errorf("the keys of the page at byte %d are not in order", start)
+		}
+	}
+	for i, e := int64(0), elems; i < count; i, e = i+1, e[elemSize:] {
+		switch {
+		case branch:
+			next := hi
+			if i+1 < count {
+				next = keys[i+1]
+			}
+			if c.ranged && (c.left < 0 || next != nil && bytes.Compare(next, c.from) <= 0) {
+				continue
+			}
+			err = c.page(u64(e[8:]), depth+1, p, keys[i], next)
+		case u32(e)&bucketFlag != 0:
+			err = c.bucket(r, p.below(keys[i]), ends[i]-u32(e[12:]), ends[i], depth)
+		case c.ranged && bytes.Compare(keys[i], c.from) > 0:
+			c.left--
 		}
 		if err != nil {
 			return err
@@ -199,30 +328,44 @@ func (c *checker) elements(h header, start, end int64) error {
 }
 
 // bucket looks at a bucket, which has a root page or is one.
-func (c *checker) bucket(start, end int64) error {
-	var b [bucketSize]byte
+func (c *checker) bucket(r region, p place, start, end int64, depth int) error {
+	b, err := c.bytes(r, start, bucketSize, end)
+	if err != nil {
+		return err
+	}
+	root := u64(b)
+	if root != 0 && p == inLetters {
+		c.later = append(c.later, root)
+		return nil
+	}
+	if root != 0 {
+		return c.page(root, depth+1, p, nil, nil)
+	}
 	var h header
-	if start+bucketSize > end {
-		return fmt.Errorf("a bucket of %d bytes at byte %d", end-start, start)
-	}
-	if err := c.read(b[:], start); err != nil {
+	b, err = c.bytes(r, start+bucketSize, headerSize, end)
+	if err != nil {
 		return err
 	}
-	if root := u64(b[:]); root != 0 {
-		return c.page(root)
-	}
-	if start += bucketSize; start+headerSize > end {
-		return fmt.Errorf("a bucket of %d bytes at byte %d", end-start, start)
-	}
-	if err := c.read(h[:], start); err != nil {
-		return err
-	}
-	return c.elements(h, start, end)
+	copy(h[:], b)
+	return c.elements(h, r, start+bucketSize, end, depth+1, p, nil, nil)
 }
 
-func (c *checker) read(b []byte, at int64) error {
-	_, err := c.file.ReadAt(b, at)
-	return err
+// region is a part of the file that was read.
+type region struct {
+	at  int64
+	buf []byte
+}
+
+// bytes returns n bytes of the file, which may not reach beyond end.
+func (c *checker) bytes(r region, at, n, end int64) ([]byte, error) {
+	if at+n > end {
+		return nil, fmt.Errorf("%d bytes at byte %d, of which the last is %d", n, at, end)
+	}
+	if from := at - r.at; from+n <= int64(len(r.buf)) {
+		return r.buf[from : from+n], nil
+	}
+	b := make([]byte, n)
+	return b, c.read(b, at)
 }
 
 type header [headerSize]byte

@@ -13,18 +13,35 @@ import (
 // PutLetter implements state.Letters. Letters put at the same time share a
 // commit.
 func (s *Store) PutLetter(ctx context.Context, app, id string, data []byte) error {
+	return s.PutLabelled(ctx, app, id, data, nil)
+}
+
+// PutLabelled implements state.Labels.
+func (s *Store) PutLabelled(ctx context.Context, app, id string, data, label []byte) error {
 	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, id)); err != nil {
 		return err
 	}
-	err := s.db.Batch(func(tx *bbolt.Tx) error {
-		b, err := grow(tx, []byte(app), lettersBucket)
+	return s.changeLetters(ctx, "store dead letter "+id, func(tx *bbolt.Tx) error {
+		labels, err := growLabels(tx, app)
 		if err != nil {
 			return err
 		}
-		return b.Put([]byte(id), data)
+		letters, err := grow(tx, []byte(app), lettersBucket)
+		if err != nil {
+			return err
+		}
+		return errors.Join(letters.Put([]byte(id), data), labels.Put([]byte(id), label))
 	})
+}
+
+// changeLetters makes a change of letters, when the check of the file allows it.
+func (s *Store) changeLetters(ctx context.Context, doing string, change func(*bbolt.Tx) error) error {
+	err := s.letters.wait(ctx)
+	if err == nil {
+		err = s.db.Batch(change)
+	}
 	if err != nil {
-		return s.explain("store dead letter "+id, err)
+		return s.explain(doing, err)
 	}
 	return nil
 }
@@ -35,10 +52,15 @@ func (s *Store) GetLetter(ctx context.Context, app, id string) (data []byte, ok 
 		return nil, false, err
 	}
 	err = s.db.View(func(tx *bbolt.Tx) error {
-		if b := find(tx, []byte(app), lettersBucket); b != nil {
-			v := b.Get([]byte(id))
-			data, ok = bytes.Clone(v), v != nil
+		b := find(tx, []byte(app), lettersBucket)
+		if b == nil {
+			return nil
 		}
+		if err := s.letters.look(b, id, 0); err != nil {
+			return err
+		}
+		v := b.Get([]byte(id))
+		data, ok = bytes.Clone(v), v != nil
 		return nil
 	})
 	if err != nil {
@@ -49,18 +71,28 @@ func (s *Store) GetLetter(ctx context.Context, app, id string) (data []byte, ok 
 
 // ListLetters implements state.Letters.
 func (s *Store) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-	return s.listLetters(ctx, app, after, limit, bytes.Clone)
+	return s.list(ctx, lettersBucket, app, after, limit, bytes.Clone)
 }
 
-func (s *Store) listLetters(ctx context.Context, app, after string, limit int, copied func([]byte) []byte) ([]state.Letter, error) {
+// ListLetterHeads is ListLetters with no more than the first bytes of each
+// letter, so that many large ones can be counted.
+func (s *Store) ListLetterHeads(ctx context.Context, app, after string, limit, most int) ([]state.Letter, error) {
+	return s.list(ctx, lettersBucket, app, after, limit, func(data []byte) []byte { return bytes.Clone(data[:min(len(data), most)]) })
+}
+
+// list lists the letters or labels of an application.
+func (s *Store) list(ctx context.Context, bucket []byte, app, after string, limit int, copied func([]byte) []byte) ([]state.Letter, error) {
 	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, "any")); err != nil {
 		return nil, err
 	}
 	var letters []state.Letter
 	err := s.db.View(func(tx *bbolt.Tx) error {
-		b := find(tx, []byte(app), lettersBucket)
+		b := find(tx, []byte(app), bucket)
 		if b == nil {
 			return nil
+		}
+		if err := s.letters.look(b, after, limit); err != nil {
+			return err
 		}
 		c := b.Cursor()
 		id, data := c.Seek([]byte(after))
@@ -83,20 +115,14 @@ func (s *Store) DeleteLetter(ctx context.Context, app, id string) error {
 	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, id)); err != nil {
 		return err
 	}
-	err := s.db.Batch(func(tx *bbolt.Tx) error {
-		if b := find(tx, []byte(app), lettersBucket); b != nil {
-			return b.Delete([]byte(id))
+	return s.changeLetters(ctx, "delete dead letter "+id, func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{lettersBucket, labelsBucket} {
+			if b := find(tx, []byte(app), name); b != nil {
+				if err := b.Delete([]byte(id)); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	})
-	if err != nil {
-		return s.explain("delete dead letter "+id, err)
-	}
-	return nil
-}
-
-// ListLetterHeads is ListLetters with no more than the first bytes of each
-// letter, so that many large ones can be counted.
-func (s *Store) ListLetterHeads(ctx context.Context, app, after string, limit, most int) ([]state.Letter, error) {
-	return s.listLetters(ctx, app, after, limit, func(data []byte) []byte { return bytes.Clone(data[:min(len(data), most)]) })
 }

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,6 +35,8 @@ type Options struct {
 	// LockTimeout is how long Open waits for another process to give the file
 	// up (default 5 s).
 	LockTimeout time.Duration
+
+	through func(part string, file io.ReaderAt) io.ReaderAt // of tests: what checks read the file through
 }
 
 func (o Options) withDefaults() Options {
@@ -50,16 +53,18 @@ func (o Options) validate() error {
 	return nil
 }
 
-// Store is a state.Store, state.Letters and state.Values in a file.
+// Store is a state.Store, state.Labels and state.Values in a file.
 type Store struct {
-	path   string
-	db     *bbolt.DB
-	owners state.Presence
+	path    string
+	db      *bbolt.DB
+	letters *letterCheck
+	owners  state.Presence
 }
 
 var (
 	_ state.Store   = (*Store)(nil)
 	_ state.Letters = (*Store)(nil)
+	_ state.Labels  = (*Store)(nil)
 	_ state.Values  = (*Store)(nil)
 )
 
@@ -67,8 +72,9 @@ var (
 var ErrLocked = errors.New("the state file is in use")
 
 // format is the version of what is in the file. A program reads files of its
-// own and older formats.
-const format = 1
+// own and older formats. A file begins with format 1, and has format 2 from its
+// first letter on, whose label a program of format 1 would not keep up to date.
+const format = 2
 
 var (
 	metaBucket = []byte("sluice")
@@ -78,7 +84,9 @@ var (
 
 // Open opens the state file at path, or creates it and the directories above
 // it, readable by this user only. The error of a file that another process has
-// wraps [ErrLocked] and names the process.
+// wraps [ErrLocked] and names the process. It reads no dead letters: a file that
+// is damaged where they are is opened, and every call for letters says so, see
+// [Store.DamagedLetters].
 func Open(path string, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -99,25 +107,59 @@ func Open(path string, o Options) (*Store, error) {
 	if err := s.create(); err != nil {
 		return nil, s.explain("create", err)
 	}
-	if err := check(path, o.LockTimeout); err != nil {
-		return nil, s.explainOpen(o, err)
-	}
-	s.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: o.LockTimeout})
-	if err != nil {
+	if err := s.open(o, check); err != nil {
 		return nil, s.explainOpen(o, err)
 	}
 	// Commits that can wait for company do so for this long.
 	s.db.MaxBatchDelay = 2 * time.Millisecond
 	if err := s.adopt(); err != nil {
-		return nil, errors.Join(err, s.db.Close())
+		return nil, errors.Join(err, s.close())
 	}
 	// Also for a file that was there: whoever created it may have died before.
 	if err := syncDir(dir); err != nil {
-		return nil, errors.Join(s.explain("create", err), s.db.Close())
+		return nil, errors.Join(s.explain("create", err), s.close())
 	}
 	// Information only: a full disk does not keep anybody from starting.
 	_ = os.WriteFile(s.holderPath(), []byte(holder()), 0o600)
 	return s, nil
+}
+
+// open checks the file and opens it. Between the two another process may have
+// had it: then it is checked again.
+func (s *Store) open(o Options, check func(path string, o Options) (*checker, error)) error {
+	for {
+		c, err := check(s.path, o)
+		if err != nil {
+			return err
+		}
+		var file *os.File
+		s.db, err = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: o.LockTimeout,
+			OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+				file, err = os.OpenFile(name, flag, mode)
+				return file, err
+			}})
+		if err != nil {
+			return err
+		}
+		same := c == nil
+		err = s.db.View(func(tx *bbolt.Tx) error {
+			same = same || c.tx == uint64(tx.ID())
+			return nil
+		})
+		if err == nil && same {
+			s.letters = checkLetters(c, o, file)
+			return nil
+		}
+		if err = errors.Join(err, s.db.Close()); err != nil {
+			return err
+		}
+	}
+}
+
+// close gives the file up, when nobody reads it any more.
+func (s *Store) close() error {
+	s.letters.end()
+	return s.db.Close()
 }
 
 // create makes a new file whole before it gets its name: a crash leaves none,
@@ -163,7 +205,7 @@ func mark(tx *bbolt.Tx) error {
 		return err
 	}
 	_, err = tx.CreateBucket(appsBucket)
-	return errors.Join(err, b.Put(formatKey, []byte(strconv.Itoa(format))))
+	return errors.Join(err, b.Put(formatKey, []byte("1")))
 }
 
 // adopt marks an empty file as ours, or checks that a file is one that this
@@ -207,7 +249,7 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) Close() error {
 	// Before the lock is gone, lest another's name is removed.
 	_ = os.Remove(s.holderPath())
-	if err := s.db.Close(); err != nil {
+	if err := s.close(); err != nil {
 		return s.explain("close", err)
 	}
 	return nil
@@ -249,6 +291,8 @@ func (s *Store) explain(doing string, err error) error {
 		advice = ": make room on its disk; nothing was stored"
 	case is(err, syscall.EFBIG):
 		advice = ": raise the limit on the size of files (ulimit -f); nothing was stored"
+	case errors.Is(err, errDamaged):
+		advice = ": the file is damaged: restore a copy of it, or " + moveAway
 	case errors.As(err, new(*json.SyntaxError)), errors.As(err, new(*json.UnmarshalTypeError)):
 		advice = ": the file is damaged; " + moveAway
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

@@ -20,6 +20,7 @@ var (
 	streamsBucket = []byte("streams")
 	shardsBucket  = []byte("shards")
 	lettersBucket = []byte("letters")
+	labelsBucket  = []byte("labels")
 	valuesBucket  = []byte("values")
 	startKey      = []byte("start")
 )

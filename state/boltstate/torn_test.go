@@ -2,7 +2,6 @@ package boltstate
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -249,58 +248,6 @@ func TestCutFile(t *testing.T) {
 		t.Errorf("%d cut files were refused", refused)
 	}
 	opens(t, "empty", path, nil, contents(t, open(t, filepath.Join(t.TempDir(), "new.db"))))
-}
-
-// Whatever stands in a page, Open returns, and so do all calls after it.
-func TestDamagedPages(t *testing.T) {
-	image, _ := full(t)
-	path := filepath.Join(t.TempDir(), "state.db")
-	rnd := rand.New(rand.NewPCG(3, 4))
-	page := os.Getpagesize()
-	var pages []int // that were written
-	for at := 0; at < len(image); at += page {
-		if binary.NativeEndian.Uint64(image[at:]) == uint64(at/page) {
-			pages = append(pages, at)
-		}
-	}
-	refused := 0
-	for range 150 {
-		spoiled := bytes.Clone(image)
-		at := pages[rnd.IntN(len(pages))]
-		switch rnd.IntN(4) {
-		case 0: // the header
-			spoiled[at+rnd.IntN(16)] ^= 1 << rnd.IntN(8)
-		case 1: // the elements
-			spoiled[at+16+rnd.IntN(256)] ^= 1 << rnd.IntN(8)
-		case 2: // another page's
-			copy(spoiled[at:at+page], image[pages[rnd.IntN(len(pages))]:])
-		case 3: // never written
-			clear(spoiled[at : at+page])
-		}
-		if err := os.WriteFile(path, spoiled, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s, err := Open(path, Options{})
-		if err != nil {
-			refused++
-			wantAll(t, err, path, "damaged")
-			continue
-		}
-		s.db.NoSync, s.db.NoGrowSync = true, true
-		_, err1 := s.Start(ctx(), stream, state.Start{Position: "TRIM_HORIZON"})
-		_, err2 := s.Shards(ctx(), stream)
-		_, err3 := s.ListLetters(ctx(), "app", "", 1000)
-		_, err4 := s.Claim(ctx(), stream, "another", "", "me")
-		for _, err := range []error{err1, err2, err3, err4} {
-			if err != nil {
-				wantAll(t, err, path, "damaged", "move it away")
-			}
-		}
-		mustClose(t, s)
-	}
-	if refused < 50 {
-		t.Errorf("%d of 150 damaged files were refused", refused)
-	}
 }
 
 // A crash while the file is created leaves none, or one that can be opened.

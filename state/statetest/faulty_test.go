@@ -25,13 +25,14 @@ type store struct {
 	starts  map[state.Stream]state.Start
 	shards  map[state.Stream]map[string]state.Shard
 	letters map[string]map[string][]byte // application, id
+	labels  map[string]map[string][]byte // application, id
 	values  map[string]map[string][]byte // application, name
 }
 
 func newStore(fault string) *store {
 	return &store{fault: fault, starts: make(map[state.Stream]state.Start),
 		shards: make(map[state.Stream]map[string]state.Shard), letters: make(map[string]map[string][]byte),
-		values: make(map[string]map[string][]byte)}
+		labels: make(map[string]map[string][]byte), values: make(map[string]map[string][]byte)}
 }
 
 func (s *store) is(fault string) bool { return s.fault == fault }
@@ -364,6 +365,9 @@ func (s *store) PutLetter(ctx context.Context, app, id string, data []byte) erro
 	if _, ok := s.letters[app][id]; !ok || !s.is("a letter is never replaced") {
 		s.letters[app][id] = data
 	}
+	if !s.is("a letter keeps its label when it is replaced") {
+		delete(s.labels[app], id)
+	}
 	return nil
 }
 
@@ -417,5 +421,8 @@ func (s *store) DeleteLetter(ctx context.Context, app, id string) error {
 		app = "all"
 	}
 	delete(s.letters[app], id)
+	if !s.is("labels outlive their letters") {
+		delete(s.labels[app], id)
+	}
 	return nil
 }

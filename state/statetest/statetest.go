@@ -1,5 +1,5 @@
-// Package statetest holds the conformance suite of state.Store, state.Letters
-// and state.Values: every sentence of their contract is a test here.
+// Package statetest holds the conformance suite of state.Store, state.Letters,
+// state.Labels and state.Values: every sentence of their contract is a test here.
 package statetest
 
 import (
@@ -83,6 +83,7 @@ func runLetters(t *testing.T, open func(t *testing.T) (l state.Letters, close fu
 		{"letters in pages", testLettersPages},
 		{"letters of any bytes and size", testLettersBytes},
 		{"letters, cancelled", testLettersCancelled},
+		{"labels", testLabels},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l, close := open(t)
