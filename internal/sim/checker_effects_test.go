@@ -27,6 +27,7 @@ func (c *checker) attempt(life int, rec *sluice.Record, item, route string) (ch 
 		c.fail(propOrder, "%v is handled beside another change of its item", ch)
 	}
 	c.busy[item] = life
+	c.called(route)
 	c.inOrder(life, ch, route)
 	c.afterParent(ch)
 	return ch, tries
@@ -54,7 +55,7 @@ func (c *checker) inOrder(life int, ch *change, route string) {
 	if last := r.last[ch.item]; last != nil && last.seq.Compare(ch.seq) > 0 {
 		c.fail(propOrder, "%v is handled after %v", ch, last)
 	}
-	r.last[ch.item], r.begun[ch] = ch, true
+	r.last[ch.item], r.begun[ch], r.busyAt = ch, true, time.Now()
 	switch {
 	case handled && ch.done[route] == r.session:
 		c.fail(propDuplicate, "%v is handled twice by one reading of its shard", ch)
@@ -103,6 +104,7 @@ func (c *checker) ended(life int, ch *change, route string, done bool, how strin
 		return
 	}
 	delete(c.busy, ch.item)
+	c.came(route, ch.item, how)
 	c.trace.add(life, "route %s with %v: %s", route, ch, how)
 	if done {
 		c.settle(life, ch, route)
@@ -119,11 +121,11 @@ func (c *checker) settle(life int, ch *change, route string) {
 	if r := c.readings[ch.shard.place]; r != nil && r.life == life {
 		by = r.session
 	}
-	ch.done[route] = by
+	ch.done[route], ch.end = by, time.Now()
 }
 
 // parked notes a dead letter that is durable.
-func (c *checker) parked(life int, id, arn string, seq sluice.Sequence, route string) {
+func (c *checker) parked(life int, id, arn string, seq sluice.Sequence, route, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ch := c.find(arn, seq)
@@ -135,8 +137,25 @@ func (c *checker) parked(life int, id, arn string, seq sluice.Sequence, route st
 	if of, ok := c.letters[id]; ok && of != (letter{ch, route}) {
 		c.fail(propLost, "the dead letter of %v for route %s takes the place of that of %v for route %s", ch, route, of.change, of.route)
 	}
+	if !c.mayPark(ch, route) && !c.behind(ch, route) {
+		c.fail(propPark, "%v is parked for route %s: %s", ch, route, why)
+	}
 	c.letters[id] = letter{ch, route}
 	c.settle(life, ch, route)
+}
+
+// behind reports whether ch may be parked because an earlier change of its item
+// is; the lock is held.
+func (c *checker) behind(ch *change, route string) bool {
+	if !c.parksItems {
+		return false
+	}
+	for _, l := range c.letters {
+		if l.change.item == ch.item && l.change.seq.Compare(ch.seq) != 0 && (l.route == route || l.route == "") {
+			return true
+		}
+	}
+	return false
 }
 
 // storing looks at a position that is about to be stored.
@@ -175,6 +194,9 @@ func (c *checker) stored(life int, p place, pos state.Position) {
 	}
 	if pos.Compare(s.stored) < 0 {
 		c.fail(propAhead, "the stored position of shard %s goes back from %v to %v", p.id, s.stored, pos)
+	}
+	if pos.Finished {
+		c.endedAt = time.Now()
 	}
 	if pos != s.stored {
 		c.trace.add(life, "stored %s: %v", p.id, pos)

@@ -37,11 +37,228 @@ func (c *checker) unexcused(life int, reasons []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(reasons), func(reason string) bool {
-		for _, route := range routeNames {
-			if n := c.parkedWithin(life, route, 10*time.Minute); n > parkedAtMost && strings.HasPrefix(reason, fmt.Sprintf("route %q had %d records parked", route, n)) {
-				return true
+		var route string
+		var n int
+		if _, err := fmt.Sscanf(reason, "route %q had %d records parked", &route, &n); err != nil {
+			return false
+		}
+		return n > parkedAtMost && c.parkedWithin(life, route, 9*time.Minute) <= n && n <= c.parkedWithin(life, route, 10*time.Minute)
+	})
+}
+
+// open counts the changes that are not settled.
+func (c *checker) open() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.learn()
+	for _, ch := range c.all {
+		if !ch.settled() {
+			n++
+		}
+	}
+	return n
+}
+
+// paced looks how long the changes of items whose names begin with prefix took,
+// or take: those of the last minute.
+func (c *checker) paced(prefix string, bound time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.learn()
+	for i := len(c.all) - 1; i >= 0; i-- {
+		ch := c.all[i]
+		if time.Since(ch.at) > time.Minute {
+			return
+		}
+		_, name, _ := strings.Cut(ch.item, "/")
+		took := time.Since(ch.at)
+		if ch.settled() {
+			took = ch.end.Sub(ch.at)
+		}
+		if strings.HasPrefix(name, prefix) && ch.excuse == "" && took > bound {
+			c.fail(propPace, "%v takes %v and more, at most %v is allowed", ch, took, bound)
+			return
+		}
+	}
+}
+
+// allowed follows what one life calls a route.
+type allowed struct {
+	running int
+	used    float64 // of the calls that may come together
+	at      time.Time
+
+	failing map[string]time.Time // items whose last call failed, and since when
+
+	// Since the last success.
+	failures int
+	items    map[string]bool
+	since    time.Time // the first failure
+	outage   time.Time // since when they are one; zero: they are not
+}
+
+func (c *checker) gateOf(route string) *allowed {
+	a := c.gates[route]
+	if a == nil {
+		a = &allowed{at: time.Now(), failing: map[string]time.Time{}}
+		c.gates[route] = a
+	}
+	return a
+}
+
+// called notes that a route is called; the lock is held.
+func (c *checker) called(route string) {
+	a, l := c.gateOf(route), c.limits(route)
+	a.running++
+	if l.concurrency > 0 && a.running > l.concurrency {
+		c.fail(propLimit, "route %s has %d calls at a time, at most %d are allowed", route, a.running, l.concurrency)
+	}
+	if l.rate > 0 {
+		const rounded = 1e-3
+		now := time.Now()
+		a.used = max(0, a.used-now.Sub(a.at).Seconds()*l.rate) + 1
+		a.at = now
+		if most := float64(max(1, l.burst)); a.used > most+rounded {
+			c.fail(propLimit, "route %s is %.3f calls ahead of %v a second, at most %v are allowed", route, a.used, l.rate, most)
+		}
+	}
+}
+
+// What makes an outage: so many failures in a row, of so many items, in such a
+// time. Then a moment is left to notice it.
+const (
+	outageFailures = 5
+	outageItems    = 3
+	outageAfter    = 2 * time.Second
+	moment         = 2 * time.Second
+)
+
+// What makes a partial outage: more items than partialItems fail. While a route
+// recovers from an outage that is not told.
+const (
+	partialItems = 3
+	recovering   = 15 * time.Second
+)
+
+// came notes how a call came back; the lock is held.
+func (c *checker) came(route, item, how string) {
+	a := c.gateOf(route)
+	a.running--
+	switch how {
+	case "done":
+		delete(a.failing, item)
+		if !a.outage.IsZero() { // what failed in it is no partial one
+			for other := range a.failing {
+				a.failing[other] = time.Now()
 			}
 		}
-		return false
-	})
+		*a = allowed{running: a.running, used: a.used, at: a.at, failing: a.failing}
+	case "skipped", "fails for good":
+		delete(a.failing, item)
+	case "fails: outage", "fails: partial outage", "fails: full", "fails: item", "fails":
+		now := time.Now()
+		if a.failures == 0 {
+			a.since, a.items = now, map[string]bool{}
+		}
+		a.failures++
+		a.items[item] = true
+		if _, ok := a.failing[item]; !ok && how != "fails: full" {
+			a.failing[item] = now
+		}
+		if a.failures >= outageFailures && len(a.items) >= outageItems && now.Sub(a.since) >= outageAfter && a.outage.IsZero() {
+			a.outage = now
+		}
+	}
+}
+
+// failingFor counts the items that fail for d and more.
+func (a *allowed) failingFor(d time.Duration) (n int) {
+	for _, since := range a.failing {
+		if time.Since(since) > d {
+			n++
+		}
+	}
+	return n
+}
+
+// proof is what readiness must prove of a life within which time.
+type proof struct {
+	life                   int
+	since                  time.Time // it lives
+	stored, polled, listed time.Duration
+	room                   bool // no record has to wait for another, nor for memory
+}
+
+// unproven says what a life that is ready has not proven, or "". Asked before
+// and after Health it must say the same: else it was about to be proven.
+func (c *checker) unproven(want proof) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.learn()
+	now := time.Now()
+	for route, a := range c.gates {
+		if !a.outage.IsZero() && now.Sub(a.outage) > moment && c.failing(route) > 0 {
+			return fmt.Sprintf("route %s fails for all since %v", route, a.since)
+		}
+		if n := a.failingFor(recovering); n > partialItems && c.failing(route) >= n {
+			return fmt.Sprintf("route %s fails for %d items and more", route, partialItems+1)
+		}
+		if n := c.failing(route); n > 0 && !a.since.IsZero() && now.Sub(a.since) > judged+moment {
+			return fmt.Sprintf("route %s fails for %d records, and nothing succeeded since %v", route, n, a.since)
+		}
+		if n := c.parkedWithin(want.life, route, 9*time.Minute); n > parkedAtMost {
+			return fmt.Sprintf("route %s had %d records parked", route, n)
+		}
+	}
+	for p, s := range c.shards {
+		if s.excused || s.stored.Finished || !c.listed(p) {
+			continue
+		}
+		r := c.readings[p]
+		read := r != nil && r.life == want.life
+		i := slices.IndexFunc(s.changes, func(ch *change) bool { return !passed(s.stored, ch) })
+		if i < 0 || s.changes[i].excuse != "" {
+			continue
+		}
+		switch ch := s.changes[i]; {
+		case read && ch.settledBy(r.session) && now.Sub(ch.end) > want.stored:
+			return fmt.Sprintf("%v is settled since %v and not stored", ch, ch.end)
+		case s.denied || !want.room || ch.prev != nil && !ch.prev.settled():
+		case read && len(ch.tries) == 0 && now.Sub(ch.at) > want.polled && now.Sub(r.busyAt) > want.polled,
+			!read && len(ch.tries) == 0 && now.Sub(later(ch.at, later(want.since, c.endedAt))) > want.listed && c.first(s):
+			return fmt.Sprintf("%v was written at %v and not read", ch, ch.at)
+		}
+	}
+	return ""
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// failing counts the changes that a route was called with and that are not
+// settled; the lock is held.
+func (c *checker) failing(route string) (n int) {
+	for _, ch := range c.all {
+		if _, done := ch.done[route]; !done && ch.excuse == "" && ch.tries[route] > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// first reports whether nothing comes before a shard that is not stored to its
+// end.
+func (c *checker) first(s *shard) bool {
+	before := c.older(s.arn)
+	for p, o := range c.shards {
+		comes := p.arn == s.arn && p.id == s.parent || slices.Contains(before, p.arn)
+		if comes && !o.stored.Finished {
+			return false
+		}
+	}
+	return true
 }

@@ -20,6 +20,10 @@ const (
 	propRest      = "rest"      // when all faults are over everything is settled and stored within a bound
 	propStop      = "stop"      // an orderly stop ends in time, and stores all that is settled
 	propContent   = "content"   // handlers and store are given what was written
+	propPark      = "park"      // nothing is parked but what its handler gives up, poison, and what is old
+	propPace      = "pace"      // healthy items, poison, and what a full sink takes are settled within a bound
+	propLimit     = "limit"     // a route has no more calls at a time, nor a second, than it is allowed
+	propReady     = "ready"     // readiness is proven
 	propRun       = "run"       // nothing ends a running poller, and nothing panics
 )
 
@@ -41,6 +45,7 @@ type shard struct {
 	closed  bool
 	changes []*change // in order
 	stored  state.Position
+	denied  bool              // at some time by the service, that has it
 	excused bool              // of a stream that was replaced before the start
 	gone    bool              // a gap says that it is, with all that it held
 	gaps    []sluice.Sequence // After of those that were reported
@@ -54,7 +59,8 @@ type change struct {
 	item   string
 	prev   *change // of the item
 	next   *change
-	at     time.Time
+	at     time.Time // written
+	end    time.Time // when a route was done with it last
 	routes []string
 	done   map[string]session // handled, or parked for good, by route; the last time
 	tries  map[string]int     // calls
@@ -72,10 +78,11 @@ type session struct{ life, number int }
 // reading is what a session has done.
 type reading struct {
 	session
-	shard *shard
-	after sluice.Sequence
-	last  map[string]*change // by item: the newest that was begun
-	begun map[*change]bool
+	shard  *shard
+	busyAt time.Time // when the last record of it was handled
+	after  sluice.Sequence
+	last   map[string]*change // by item: the newest that was begun
+	begun  map[*change]bool
 }
 
 // checker knows all that was written, all that was done, and what may follow.
@@ -86,8 +93,13 @@ type checker struct {
 	listed   func(p place) bool                       // whether the service has the shard
 	older    func(arn string) []string                // the streams that the table had before
 	routesOf func(item string) []string
+	mayPark  func(ch *change, route string) bool
+	limits   func(route string) limit
+
+	parksItems bool // what is behind a parked change of its item, too
 
 	mu         sync.Mutex
+	all        []*change          // in the order in which they were learned
 	changes    map[string]*change // by stream ARN and sequence number
 	newest     map[string]*change // by item
 	shards     map[place]*shard
@@ -95,8 +107,10 @@ type checker struct {
 	busy       map[string]int // life, by item that is being handled
 	letters    map[string]letter
 	parks      []park
-	known      map[string]bool // streams, by ARN, whose start is stored
-	replaced   map[string]bool // and those of which a gap says that another came after
+	endedAt    time.Time           // when the end of a shard was stored last
+	gates      map[string]*allowed // by route, of the life that runs
+	known      map[string]bool     // streams, by ARN, whose start is stored
+	replaced   map[string]bool     // and those of which a gap says that another came after
 	violations []violation
 }
 
@@ -110,7 +124,7 @@ type news struct {
 
 func newChecker(tr *trace) *checker {
 	return &checker{trace: tr, changes: map[string]*change{}, newest: map[string]*change{}, shards: map[place]*shard{},
-		readings: map[place]*reading{}, busy: map[string]int{}, letters: map[string]letter{}, known: map[string]bool{}, replaced: map[string]bool{}}
+		readings: map[place]*reading{}, busy: map[string]int{}, letters: map[string]letter{}, gates: map[string]*allowed{}, known: map[string]bool{}, replaced: map[string]bool{}}
 }
 
 func (c *checker) violate(prop, format string, args ...any) {
@@ -158,6 +172,13 @@ func (c *checker) closed(p place) {
 	c.shard(p).closed = true
 }
 
+// denies notes that the service denies a shard for a while.
+func (c *checker) denies(p place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shard(p).denied = true
+}
+
 // learn takes in what was written; the lock is held.
 func (c *checker) learn() {
 	for _, n := range c.news() {
@@ -165,6 +186,7 @@ func (c *checker) learn() {
 		ch := &change{shard: s, seq: n.seq, item: n.item, at: n.at, routes: c.routesOf(n.item),
 			done: map[string]session{}, tries: map[string]int{}, doubt: map[string]bool{}}
 		s.changes = append(s.changes, ch)
+		c.all = append(c.all, ch)
 		c.changes[n.place.arn+" "+string(n.seq)] = ch
 		if ch.prev = c.newest[n.item]; ch.prev != nil {
 			ch.prev.next = ch
@@ -186,7 +208,7 @@ func (c *checker) started(life int, p place, after sluice.Sequence) {
 	c.learn()
 	s := c.shard(p)
 	s.begun = true
-	r := &reading{session: session{life: life, number: 1}, shard: s, after: after, last: map[string]*change{}, begun: map[*change]bool{}}
+	r := &reading{session: session{life: life, number: 1}, shard: s, busyAt: time.Now(), after: after, last: map[string]*change{}, begun: map[*change]bool{}}
 	if old := c.readings[p]; old != nil {
 		r.number = old.number + 1
 	}
@@ -216,6 +238,7 @@ func (c *checker) left(life int, orderly bool) {
 		}
 	}
 	clear(c.busy)
+	clear(c.gates)
 }
 
 func (c *change) settledBy(s session) bool {

@@ -51,6 +51,8 @@ func (l *life) matcher() matcher {
 		if l.h.plan.seed%7 == 0 {
 			r.Timeout = 300 * time.Millisecond
 		}
+		limit := l.h.plan.limitOf(name)
+		r.Concurrency, r.Rate, r.Burst = limit.concurrency, limit.rate, limit.burst
 		r.Handler = func(ctx context.Context, rec *sluice.Record) error { return l.handle(ctx, rec, name) }
 		m.routes = append(m.routes, r)
 	}
@@ -71,7 +73,7 @@ func (l *life) handle(ctx context.Context, rec *sluice.Record, route string) err
 	ch, tries = l.h.check.attempt(l.n, rec, item, route)
 	l.h.content(rec, ch)
 	key := []uint64{text(string(rec.Sequence)), text(route), uint64(tries)}
-	how, err := l.outcome(ctx, route, key)
+	how, err := l.outcome(ctx, item, route, key)
 	done := how == "done" || how == "skipped"
 	if l.gate.isShut() { // it died while the handler ran
 		l.gate.leave(kind, n)
@@ -91,8 +93,17 @@ func (l *life) handle(ctx context.Context, rec *sluice.Record, route string) err
 }
 
 // outcome decides how a call ends, and lets it take its time.
-func (l *life) outcome(ctx context.Context, route string, key []uint64) (how string, err error) {
+func (l *life) outcome(ctx context.Context, item, route string, key []uint64) (how string, err error) {
 	r, d := l.h.rates(), l.h.draw
+	s := l.h.sinks[route]
+	takes, err := s.enter()
+	defer s.leave()
+	if err != nil {
+		return "fails: full", err
+	}
+	if takes > 0 && l.sleep(ctx, takes) != nil {
+		return "cut off", errHandler
+	}
 	if d.chance(r.slow, "slow", key...) {
 		if l.sleep(ctx, d.upTo(time.Second, "sleep", key...)) != nil {
 			return "cut off", errHandler
@@ -101,9 +112,10 @@ func (l *life) outcome(ctx context.Context, route string, key []uint64) (how str
 	if d.chance(r.stubborn, "stubborn", key...) {
 		_ = l.sleep(context.WithoutCancel(ctx), d.upTo(15*time.Second, "stubborn sleep", key...)) // deaf, until it is dead
 	}
+	if how := s.fails(item); how != "" {
+		return how, errHandler
+	}
 	switch {
-	case l.h.routeDown(route):
-		return "fails: outage", errHandler
 	case d.chance(r.panics, "panics", key...):
 		if d.chance(0.3, "exits", key...) {
 			return "exits", nil
@@ -114,10 +126,16 @@ func (l *life) outcome(ctx context.Context, route string, key []uint64) (how str
 			return "fails: later", sluice.RetryAfter(d.upTo(3*time.Second, "after", key...), errHandler)
 		}
 		return "fails", errHandler
-	case d.chance(l.h.plan.rates.permanent, "permanent", key[:2]...): // a matter of the record
+	case l.h.permanent(key[:2]):
 		return "fails for good", sluice.Permanent(errHandler)
 	case d.chance(r.skips, "skips", key[:2]...):
 		return "skipped", sluice.Skip("as it is told to")
 	}
 	return "done", nil
+}
+
+// permanent reports whether a record fails for good at a route, by the keys of
+// both.
+func (h *history) permanent(key []uint64) bool {
+	return h.draw.chance(h.plan.rates.permanent, "permanent", key...)
 }

@@ -25,7 +25,8 @@ type history struct {
 	service *streamtest.Service
 	tables  []*table
 	store   keeper
-	path    string // of the state file
+	sinks   map[string]*sink // by route
+	path    string           // of the state file
 	verbose bool
 
 	lives   int
@@ -35,10 +36,10 @@ type history struct {
 	next    int           // event
 	faults  []func()      // removes of what is scripted
 
-	over        atomic.Bool // no faults any more
-	mu          sync.Mutex
-	storeUntil  time.Time            // it is down
-	routesUntil map[string]time.Time // they are
+	over       atomic.Bool            // no faults any more, but those of a trial
+	poison     atomic.Pointer[string] // the item that is, in a trial
+	mu         sync.Mutex
+	storeUntil time.Time // it is down
 }
 
 // rates are those of the moment.
@@ -55,12 +56,6 @@ func (h *history) storeDown() bool {
 	return !h.over.Load() && time.Now().Before(h.storeUntil)
 }
 
-func (h *history) routeDown(route string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.over.Load() && time.Now().Before(h.routesUntil[route])
-}
-
 // now is how long the world has been, without the hours that were skipped.
 func (h *history) now() time.Duration { return time.Since(h.began) - h.skipped }
 
@@ -73,7 +68,10 @@ const (
 // runHistory runs a seed; it is called in a bubble.
 func runHistory(t *testing.T, seed uint64, verbose bool) *history {
 	h := &history{t: t, plan: newPlan(seed), draw: draw(seed), verbose: verbose,
-		trace: &trace{began: time.Now()}, routesUntil: map[string]time.Time{}}
+		trace: &trace{began: time.Now()}, sinks: map[string]*sink{}}
+	for _, route := range routeNames {
+		h.sinks[route] = &sink{}
+	}
 	h.trace.add(0, "seed %d: %s", seed, h.plan)
 	time.Sleep(h.plan.begin)
 	h.begin()
@@ -92,6 +90,8 @@ func (h *history) begin() {
 	h.check.routesOf = h.plan.routesOf
 	h.check.news, h.check.trimmed, h.check.listed = h.news, h.trimmed, h.listed
 	h.check.older = h.older
+	h.check.parksItems = h.plan.o.Flow.ParkItem
+	h.check.mayPark, h.check.limits = h.mayPark, h.plan.limitOf
 	for _, tp := range h.plan.tables {
 		h.create(tp)
 	}
@@ -165,6 +165,12 @@ func (h *history) run() {
 	h.finalWrites()
 	if l = h.rest(l, h.plan.o.DiscoverEvery+freshBound, false); l == nil {
 		return
+	}
+	if h.plan.trial != nil {
+		h.plan.trial(h)
+		if l = h.rest(l, h.plan.o.DiscoverEvery+freshBound, false); l == nil {
+			return
+		}
 	}
 	l.stop()
 	if l.err != nil {
@@ -267,6 +273,9 @@ func (h *history) ended(l *life) {
 func (h *history) calm() {
 	h.trace.add(0, "all faults are over")
 	h.over.Store(true)
+	for _, s := range h.sinks {
+		s.healed()
+	}
 	h.service.Chaos(streamtest.Chaos{})
 	for _, remove := range h.faults {
 		remove()

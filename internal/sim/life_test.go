@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -23,6 +24,7 @@ type life struct {
 	n      int
 	gate   *gate
 	p      *poller.Poller
+	group  *flow.Group
 	cancel context.CancelFunc
 	done   chan struct{} // closed when Run has returned
 	err    error         // what it returned; read after done
@@ -48,7 +50,10 @@ func (h *history) live(c crash) *life {
 	}
 	cfg := h.service.Config()
 	cfg.HTTPClient = client{cfg.HTTPClient, l}
-	p, err := poller.New(cfg, l.matcher(), o)
+	m := l.matcher()
+	l.group = flow.NewGroup(m)
+	o.Flow.Group = l.group
+	p, err := poller.New(cfg, m, o)
 	if err != nil {
 		panic(err) // the plan is wrong
 	}
@@ -58,7 +63,41 @@ func (h *history) live(c crash) *life {
 		defer close(l.done)
 		l.err = p.Run(l.ctx)
 	}()
+	go l.watch()
 	return l
+}
+
+// watch looks every second whether the life is ready although it has not proven
+// that it may be.
+func (l *life) watch() {
+	o := l.h.plan.o
+	want := proof{
+		life:   l.n,
+		since:  time.Now(),
+		stored: o.CheckpointEvery + o.StaleAfter + moment,
+		polled: o.StaleAfter + o.IdleInterval + 2*o.CallTimeout + moment,
+		listed: 2*o.StaleAfter + 3*o.DiscoverEvery + 2*o.CallTimeout + moment,
+		room:   o.Flow.MaxAhead == 0 && (o.Flow.Window == 0 || o.Flow.Window >= 4096) && o.MaxMemory == 0 && o.Flow.Order == flow.ByItem,
+	}
+	tick := time.NewTicker(time.Second)
+	var told []flow.RouteState
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-l.done:
+			return
+		case <-l.gate.died:
+			return
+		}
+		if states := l.group.States(); fmt.Sprint(states) != fmt.Sprint(told) {
+			told = states
+			l.note("routes: %+v", states)
+		}
+		if why := l.h.check.unproven(want); why != "" && !l.stopped() && l.p.Health().Ready && l.h.check.unproven(want) == why && !l.gate.isShut() && !l.stopped() {
+			l.h.check.violate(propReady, "life %d is ready although %s", l.n, why)
+		}
+	}
 }
 
 func (l *life) note(format string, args ...any) { l.h.trace.add(l.n, format, args...) }

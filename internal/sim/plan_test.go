@@ -30,7 +30,9 @@ type plan struct {
 	stop   bool          // that one is told to stop when the faults are over, and there is another
 	events []event
 	rates  rates
-	o      poller.Options // without what a life adds
+	limit  map[string]limit // of routes
+	trial  func(*history)   // of how the poller judges a route; nil: none
+	o      poller.Options   // without what a life adds
 }
 
 // Some seeds are of a kind that takes more real time than others: every
@@ -41,6 +43,9 @@ const (
 	diskKind = 0 // the real state file
 	bigKind  = 8 // items so large that the poller's memory is bounded
 	fullKind = 4 // the store fails for long; waits between tries become long with it
+
+	trialKind = 6  // routes are put on trial in the end
+	burstKind = 12 // more records in a flow than its window begins with
 )
 
 type tablePlan struct {
@@ -64,7 +69,7 @@ type event struct {
 	do    doing
 	table int
 	n     int
-	lasts time.Duration // of a storeOutage
+	lasts time.Duration // of a storeOutage, partial, capacity or silence
 }
 
 type doing int
@@ -78,7 +83,11 @@ const (
 	trim
 	outage // of a route
 	storeOutage
-	toggle // the table's stream: disabled, or a new one enabled
+	toggle   // the table's stream: disabled, or a new one enabled
+	partial  // outage of a route: some items fail
+	capacity // a route's sink refuses calls above a number at a time
+	burst    // of writes, more than a flow's window begins with
+	silence  // of a table's shards
 )
 
 // rates are probabilities of what is decided while a history runs.
@@ -86,6 +95,7 @@ type rates struct {
 	transient, permanent, panics, skips, slow float64 // of a handler's call
 	stubborn                                  float64 // slow and deaf to its context
 	storeBefore, storeAfter, storeSlow        float64 // of a call of the store
+	storeDeaf                                 float64 // slow and deaf to its context
 	chaos                                     streamtest.Chaos
 }
 
@@ -146,6 +156,8 @@ func newPlan(seed uint64) *plan {
 	p.planRates(rng)
 	p.planLives(rng)
 	p.planEvents(rng)
+	p.planRoutes(rand.New(rand.NewPCG(seed, 2)))
+	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 	return p
 }
 
@@ -240,7 +252,6 @@ func (p *plan) planEvents(rng *rand.Rand) {
 		at := p.span / 3
 		p.events = append(p.events, event{at: at, do: storeOutage, lasts: p.span - at})
 	}
-	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 }
 
 // routesOf says which routes the records of an item take.

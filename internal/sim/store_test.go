@@ -47,6 +47,11 @@ func (s *store) call(ctx context.Context, kind string, effect func() error) erro
 				return err
 			}
 		}
+		if kind != "letters" && d.chance(r.storeDeaf, "store deaf "+kind, key...) {
+			if !l.deaf(d.upTo(2*l.h.plan.o.CallTimeout, "store deaf for "+kind, key...)) && d.chance(0.5, "store cut "+kind, key...) {
+				return errDead
+			}
+		}
 		if d.chance(r.storeBefore, "store before "+kind, key...) {
 			return errStore
 		}
@@ -193,7 +198,7 @@ func (s *store) PutLetter(ctx context.Context, app, id string, data []byte) erro
 			s.life.h.check.gap(s.life.n, g)
 			return nil
 		}
-		s.life.h.check.parked(s.life.n, id, e.StreamARN, e.Sequence, e.Route)
+		s.life.h.check.parked(s.life.n, id, e.StreamARN, e.Sequence, e.Route, e.Last.Error)
 		return nil
 	})
 	s.life.h.check.told(s.life.n, id, err)
@@ -225,3 +230,8 @@ func (l *life) sleep(ctx context.Context, d time.Duration) error {
 		return errDead
 	}
 }
+
+// deaf waits for d whatever becomes of who called, as a state file on a disk
+// that hangs. It is false when the life died meanwhile: what it had begun is
+// carried out, or is not.
+func (l *life) deaf(d time.Duration) bool { return l.sleep(context.Background(), d) == nil }

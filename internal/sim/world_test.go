@@ -11,7 +11,10 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-const maxShards = 10 // of a table
+const (
+	maxShards  = 10 // of a table
+	burstItems = 150
+)
 
 // table is one of the service, and what the director knows of it.
 type table struct {
@@ -190,9 +193,26 @@ func (h *history) do(e event) {
 	case outage:
 		route := routeNames[e.n%h.plan.routes]
 		h.trace.add(0, "route %s is down", route)
-		h.mu.Lock()
-		h.routesUntil[route] = time.Now().Add(time.Duration(1+e.n>>8%8) * time.Second)
-		h.mu.Unlock()
+		h.sinks[route].down(time.Duration(1+e.n>>8%8) * time.Second)
+	case partial:
+		route, share := routeNames[e.n%h.plan.routes], 2+e.n>>4%4
+		h.trace.add(0, "route %s fails for 1 item in %d for %v", route, share, e.lasts)
+		h.sinks[route].failsSome(e.lasts, func(item string) bool {
+			return h.draw.below(share, "partial", text(item), uint64(e.n)) == 0
+		})
+	case capacity:
+		route, room, says := routeNames[e.n%h.plan.routes], 1+e.n>>4%4, e.n>>8%2 == 0
+		h.trace.add(0, "route %s refuses calls above %d for %v, and says why: %v", route, room, e.lasts, says)
+		h.sinks[route].fills(e.lasts, room, 50*time.Millisecond, says)
+	case burst:
+		for i := range 1500 {
+			h.put(t, fmt.Sprint("b", i%burstItems))
+		}
+	case silence:
+		h.trace.add(0, "no record of %s can be read for %v", t.name, e.lasts)
+		remove := h.service.Fail(streamtest.Fault{Op: "GetRecords", Table: t.name, Error: "InternalServerError"})
+		h.faults = append(h.faults, remove)
+		time.AfterFunc(e.lasts, remove)
 	case storeOutage:
 		h.trace.add(0, "the store is full")
 		h.mu.Lock()
@@ -224,13 +244,23 @@ func (h *history) write(t *table, n int) {
 		}
 		seq = t.Put(item)
 	}
-	if seq == "" {
-		return // there was nothing to delete
+	if seq != "" { // else there was nothing to delete
+		h.wrote(t, what, pk, seq)
 	}
-	h.trace.add(0, "%s %s/%s n=%d: %s", what, t.name, pk, last, seq)
+}
+
+// put writes an item anew.
+func (h *history) put(t *table, pk string) {
+	t.ns[pk]++
+	h.wrote(t, "put", pk, t.Put(map[string]any{"pk": pk, "n": t.ns[pk]}))
+}
+
+func (h *history) wrote(t *table, what, pk string, seq sluice.Sequence) {
+	n := t.ns[pk]
+	h.trace.add(0, "%s %s/%s n=%d: %s", what, t.name, pk, n, seq)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.wrote[t.StreamARN()+" "+string(seq)] = last
+	t.wrote[t.StreamARN()+" "+string(seq)] = n
 }
 
 // reshard splits or rolls an open shard.
@@ -270,6 +300,7 @@ func (h *history) hide(t *table, n int) {
 		return
 	}
 	t.denied[id] = true
+	h.check.denies(place{t.StreamARN(), id})
 	h.trace.add(0, "%d listings leave %s out", 1+n>>8%2, id)
 	t.Hide(id, 1+n>>8%2)
 }
@@ -287,6 +318,7 @@ func (h *history) deny(t *table, n int) {
 		return
 	}
 	t.denied[id] = true
+	h.check.denies(place{t.StreamARN(), id})
 	refusal, times := "ResourceNotFoundException", 1+n>>8%3
 	if n>>12%3 == 0 {
 		refusal, times = "TrimmedDataAccessException", 1
