@@ -149,4 +149,5 @@ func (f *Flow) announce(g *gate) {
 		msg = "route works again: calls are let through step by step"
 	}
 	f.opts.Logger.Log(context.Background(), level, msg, attrs...)
+	g.pump() // the new state may let calls through
 }

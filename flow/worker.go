@@ -257,7 +257,7 @@ func (w *worker) pass() {
 		w.again(w.t)
 	}
 	for _, t := range w.e.tasks {
-		if t.doomed && t.state == idle && t.when.IsZero() && w.e.ord < w.flow.limit.Load() {
+		if w.flow.parksNow(t) {
 			w.park(t)
 		}
 	}
