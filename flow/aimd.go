@@ -50,15 +50,16 @@ func (l *limiter) restart(n int) {
 	*l = limiter{limit: float64(n), doubles: true, cuts: l.cuts + 1}
 }
 
-// admits reports whether a call may join load others.
-func (l *limiter) admits(load int, now time.Time) bool {
-	return l.limit == 0 || load < int(l.limit) && !now.Before(l.pauseUntil)
-}
-
 // succeeded notes a success among load calls; wanted says that others wait.
 func (l *limiter) succeeded(began, load int, wanted bool, now time.Time) {
 	l.refusals = 0
 	l.count(began, load, true, now)
+	l.grow(load, wanted, now)
+}
+
+// grow raises the limit after a call that was not refused. One that had nothing
+// to do counts, too: where few calls do, more may run at a time.
+func (l *limiter) grow(load int, wanted bool, now time.Time) {
 	switch {
 	case l.limit == 0:
 	case !wanted && load < int(l.limit):

@@ -5,6 +5,11 @@ import (
 	"time"
 )
 
+// admits reports whether a call may join load others.
+func (l *limiter) admits(load int, now time.Time) bool {
+	return l.limit == 0 || load < int(l.limit) && !now.Before(l.pauseUntil)
+}
+
 // rounds runs rounds of as many calls as a limiter lets run at a time, at most
 // most of them, and tells it how each ends. It returns the largest and the
 // smallest round of the second half.

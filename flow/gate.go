@@ -40,6 +40,7 @@ type gate struct {
 	tokens  float64
 	filled  time.Time // when tokens was right
 	queues  []*queue  // of flows that wait to be told, the first of them first
+	lostAt  time.Time // one call more than may run starts then: the last may never come back
 	timer   *time.Timer
 
 	waiting     int // tasks of all flows
@@ -54,7 +55,7 @@ type gate struct {
 	items       items
 
 	state   State
-	told    State // in the log
+	told    State // to the log
 	since   time.Time
 	crowded time.Time     // when more items failed than are tolerated, last
 	healthy time.Duration // the time in healthy states until since
@@ -74,8 +75,8 @@ type call struct {
 	inSink bool
 	over   bool
 
-	retry bool // of a record that was tried before; under flow.mu
-	turn  bool // it takes one of the flow's slots for retries; under flow.mu
+	retry *queue // of a record that was tried before, and is; nil: it is not. Under flow.mu
+	turn  bool   // it takes one of the flow's slots for retries; under flow.mu
 }
 
 // streak is failures with no success in between.
@@ -109,11 +110,6 @@ type outage struct {
 	probes   int       // that run
 	failures int       // one after another
 	probeAt  time.Time // none starts before
-	lostAt   time.Time // then another starts although the last has not come back
-}
-
-func (o *outage) admits(now time.Time) bool {
-	return !now.Before(o.probeAt) && (o.probes < o.width || !now.Before(o.lostAt))
 }
 
 func newGate(r *sluice.Route) *gate {
@@ -172,23 +168,34 @@ func (g *gate) take(q *queue, now time.Time) (c *call, ok bool) {
 
 // open reports whether a call may start now.
 func (g *gate) open(now time.Time) bool {
+	at, ok := g.opens(now)
+	return ok && !at.After(now)
+}
+
+// opens is when a call may start although none of those that run comes back
+// before; ok is false when one of them must.
+func (g *gate) opens(now time.Time) (at time.Time, ok bool) {
 	r := g.route
-	switch {
-	case g.outage.on:
-		if !g.outage.admits(now) {
-			return false
-		}
-	case !g.limiter.admits(g.load(), now):
-		return false
-	}
 	if r.Concurrency > 0 && g.running >= r.Concurrency {
-		return false
+		return now, false
 	}
+	at = now
 	if r.Rate > 0 {
-		g.fill(now)
-		return g.tokens >= 1
+		if g.fill(now); g.tokens < 1 {
+			seconds := min((1-g.tokens)/r.Rate, 3600)
+			at = now.Add(time.Duration(math.Ceil(seconds * float64(time.Second))))
+		}
 	}
-	return true
+	full := false
+	if o, l := &g.outage, &g.limiter; o.on {
+		at, full = later(at, o.probeAt), o.probes >= o.width
+	} else if l.limit > 0 {
+		at, full = later(at, l.pauseUntil), g.load() >= int(l.limit)
+	}
+	if full {
+		at = later(at, g.lostAt)
+	}
+	return at, true
 }
 
 // load is the calls that the learned limit counts: not those that wait in a
@@ -200,6 +207,11 @@ func (g *gate) load() int {
 	return g.running - g.inSinks
 }
 
+// wanted reports whether more calls wait than the learned limit lets through.
+func (g *gate) wanted() bool {
+	return len(g.queues) > 0 && (g.route.Rate == 0 || g.tokens >= 1)
+}
+
 func (g *gate) begin(f *Flow, now time.Time) *call {
 	c := &call{gate: g, flow: f, cuts: g.limiter.cuts}
 	c.self = c
@@ -207,10 +219,10 @@ func (g *gate) begin(f *Flow, now time.Time) *call {
 	if g.route.Rate > 0 {
 		g.tokens--
 	}
+	g.lostAt = now.Add(max(g.maxBackoff, g.route.Timeout))
 	if o := &g.outage; o.on {
 		c.probe = o.number
 		o.probes++
-		o.lostAt = now.Add(max(g.maxBackoff, g.route.Timeout))
 	}
 	return c
 }
@@ -269,7 +281,7 @@ func (g *gate) release(c *call) {
 
 // unused gives back a call that was not made.
 func (g *gate) unused(c *call) {
-	g.ended(c, 0, skipped, nil)
+	g.ended(c, 0, wish, nil)
 	if g.route.Rate > 0 {
 		g.mu.Lock()
 		g.tokens++
@@ -284,6 +296,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
+	g.items.turn(now)
 	began, load := -1, g.load()
 	if c != nil && (!c.waited || g.ramps) {
 		began = c.cuts
@@ -296,25 +309,26 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 		g.successes++
 		g.succeededAt = now
 		g.streak = streak{}
-		g.items.succeed(hash, now)
+		g.items.succeed(hash)
 		if g.outage.on {
 			g.limiter.restart(g.outage.width)
 			g.outage.on, g.ramps, g.binds = false, true, now
 		} else {
-			g.limiter.succeeded(began, load, len(g.queues) > 0, now)
+			g.limiter.succeeded(began, load, g.wanted(), now)
 		}
 	case skipped, permanent:
 		g.items.giveUp(hash, false)
 		if probe { // the next may go at once
 			g.outage.width++
 			g.outage.probeAt = now
+		} else {
+			g.limiter.grow(load, g.wanted(), now)
 		}
 	case failed, overloaded:
 		g.calm.Store(false)
 		g.err = err
 		g.streak.add(hash, now)
 		if k == failed {
-			g.items.turn(now)
 			it = g.items.fail(hash, g.state.Healthy(), g.healthyTime(now), g.successes, now)
 			if it != nil && it.clock >= poisonAfter && len(g.items.failed) > g.items.tolerated(now) {
 				g.crowded = now // one of too many: nobody knows whether it is poison
@@ -332,14 +346,14 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 			g.pace(now)
 		}
 	}
-	g.judge(now)
+	moved = g.moves(now)
 	h = history{state: g.state, poison: g.attempts, backoff: g.backoff, maxBackoff: g.maxBackoff}
 	if it != nil {
 		h.clock, h.attempts, h.parked = it.clock, it.attempts, it.parked
 		h.successes = g.successes - it.first
 		h.failed, h.tolerated = len(g.items.failed), g.items.tolerated(now)
 	}
-	return h, g.state != g.told
+	return h, moved
 }
 
 // pace says when the next probe may start after one that failed.
@@ -357,6 +371,14 @@ func (g *gate) healthyTime(now time.Time) time.Duration {
 		return g.healthy + now.Sub(g.since)
 	}
 	return g.healthy
+}
+
+// moves finds the route's state and reports whether nobody has been told of it
+// yet. mu is held.
+func (g *gate) moves(now time.Time) (moved bool) {
+	g.judge(now)
+	moved, g.told = g.state != g.told, g.state
+	return moved
 }
 
 // judge finds the route's state. mu is held.
@@ -430,8 +452,14 @@ func (g *gate) done(hash uint64, giveUp, poison bool) (moved bool) {
 	if giveUp {
 		g.items.giveUp(hash, poison)
 	}
-	g.judge(time.Now())
-	return g.state != g.told
+	return g.moves(time.Now())
+}
+
+// forsake notes that nobody tries the item any more.
+func (g *gate) forsake(hash uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.items.giveUp(hash, false)
 }
 
 // parked counts a record that was parked.
@@ -469,35 +497,18 @@ func (g *gate) forget(q *queue) {
 	}
 }
 
-// arm sets the timer for the first time at which a call may start without
-// another coming back. mu is held.
+// arm sets the timer for the time at which a call may start. One that waits for
+// another to come back needs none: that pumps. mu is held.
 func (g *gate) arm(now time.Time) {
-	if len(g.queues) == 0 {
+	at, ok := g.opens(now)
+	switch {
+	case len(g.queues) == 0 || !ok:
 		if g.timer != nil {
 			g.timer.Stop()
 		}
-		return
-	}
-	at := now
-	if r := g.route; r.Rate > 0 {
-		g.fill(now)
-		seconds := min(max(0, 1-g.tokens)/r.Rate, 3600)
-		at = now.Add(time.Duration(math.Ceil(seconds * float64(time.Second))))
-	}
-	switch o := &g.outage; {
-	case o.on && o.probes >= o.width:
-		at = later(at, o.lostAt)
-	case o.on:
-		at = later(at, o.probeAt)
-	default:
-		at = later(at, g.limiter.pauseUntil)
-	}
-	if !at.After(now) {
-		return // a call that comes back pumps
-	}
-	if g.timer == nil {
+	case g.timer == nil:
 		g.timer = time.AfterFunc(at.Sub(now), g.pump)
-	} else {
+	default:
 		g.timer.Reset(at.Sub(now))
 	}
 }

@@ -69,7 +69,9 @@ func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes u
 			it.attempts = 1
 		}
 	case successes != it.seen: // the route works for others
-		it.clock += max(healthy-it.healthy, min(healthy-it.counted, mostQuiet))
+		if it.failing { // else nobody tried it meanwhile
+			it.clock += max(healthy-it.healthy, min(healthy-it.counted, mostQuiet))
+		}
 		it.counted = healthy
 		if works {
 			it.attempts++
@@ -86,8 +88,7 @@ func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes u
 }
 
 // succeed notes a success of the item.
-func (s *items) succeed(hash uint64, now time.Time) {
-	s.turn(now)
+func (s *items) succeed(hash uint64) {
 	s.succeeded[s.minute%lookBackMinutes].add(hash)
 	if it := s.failed[hash]; it != nil {
 		s.rest(it)

@@ -59,15 +59,17 @@ func TestPoisonClock(t *testing.T) {
 			t.Errorf("%s: clock %v, attempts %d, since %d", c.what, got.clock, got.attempts, got.first)
 		}
 	}
-	s.succeed(7, now.Add(7*time.Minute))
+	s.turn(now.Add(7 * time.Minute))
+	s.succeed(7)
 	if got := fail(8*time.Minute, true, 200); got.clock != 0 || got.attempts != 1 || got.first != 200 {
 		t.Errorf("after a success: %+v", got)
 	}
 	s.giveUp(7, true)
-	if got := fail(9*time.Minute, true, 201); !got.parked || got.clock != time.Minute {
+	if got := fail(9*time.Minute, true, 201); !got.parked || got.clock != 0 { // nobody tried it meanwhile
 		t.Errorf("the next change of a parked one: %+v", got)
 	}
-	s.succeed(7, now.Add(10*time.Minute))
+	s.turn(now.Add(10 * time.Minute))
+	s.succeed(7)
 	if got := fail(11*time.Minute, true, 202); got.parked {
 		t.Errorf("a change succeeded since: %+v", got)
 	}
@@ -105,7 +107,8 @@ func TestItemsAreForgotten(t *testing.T) {
 	if s.failing != 2 || !s.failingSince.Equal(now) {
 		t.Errorf("%d failing since %v", s.failing, s.failingSince)
 	}
-	s.succeed(1, now.Add(time.Second))
+	s.turn(now.Add(time.Second))
+	s.succeed(1)
 	if s.failing != 1 || len(s.failed) != 2 {
 		t.Errorf("%d failing, %d failed", s.failing, len(s.failed))
 	}
@@ -137,7 +140,8 @@ func TestSuccessesOfTheLastMinutes(t *testing.T) {
 	now := time.Unix(6000, 0)
 	for i := range uint64(30) { // 500 items a minute
 		for j := range uint64(500) {
-			s.succeed(i*500+j, now.Add(time.Duration(i)*time.Minute))
+			s.turn(now.Add(time.Duration(i) * time.Minute))
+			s.succeed(i*500 + j)
 		}
 	}
 	now = now.Add(29 * time.Minute)

@@ -36,8 +36,8 @@ type oracle struct {
 	stopTime time.Time
 	stopOrd  int
 
-	downUntil time.Time // the first route fails for all until then
-	unrouted  int       // told by the hook
+	down     [][2]time.Duration // by route: since begun it fails for all from the first until the second
+	unrouted int                // told by the hook
 }
 
 // fate is what has become of a record.
@@ -84,6 +84,21 @@ func (o *oracle) intn(n int) int {
 func (o *oracle) errorf(format string, args ...any) {
 	o.t.Helper()
 	o.t.Errorf("seed %d: "+format, append([]any{o.seed}, args...)...)
+}
+
+// isDown reports whether a route fails for all.
+func (o *oracle) isDown(route int) bool {
+	at := time.Since(o.begun)
+	return at >= o.down[route][0] && at < o.down[route][1]
+}
+
+// aged reports whether a record may be too old for a route.
+func (o *oracle) aged(route int) bool {
+	most := o.routes[route].MaxAge
+	if most == 0 {
+		most = defaultMaxAge
+	}
+	return time.Since(o.begun) >= most
 }
 
 func ordinal(r *sluice.Record) int {
@@ -295,7 +310,7 @@ func (o *oracle) closed(settled, submitted uint64, err error, left bool) {
 	}
 	for i, f := range o.fates[:settled] {
 		for k, r := range f.routes {
-			if r.takes && r.calls == 0 && !(r.parked && o.heldBack(i, k)) {
+			if r.takes && r.calls == 0 && !(r.parked && (o.heldBack(i, k) || o.aged(k))) {
 				o.errorf("record %d is settled, route %d was never called", i, k)
 			}
 		}
@@ -378,9 +393,10 @@ func (o *oracle) checkParking(n int, why sluice.Failure) {
 	case why.Attempts != rf.calls:
 		o.errorf("record %d, route %d: parked after %d calls, the entry says %d", n, k, rf.calls, why.Attempts)
 	case rf.permanent || o.heldBack(n, k):
+	case o.aged(k):
 	case o.o.Policy == Stop:
 		o.errorf("record %d, route %d: parked under Stop", n, k)
-	case rf.calls < attempts && time.Since(o.begun) < defaultMaxAge:
+	case rf.calls < attempts:
 		o.errorf("record %d, route %d: parked after %d failures", n, k, rf.calls)
 	}
 }

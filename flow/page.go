@@ -178,6 +178,13 @@ func (f *Flow) tidy(p *page, e *entry) {
 // its memory back but for what handlers still have. It returns the gates whose
 // state has changed by that. mu is held.
 func (f *Flow) abandon() (moved []*gate) {
+	for e := range f.held { // while the records can be read
+		for _, t := range e.tasks {
+			if f.leaveGate(t, true, false) {
+				moved = append(moved, t.gate)
+			}
+		}
+	}
 	for _, p := range f.pages {
 		p.left, p.kept = 0, nil
 	}
@@ -191,14 +198,6 @@ func (f *Flow) abandon() (moved []*gate) {
 		f.tidy(f.pages[i], nil)
 	}
 	f.lanes.drop()
-	for e := range f.held {
-		for _, t := range e.tasks {
-			if t.waits && t.gate.done(e.item(), true, false) {
-				moved = append(moved, t.gate)
-			}
-			t.waits = false
-		}
-	}
 	for _, q := range f.queues {
 		if q != nil && q.gate != nil {
 			q.gate.forget(q)
@@ -212,6 +211,11 @@ func (f *Flow) abandon() (moved []*gate) {
 // late notes that the handler of e is back, for which Close did not wait. mu is
 // held.
 func (f *Flow) late(e *entry) {
+	for _, t := range e.tasks {
+		if t.gate != nil && t.state != done {
+			t.gate.forsake(e.item())
+		}
+	}
 	e.page.left--
 	f.tidy(e.page, nil)
 }

@@ -44,8 +44,15 @@ func (w *worker) condemn(err error) {
 	w.handled(nil, Stopped, 0, err)
 }
 
-// frozen tells that t's record holds its lane for good.
+// frozen tells that t's record holds its lane for good. It waits for its route
+// no more.
 func (f *Flow) frozen(t *task) {
+	f.mu.Lock()
+	moved := f.leaveGate(t, true, false)
+	f.mu.Unlock()
+	if moved {
+		f.announce(t.gate)
+	}
 	f.opts.Logger.Error("record failed for good and holds its item: configure a dead letter", recordAttrs(t)...)
 }
 

@@ -7,7 +7,8 @@ import (
 
 // retryPart is the part of a flow's slots that retries take at most, while
 // their route lets through all that come: those that fail must not crowd out
-// those that succeed.
+// those that succeed. One at a time of each route always runs: retries that
+// hang must not keep those of another route.
 const retryPart = 4
 
 // freshTurns is how many records that were never tried go before one that was,
@@ -18,12 +19,13 @@ const freshTurns = 3
 // next try, for their gate, or for a slot. Those of the dead letters have no
 // gate. It belongs to the flow's mu.
 type queue struct {
-	flow    *Flow
-	gate    *gate
-	fresh   tasks // were never called, in the order of the stream
-	retried tasks // by the time of their next try
-	turns   int   // of fresh ones since the last retry
-	asked   bool  // its gate tells when to go on
+	flow     *Flow
+	gate     *gate
+	fresh    tasks // were never called, in the order of the stream
+	retried  tasks // by the time of their next try
+	turns    int   // of fresh ones since the last retry
+	retrying int   // its part of the flow's
+	asked    bool  // its gate tells when to go on
 }
 
 // tasks is a heap.
@@ -128,7 +130,7 @@ func (f *Flow) next() *task {
 			q.turns++
 			if h == &q.retried {
 				q.turns = 0
-				f.beginRetry(t.call)
+				q.beginRetry(t.call)
 			}
 			return t
 		}
@@ -139,7 +141,7 @@ func (f *Flow) next() *task {
 // choose returns the heap whose first task is next, or nil.
 func (q *queue) choose(now time.Time) *tasks {
 	retry := len(q.retried) > 0 && !now.Before(q.retried[0].when)
-	if retry && q.gate != nil && q.flow.retrying >= max(1, q.flow.opts.Concurrency/retryPart) && !q.gate.paces.Load() {
+	if retry && q.gate != nil && q.retrying > 0 && q.flow.retrying >= q.flow.opts.Concurrency/retryPart && !q.gate.paces.Load() {
 		retry = false
 	}
 	switch {
@@ -161,36 +163,42 @@ func (f *Flow) offer(q *queue) {
 	}
 }
 
-// beginRetry counts a retry in. mu is held.
-func (f *Flow) beginRetry(c *call) {
+// beginRetry counts a retry in. The flow's mu is held.
+func (q *queue) beginRetry(c *call) {
 	if c != nil {
-		c.retry, c.turn = true, true
-		f.retrying++
+		c.retry = q
+		q.countRetry(c, 1)
 	}
+}
+
+// countRetry has a retry take a slot (1), or give it back (-1).
+func (q *queue) countRetry(c *call, n int) {
+	c.turn = n > 0
+	q.retrying += n
+	q.flow.retrying += n
 }
 
 // endRetry counts a retry out. mu is held.
 func (f *Flow) endRetry(c *call) {
-	if c != nil && c.turn {
-		f.retrying--
+	if c == nil {
+		return
 	}
-	if c != nil {
-		c.retry, c.turn = false, false
+	if c.turn {
+		c.retry.countRetry(c, -1)
 	}
+	c.retry = nil
 }
 
 // retrySleeps counts a retry that begins or ends to wait in a sink.
 func (f *Flow) retrySleeps(c *call, sleeps bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !c.retry || c.turn != sleeps {
-		return
-	}
-	c.turn = !sleeps
-	if sleeps {
-		f.retrying--
-	} else {
-		f.retrying++
+	switch {
+	case c.retry == nil || c.turn != sleeps:
+	case sleeps:
+		c.retry.countRetry(c, -1)
+	default:
+		c.retry.countRetry(c, 1)
 	}
 }
 
@@ -206,12 +214,15 @@ func (f *Flow) doomOld(now time.Time) {
 				f.clock.expire(t.expires)
 				continue
 			}
-			f.unqueue(t)
-			if t.gate != nil {
-				if err := t.gate.trouble(); err != nil && t.failure.Last == nil {
-					t.note(err, now)
+			if t.failure.Last == nil { // it was never called
+				err := t.gate.trouble()
+				if err == nil { // for a limit, not for a failure
+					f.clock.expire(t.expires)
+					continue
 				}
+				t.note(err, now)
 			}
+			f.unqueue(t)
 			t.doom()
 			f.enqueue(t)
 		}

@@ -130,16 +130,9 @@ func (g *gate) report() RouteState {
 	return s
 }
 
-// announce tells of a state that a route has moved to, unless another flow has.
+// announce tells of a state that a route has moved to.
 func (f *Flow) announce(g *gate) {
 	s := g.report()
-	g.mu.Lock()
-	known := g.told == s.State
-	g.told = s.State
-	g.mu.Unlock()
-	if known {
-		return
-	}
 	level, msg := slog.LevelInfo, "route works again"
 	attrs := []any{"route", s.Route}
 	switch s.State {
@@ -156,4 +149,5 @@ func (f *Flow) announce(g *gate) {
 		msg = "route works again: calls are let through step by step"
 	}
 	f.opts.Logger.Log(context.Background(), level, msg, attrs...)
+	g.pump() // the new state may let calls through
 }

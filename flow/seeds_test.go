@@ -46,6 +46,7 @@ type pastCalls struct {
 	recs    []sluice.Record
 	table   *table
 	flow    *Flow
+	sibling *sibling              // nil: the flow has its Group for itself
 	sinks   []*batch.Batcher[int] // none: handlers use none
 	forever bool                  // some handlers never stop failing
 	cut     time.Duration         // Open's ctx ends then; 0: it does not
@@ -102,10 +103,6 @@ func newHistory(t *testing.T, seed uint64) *pastCalls {
 	if h.o.ParkItem && chance(50) {
 		h.o.DeadLetter = holder{deadLetters{h.oracle}}
 	}
-	if chance(20) {
-		h.downUntil = time.Now().Add(time.Duration(1+rng.IntN(3)) * time.Minute)
-	}
-
 	h.table = &table{pick: h.match}
 	for i := range 1 + rng.IntN(3) {
 		r := &sluice.Route{Name: string(rune('a' + i)), Index: i, Handler: h.handler(i, 0)}
@@ -121,10 +118,29 @@ func newHistory(t *testing.T, seed uint64) *pastCalls {
 		if chance(20) {
 			r.Attempts = 1 + rng.IntN(3)
 		}
+		if chance(15) {
+			r.MaxAge = time.Duration(1+rng.IntN(60)) * time.Second
+		}
+		if chance(15) {
+			r.MaxBackoff = time.Duration(pick(1, 100, 3_600_000)) * time.Millisecond
+		}
+		var down [2]time.Duration
+		if chance(20) {
+			down[0] = time.Duration(rng.IntN(1000)) * time.Millisecond
+			down[1] = down[0] + time.Duration(1+rng.IntN(180))*time.Second
+		}
+		h.down = append(h.down, down)
 		h.table.routes = append(h.table.routes, r)
 	}
 	h.routes = h.table.routes
 	h.active = make([]int, len(h.routes))
+	if chance(40) {
+		h.sibling = &sibling{h: h, ends: time.Duration(rng.IntN(5000)) * time.Millisecond, records: 1 + rng.IntN(50), o: Options{
+			Concurrency: pick(1, 2, 8), DeadLetter: &letters{}, Group: NewGroup(h.table), Logger: quiet,
+		}}
+		h.o.Group = h.sibling.o.Group
+		h.table.pick = h.sibling.match
+	}
 
 	items := 1 + rng.IntN(20)
 	for i := range 1 + rng.IntN(120) {
@@ -161,6 +177,13 @@ func (h *pastCalls) run() {
 	}
 	f := Open(ctx, h.table, h.o)
 	h.flow, h.settled = f, f.Settled
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if h.sibling != nil {
+			h.sibling.run(h.t.Context())
+		}
+	}()
 	hangs := time.AfterFunc(5000*time.Hour, func() { panic(fmt.Sprintf("seed %d: hangs", h.seed)) })
 	defer hangs.Stop()
 	watching := make(chan struct{})
@@ -219,12 +242,16 @@ func (h *pastCalls) run() {
 		h.errorf("a closed flow takes records")
 	}
 	<-f.Idle()
+	<-ended
 	time.Sleep(time.Hour) // goroutines that handlers left behind
 	synctest.Wait()
 	if now := f.Settled(); now != settled {
 		h.errorf("the watermark went on after Close, from %d to %d", settled, now)
 	}
-	h.checkEmpty()
+	h.checkEmpty(f)
+	if h.sibling != nil {
+		h.checkEmpty(h.sibling.flow)
+	}
 	for _, p := range h.pages {
 		if n := p.kept(); n != 0 {
 			h.errorf("%d of %d bytes of a page are kept after the end", n, p.Bytes)
@@ -243,8 +270,7 @@ func (h *pastCalls) page(rs []sluice.Record) Page {
 }
 
 // checkEmpty finds what a flow has not given back.
-func (h *pastCalls) checkEmpty() {
-	f := h.flow
+func (h *pastCalls) checkEmpty(f *Flow) {
 	if f.retrying != 0 || f.queued != 0 {
 		h.errorf("retrying %d, queued %d after the end", f.retrying, f.queued)
 	}
@@ -269,6 +295,9 @@ var errTest = errors.New("failed")
 // handler does something at random; rest is how often it replaced itself.
 func (h *pastCalls) handler(route, rest int) sluice.Handler {
 	return func(ctx context.Context, r *sluice.Record) (err error) {
+		if h.sibling.has(r) {
+			return h.sibling.handle(ctx, route)
+		}
 		n, call := h.enter(r, route, rest)
 		returned := false
 		defer func() {
@@ -279,7 +308,7 @@ func (h *pastCalls) handler(route, rest int) sluice.Handler {
 		}()
 		result := func(e error) error { returned = true; return e }
 
-		if route == 0 && time.Now().Before(h.downUntil) {
+		if h.isDown(route) {
 			return result(errTest)
 		}
 		how := h.intn(24)
@@ -309,6 +338,10 @@ func (h *pastCalls) handler(route, rest int) sluice.Handler {
 			}
 		case 10, 11: // does not
 			time.Sleep(time.Duration(h.intn(200)) * time.Millisecond)
+		case 13:
+			return result(sluice.Overloaded(errTest))
+		case 14:
+			return result(sluice.RetryAfter(time.Duration(h.intn(100))*time.Second, sluice.Overloaded(errTest)))
 		case 12:
 			if h.intn(10) == 0 {
 				time.Sleep(20 * time.Second)
@@ -346,6 +379,59 @@ func (h *pastCalls) commit(ctx context.Context, items []int) []error {
 		errs := make([]error, len(items))
 		errs[h.intn(len(items))] = errTest
 		return errs
+	}
+	return nil
+}
+
+// sibling is a flow that shares its Group with the one that the oracle watches,
+// and is closed in the middle. Its records are the sibling's own.
+type sibling struct {
+	h       *pastCalls
+	o       Options
+	flow    *Flow
+	records int
+	ends    time.Duration
+}
+
+func (s *sibling) has(r *sluice.Record) bool { return s != nil && r.EventID == "sibling" }
+
+func (s *sibling) match(r *sluice.Record) ([]int, error) {
+	if !s.has(r) {
+		return s.h.match(r)
+	}
+	return []int{s.h.intn(len(s.h.routes))}, nil
+}
+
+func (s *sibling) run(ctx context.Context) {
+	s.flow = Open(ctx, s.h.table, s.o)
+	ctx, cancel := context.WithTimeout(ctx, s.ends)
+	defer cancel()
+	for range s.records {
+		r := rec(fmt.Sprint("sibling", s.h.intn(10)), 1)
+		r.EventID = "sibling"
+		s.flow.Submit(ctx, r)
+	}
+	s.flow.Close(ctx)
+	<-s.flow.Idle()
+}
+
+func (s *sibling) handle(ctx context.Context, route int) error {
+	if s.h.isDown(route) {
+		return errTest
+	}
+	switch s.h.intn(8) {
+	case 0:
+		return errTest
+	case 1:
+		return sluice.Overloaded(errTest)
+	case 2:
+		time.Sleep(10 * time.Second)
+	case 3:
+		runtime.Goexit()
+	case 4:
+		if len(s.h.sinks) > 0 {
+			return s.h.sinks[0].Do(ctx, 0)
+		}
 	}
 	return nil
 }

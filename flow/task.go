@@ -101,19 +101,30 @@ func (f *Flow) finishTask(t *task, giveUp, poison bool) {
 	f.mu.Lock()
 	t.state = done
 	t.e.open--
-	moved := t.waits && t.gate.done(t.e.item(), giveUp, poison)
-	t.waits = false
+	moved := f.leaveGate(t, giveUp, poison)
 	f.mu.Unlock()
 	if moved {
 		f.announce(t.gate)
 	}
 }
 
-// item is what a route knows the record's item by. A record whose keys cannot
-// be read is an item of its own.
+// leaveGate has t wait for its route no more, and reports whether the state of
+// the route has changed by that. mu is held.
+func (f *Flow) leaveGate(t *task, giveUp, poison bool) (moved bool) {
+	moved = t.waits && t.gate.done(t.e.item(), giveUp, poison)
+	t.waits = false
+	return moved
+}
+
+// item is what a route knows the record's item by: items of two tables may have
+// the same key. A record whose keys cannot be read is an item of its own.
 func (e *entry) item() uint64 {
+	h := e.hash
 	if e.alone {
-		return e.hash ^ e.ord*0x9E3779B97F4A7C15
+		h ^= e.ord * 0x9E3779B97F4A7C15
 	}
-	return e.hash
+	for i := range len(e.rec.Table) { // FNV-1a
+		h = (h ^ uint64(e.rec.Table[i])) * 0x100000001B3
+	}
+	return h
 }

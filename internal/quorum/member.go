@@ -62,11 +62,11 @@ func (m *Member) Park() {
 		}
 		return
 	}
-	if m.Host != nil {
-		m.Host.Parked(1) // first: what it starts may join
-	}
 	if w := m.watcher.Load(); w != nil {
-		(*w).Parked()
+		(*w).Parked() // first: the Host may start what the Watcher makes room for
+	}
+	if m.Host != nil {
+		m.Host.Parked(1) // before Leave: what it starts may join
 	}
 	m.Scope.Leave(1)
 }

@@ -1,0 +1,390 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// A route on which nothing but one error happened counts nothing 11 minutes
+// later, whatever its calls return since.
+func TestARouteIsCalmAgain(t *testing.T) {
+	for name, outcome := range map[string]error{
+		"success": nil, "skip": sluice.Skip("nothing to write"),
+	} {
+		for how, err := range map[string]error{"plain": errDown, "overloaded": sluice.Overloaded(errDown)} {
+			synctest.Test(t, func(t *testing.T) {
+				failed := 0
+				f := Open(t.Context(), routes(func(_ context.Context, r *sluice.Record) error {
+					if failed++; failed <= 3 {
+						return err
+					}
+					return outcome
+				}), Options{Logger: quiet})
+				for i := range 11*60 + 5 {
+					mustSubmit(t, f, rec(fmt.Sprint("x", i%10), i+1))
+					time.Sleep(time.Second)
+				}
+				if g := f.group.gates[0]; !g.calm.Load() {
+					t.Errorf("%s, then %s: not calm: state %v, limit %v, %d failed", how, name, g.state, g.limiter.limit, len(g.items.failed))
+				}
+				mustClose(t, f, 11*60+5)
+			})
+		}
+	}
+}
+
+// The poison clock stands still while nobody tries the item.
+func TestThePoisonClockStopsBetweenRecords(t *testing.T) {
+	for name, end := range map[string]error{
+		"skip": sluice.Skip("old"), "permanent": sluice.Permanent(errDown),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var d letters
+			calls := 0
+			f := Open(t.Context(), routes(func(_ context.Context, r *sluice.Record) error {
+				if keyOf(r) != "x" {
+					return nil
+				}
+				switch calls++; {
+				case calls <= 8: // for about a minute
+					return sluice.RetryAfter(0, errDown)
+				case calls == 9:
+					return end
+				case calls == 10:
+					return errDown // once
+				}
+				return nil
+			}), Options{Logger: quiet, DeadLetter: &d})
+			mustSubmit(t, f, rec("x", 1))
+			n := 1
+			for range 10*60 + 30 {
+				n++
+				mustSubmit(t, f, rec(fmt.Sprint("good", n%50), n))
+				time.Sleep(time.Second)
+			}
+			if calls != 9 {
+				t.Fatalf("%d calls", calls)
+			}
+			parked := len(d.failures)
+			n++
+			mustSubmit(t, f, rec("x", n))
+			mustClose(t, f, uint64(n))
+			if len(d.failures) != parked {
+				t.Errorf("after a %s: a record is parked for its first failure", name)
+			}
+		})
+	}
+}
+
+// Whoever looks at a route may see first that its state has ended. The log must
+// tell it all the same.
+func TestALookAtARouteDoesNotKeepTheEndOfAStateFromTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(&sluice.Route{})
+		for i := range uint64(4) {
+			g.wait()
+			g.ended(nil, i+1, failed, errDown)
+		}
+		for i := range uint64(3) {
+			g.ended(nil, i+1, succeeded, nil)
+		}
+		time.Sleep(2 * partialAtLeast)
+		if s := g.report().State; s != Works {
+			t.Errorf("state %v", s)
+		}
+		if _, moved := g.ended(nil, 4, succeeded, nil); !moved {
+			t.Error("nobody is told that the route works again")
+		}
+		if _, moved := g.ended(nil, 4, succeeded, nil); moved {
+			t.Error("it is told twice")
+		}
+	})
+}
+
+// A limit was learned; calls that have nothing to do must not be bound by it for
+// ever, nor one that binds nobody because the route's own limits are lower.
+func TestALearnedLimitIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		outcome     error
+		rate        float64
+		concurrency int
+		records     int
+		within      time.Duration
+	}{
+		"skips":                   {sluice.Skip("nothing to write"), 0, 0, 20_000, 30 * time.Second},
+		"permanent":               {sluice.Permanent(errDown), 0, 0, 20_000, 30 * time.Second},
+		"a rate binds":            {nil, 10, 0, 3000, 5*time.Minute + 10*time.Second},
+		"route concurrency binds": {nil, 0, 2, 30_000, 5*time.Minute + 30*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				refuses := true
+				m := routes(func(context.Context, *sluice.Record) error {
+					time.Sleep(20 * time.Millisecond)
+					if refuses {
+						return sluice.Overloaded(errDown)
+					}
+					return c.outcome
+				})
+				m.routes[0].Rate, m.routes[0].Concurrency = c.rate, c.concurrency
+				f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: &letters{}})
+				g := f.group.gates[0]
+				mustSubmit(t, f, many("first", 2)...) // too few for an outage
+				for range 10 {
+					time.Sleep(time.Second)
+				}
+				g.mu.Lock()
+				if g.limiter.limit == 0 { // calls that were not counted yet say nothing of it
+					g.limiter.cut(1, time.Now())
+					g.judge(time.Now())
+				}
+				g.mu.Unlock()
+				refuses = false
+				start := time.Now()
+				submitted := make(chan struct{})
+				go func() {
+					mustSubmit(t, f, many("x", c.records)...)
+					close(submitted)
+				}()
+				over := false
+				for !over && f.Settled() < uint64(c.records*3/4) {
+					<-f.Changed()
+					over = g.report().State == Works
+				}
+				<-submitted
+				if c.outcome == nil && !over {
+					t.Errorf("%+v after %v", g.report(), time.Since(start))
+				}
+				mustClose(t, f, uint64(c.records)+2)
+				if took := time.Since(start); took > c.within {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// sink fails as down says and keeps what it was called with.
+type sink struct {
+	mu    sync.Mutex
+	down  func(key string) error
+	calls []string
+	times []time.Duration
+	begun time.Time
+}
+
+func (s *sink) handle(_ context.Context, r *sluice.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, keyOf(r))
+	s.times = append(s.times, time.Since(s.begun))
+	return s.down(keyOf(r))
+}
+
+func openSink(t *testing.T, down func(key string) error) (*sink, *Flow) {
+	s := &sink{down: down, begun: time.Now()}
+	return s, Open(t.Context(), routes(s.handle), Options{Logger: quiet, DeadLetter: &letters{}})
+}
+
+func failsFor(prefix string) func(key string) error {
+	return func(key string) error {
+		if strings.HasPrefix(key, prefix) {
+			return errDown
+		}
+		return nil
+	}
+}
+
+func TestWhenAnOutageBegins(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		items     int
+		good      time.Duration // one record succeeds so often; 0: none
+		from, end State
+	}{
+		{"three items", 3, 0, Works, Outage},
+		{"two items", 2, 0, Works, Works},
+		{"others succeed now and then", 3, time.Second, Works, Works},
+		{"many fail, others succeed", 20, time.Second, Partial, Partial},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, f := openSink(t, failsFor("bad"))
+				g := f.group
+				n := uint64(0)
+				for ; n < uint64(c.items); n++ {
+					mustSubmit(t, f, rec(fmt.Sprint("bad", n), int(n)+1))
+				}
+				for i := range 200 { // 20 s
+					if at := time.Duration(i) * 100 * time.Millisecond; at > 0 && at < outageAfter && g.States()[0].State == Outage {
+						t.Errorf("outage after %v", at)
+					}
+					if c.good > 0 && time.Duration(i)*100*time.Millisecond%c.good == 0 {
+						n++
+						mustSubmit(t, f, rec(fmt.Sprint("good", n), int(n)))
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				if s := g.States()[0]; s.State != c.end || (s.State >= Partial) != (s.Trouble() != "") {
+					t.Errorf("%v after 20 s, want %v; trouble %q", s.State, c.end, s.Trouble())
+				}
+				giveUp(f)
+				if s := g.States()[0]; s.State != Works || s.Failing != 0 || s.Waiting != 0 {
+					t.Errorf("with nothing left: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestProbesOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := openSink(t, func(string) error { return errDown })
+		beginOutage(t, f, 10)
+		time.Sleep(time.Minute) // the pause has grown
+		s.calls, s.times = nil, nil
+		time.Sleep(5 * time.Minute)
+		counts := map[string]int{}
+		for i, key := range s.calls {
+			counts[key]++
+			if i > 0 && (s.times[i]-s.times[i-1] > maxPause || s.times[i]-s.times[i-1] < maxPause/2) {
+				t.Errorf("%v between two probes", s.times[i]-s.times[i-1])
+			}
+		}
+		least, most := len(s.calls), 0
+		for _, n := range counts {
+			least, most = min(least, n), max(most, n)
+		}
+		if len(counts) != 10 || most > least+1 {
+			t.Errorf("probes are not fair among items: %v", counts)
+		}
+
+		mustSubmit(t, f, many("fresh", 9)...)
+		s.calls = nil
+		time.Sleep(time.Minute)
+		fresh := 0
+		for _, key := range s.calls[:12] {
+			if strings.HasPrefix(key, "fresh") {
+				fresh++
+			}
+		}
+		if fresh != 9 {
+			t.Errorf("%d of 12 probes are of records that were never tried, want three of four: %q", fresh, s.calls[:12])
+		}
+
+		s.down = func(string) error { return nil }
+		time.Sleep(maxPause)
+		synctest.Wait()
+		if st := f.group.States()[0]; st.State == Outage || st.Failing != 0 {
+			t.Errorf("after a success: %+v", st)
+		}
+		mustClose(t, f, 19)
+	})
+}
+
+// What says nothing of the route lets the next probe go at once.
+func TestASkipLetsTheNextProbeGo(t *testing.T) {
+	for _, err := range []error{sluice.Skip("old"), sluice.Permanent(errDown), sluice.RetryAfter(time.Hour, errDown)} {
+		synctest.Test(t, func(t *testing.T) {
+			s, f := openSink(t, func(string) error { return errDown })
+			beginOutage(t, f, 5)
+			s.down = func(key string) error {
+				if strings.HasPrefix(key, "x") {
+					return err
+				}
+				return errDown
+			}
+			time.Sleep(time.Minute)
+			mustSubmit(t, f, many("x", 2000)...)
+			from := time.Now()
+			for f.group.States()[0].Waiting > 5 && time.Since(from) < time.Hour && !sluiceWish(err) {
+				time.Sleep(time.Second)
+			}
+			if took := time.Since(from); took > time.Minute {
+				t.Errorf("%v: 2000 records took %v in an outage", err, took)
+			}
+			giveUp(f)
+		})
+	}
+}
+
+func sluiceWish(err error) bool { var r *sluice.RetryError; return errors.As(err, &r) }
+
+func TestWhenAPartialOutageEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := openSink(t, failsFor("bad"))
+		n := 0
+		submit := func(key string) {
+			n++
+			mustSubmit(t, f, rec(key, n))
+		}
+		for i := range 30 {
+			submit(fmt.Sprint("bad", i))
+			submit(fmt.Sprint("good", i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if st := f.group.States()[0]; st.State != Partial || st.Failing != 30 || st.Trouble() == "" {
+			t.Errorf("30 items fail: %+v", st)
+		}
+		s.mu.Lock()
+		s.down = failsFor("bad1") // 11 items
+		s.mu.Unlock()
+		traffic := func() {
+			for range 120 { // a minute
+				submit("good")
+				time.Sleep(500 * time.Millisecond)
+			}
+		}
+		traffic()
+		if st := f.group.States()[0]; st.State != Partial {
+			t.Errorf("11 items fail: %+v", st)
+		}
+		s.mu.Lock()
+		s.down = failsFor("bad2") // none: those have succeeded
+		s.mu.Unlock()
+		traffic()
+		time.Sleep(2 * partialAtLeast)
+		if st := f.group.States()[0]; st.State != Works || st.Trouble() != "" {
+			t.Errorf("none fails: %+v", st)
+		}
+		mustClose(t, f, uint64(n))
+	})
+}
+
+func TestTwoFlowsShareALearnedLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var busy int
+		m := routes(func(context.Context, *sluice.Record) error {
+			if busy >= 4 {
+				return sluice.Overloaded(errDown)
+			}
+			busy++
+			time.Sleep(10 * time.Millisecond)
+			busy--
+			return nil
+		})
+		o := Options{Logger: quiet, Group: NewGroup(m)}
+		f, g := Open(t.Context(), m, o), Open(t.Context(), m, o)
+		go mustSubmit(t, f, many("f", 4000)...)
+		go mustSubmit(t, g, many("g", 4000)...)
+		time.Sleep(8 * time.Second) // 800 records each
+		a, b := f.Settled(), g.Settled()
+		time.Sleep(8 * time.Second)
+		if a, b = f.Settled()-a, g.Settled()-b; a < 400 || b < 400 || a > 2*b || b > 2*a {
+			t.Errorf("%d and %d records in 8 s", a, b)
+		}
+		closed := make(chan struct{})
+		go func() { giveUp(f); close(closed) }()
+		<-closed
+		time.Sleep(time.Minute)
+		mustClose(t, g, 4000)
+	})
+}
