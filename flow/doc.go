@@ -50,8 +50,12 @@
 //     never tried first; none is parked.
 //   - Recovering: after an outage calls are let through step by step.
 //
+// A call that hangs does not hold a learned limit or a probe for ever: when none
+// has begun for the larger of MaxBackoff and Timeout, one more starts.
+//
 // In every state a record is parked that becomes older than MaxAge, because the
-// stream would lose it soon. A record that is that old already when it first
+// stream would lose it soon. One that only a limit of its route keeps waiting is
+// called first, however old. A record that is that old already when it first
 // fails is retried for half of the time that is left. With order [ByShard] nothing
 // runs behind a record that fails: other flows of the Group must show that its
 // route works.

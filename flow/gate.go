@@ -247,7 +247,7 @@ func (c *call) Parked() {
 		g.inSinks++
 	}
 	g.mu.Unlock()
-	c.flow.retrySleeps(c, true)
+	c.flow.retrySleeps(c, -1)
 	g.pump()
 }
 
@@ -260,7 +260,7 @@ func (c *call) Unparked() {
 		g.inSinks--
 	}
 	g.mu.Unlock()
-	c.flow.retrySleeps(c, false)
+	c.flow.retrySleeps(c, 1)
 }
 
 // release gives back what c took.
@@ -281,12 +281,12 @@ func (g *gate) release(c *call) {
 
 // unused gives back a call that was not made.
 func (g *gate) unused(c *call) {
-	g.ended(c, 0, wish, nil)
+	g.mu.Lock()
+	g.release(c)
 	if g.route.Rate > 0 {
-		g.mu.Lock()
 		g.tokens++
-		g.mu.Unlock()
 	}
+	g.mu.Unlock()
 	g.pump()
 }
 

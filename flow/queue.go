@@ -70,6 +70,14 @@ func (f *Flow) queue(g *gate) *queue {
 	return f.queues[i]
 }
 
+// heap is where t waits.
+func (q *queue) heap(t *task) *tasks {
+	if t.when.IsZero() {
+		return &q.fresh
+	}
+	return &q.retried
+}
+
 // enqueue has t wait. mu is held.
 func (f *Flow) enqueue(t *task) {
 	if t.unwanted && t.failed && !t.doomed {
@@ -81,12 +89,8 @@ func (f *Flow) enqueue(t *task) {
 		g = nil
 	}
 	q := f.queue(g)
-	h := &q.retried
-	if t.when.IsZero() {
-		h = &q.fresh
-	}
 	t.state = queued
-	heap.Push(h, t)
+	heap.Push(q.heap(t), t)
 	f.queued++
 	if !t.when.IsZero() {
 		f.clock.arm(t.when)
@@ -189,16 +193,13 @@ func (f *Flow) endRetry(c *call) {
 	c.retry = nil
 }
 
-// retrySleeps counts a retry that begins or ends to wait in a sink.
-func (f *Flow) retrySleeps(c *call, sleeps bool) {
+// retrySleeps has a retry that begins to wait in a sink give back its slot (-1),
+// and take it again when it was woken (1).
+func (f *Flow) retrySleeps(c *call, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case c.retry == nil || c.turn != sleeps:
-	case sleeps:
-		c.retry.countRetry(c, -1)
-	default:
-		c.retry.countRetry(c, 1)
+	if c.retry != nil && c.turn == (n < 0) {
+		c.retry.countRetry(c, n)
 	}
 }
 
@@ -231,12 +232,7 @@ func (f *Flow) doomOld(now time.Time) {
 
 // unqueue takes t out of its queue. mu is held.
 func (f *Flow) unqueue(t *task) {
-	q := f.queue(t.gate)
-	h := &q.retried
-	if t.when.IsZero() {
-		h = &q.fresh
-	}
-	heap.Remove(h, t.place)
+	heap.Remove(f.queue(t.gate).heap(t), t.place)
 	f.queued--
 	t.state = idle
 }

@@ -199,7 +199,7 @@ func (h *pastCalls) run() {
 		}
 	}()
 
-	submitCtx, cancelSubmit := context.WithTimeout(h.t.Context(), min(h.grace, time.Hour))
+	submitCtx, cancelSubmit := context.WithTimeout(h.t.Context(), h.grace)
 	defer cancelSubmit()
 	submitted := uint64(0)
 	for rest := h.recs; len(rest) > 0; {

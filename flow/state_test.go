@@ -388,3 +388,32 @@ func TestTwoFlowsShareALearnedLimit(t *testing.T) {
 		mustClose(t, g, 4000)
 	})
 }
+
+func TestTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		ago := func(d time.Duration) time.Time { return now.Add(-d) }
+		for _, c := range []struct {
+			name string
+			s    RouteState
+			want string // "": ready
+		}{
+			{"works", RouteState{}, ""},
+			{"a few items fail", RouteState{Failing: 3, Success: now, failingSince: ago(time.Hour)}, ""},
+			{"and nothing succeeds, since lately", RouteState{Failing: 3, Success: ago(proofAfter), failingSince: ago(time.Hour)}, ""},
+			{"and nothing succeeds, for long", RouteState{Failing: 3, Success: ago(proofAfter + 1), failingSince: ago(time.Hour)}, "nothing has succeeded since"},
+			{"nothing succeeded because nothing came", RouteState{Failing: 1, Success: ago(time.Hour), failingSince: now}, ""},
+			{"overloaded", RouteState{State: Overloaded, Limit: 3}, ""},
+			{"recovering", RouteState{State: Recovering, Limit: 1}, ""},
+			{"partial", RouteState{State: Partial, Failing: 4, Success: now}, "works for others"},
+			{"outage", RouteState{State: Outage, Failing: 4}, "fails for every record"},
+			{"some are parked", RouteState{Parked: parkedAtMost}, ""},
+			{"many are parked", RouteState{Parked: parkedAtMost + 1}, "records parked"},
+		} {
+			got := c.s.Trouble()
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%s: %q", c.name, got)
+			}
+		}
+	})
+}
