@@ -360,6 +360,8 @@ func TestANewStreamOutlivesAnOutage(t *testing.T) {
 		pass(18 * time.Hour)
 		want(t, "handled", got.all()+letters.all(), "")
 		pass(2 * time.Hour)
+		want(t, "parked", letters.all(), "a/1")
+		pass(2 * time.Hour) // a/2 is called now, and has half of the time that is left
 		want(t, "parked", letters.all(), "a/1 a/2")
 		want(t, "handled", got.all(), "b/1 b/2")
 		r.mustEnd()
