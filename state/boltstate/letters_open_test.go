@@ -176,19 +176,25 @@ func TestChecksLettersBehindOpen(t *testing.T) {
 
 // A store that is closed gives the check up.
 func TestCloseEndsTheCheck(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	fill(t, path, 300, 2500)
-	r := newReads()
-	s, err := Open(path, Options{through: r.through})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.letters.stop.Store(true) // as Close does, which then waits
-	close(r.letters)
-	mustClose(t, s)
-	if n := r.calls[lettersPart].Load(); n > 1 {
-		t.Errorf("%d pages were read after Close", n-1)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "state.db")
+		fill(t, path, 300, 2500)
+		r := newReads()
+		s, err := Open(path, Options{through: r.through})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan error)
+		go func() { closed <- s.Close() }()
+		synctest.Wait()
+		close(r.letters)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if n := r.calls[lettersPart].Load(); n > 1 {
+			t.Errorf("%d pages were read after Close", n-1)
+		}
+	})
 }
 
 // What another process does with the file after it was checked, and before it is
