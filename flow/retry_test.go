@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -414,4 +415,49 @@ func TestRecordsBehindAHeldOneAreCopiedOutOfTheirPages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Retries that hang to their Timeout leave most slots to others.
+func TestRetriesLeaveSlotsToOthers(t *testing.T) {
+	const (
+		hangs = 20 * time.Second
+		slots = 8
+		bad   = 5 * slots
+	)
+	synctest.Test(t, func(t *testing.T) {
+		until := time.Now().Add(8 * time.Minute)
+		var slowest time.Duration
+		var mu sync.Mutex
+		due := map[string]time.Time{}
+		f := Open(t.Context(), routes(func(_ context.Context, r *sluice.Record) error {
+			switch {
+			case !strings.HasPrefix(keyOf(r), "bad"):
+				mu.Lock()
+				slowest = max(slowest, time.Since(due[keyOf(r)]))
+				mu.Unlock()
+			case time.Now().Before(until):
+				time.Sleep(hangs)
+				return errors.New("timed out")
+			}
+			return nil
+		}), Options{Logger: quiet, Concurrency: slots})
+		n := uint64(0)
+		for i := 0; time.Now().Before(until); i++ {
+			if i%40 == 0 && i < 40*bad {
+				mustSubmit(t, f, rec(fmt.Sprint("bad", i), int(n)+1))
+				n++
+			}
+			good := fmt.Sprint("good", i)
+			mu.Lock()
+			due[good] = time.Now()
+			mu.Unlock()
+			mustSubmit(t, f, rec(good, int(n)+1))
+			n++
+			time.Sleep(100 * time.Millisecond)
+		}
+		if slowest > time.Second {
+			t.Errorf("a record waited %v for a slot", slowest)
+		}
+		mustClose(t, f, n)
+	})
 }

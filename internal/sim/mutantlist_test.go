@@ -263,12 +263,6 @@ var mutants = []mutant{
 		props: []string{propPark},
 	},
 	{
-		name: "no poison clock", file: "flow/judge.go",
-		old:   `h.clock >= poisonAfter && `,
-		new:   ``,
-		props: []string{propPark},
-	},
-	{
 		name: "limit that is never learned", file: "flow/aimd.go", of: new(uint64(trialKind)),
 		old:   `l.limit, l.doubles, l.cutAt = max(1, limit), false, now`,
 		new:   `l.doubles, l.cutAt = false, now`,
@@ -281,18 +275,6 @@ var mutants = []mutant{
 		props: []string{propPace},
 	},
 	{
-		name: "retries take all slots", file: "flow/queue.go", of: new(uint64(trialKind)),
-		old:   `if retry && q.gate != nil &&`,
-		new:   `if false && retry && q.gate != nil &&`,
-		props: []string{propPace},
-	},
-	{
-		name: "window that loses its last bit as it grows", file: "flow/window.go", of: new(uint64(burstKind)),
-		old:   `for ord := w.low + 1; ord <= w.high; ord++ {`,
-		new:   `for ord := w.low + 1; ord < w.high; ord++ {`,
-		props: []string{propRest, propReady},
-	},
-	{
 		name: "concurrency of a route not heeded", file: "flow/gate.go",
 		old:   `if r.Concurrency > 0 && g.running >= r.Concurrency {`,
 		new:   `if false {`,
@@ -303,18 +285,6 @@ var mutants = []mutant{
 		old:   `return g.tokens >= 1`,
 		new:   `return true`,
 		props: []string{propLimit},
-	},
-	{
-		name: "ready whatever polls do", file: "sources/poller/gauge.go",
-		old:   `case g.polling && time.Since(g.proven) > staleAfter:`,
-		new:   `case false:`,
-		props: []string{propReady},
-	},
-	{
-		name: "ready whatever is not stored", file: "sources/poller/checkpoint.go",
-		old:   `if time.Since(h.agreed) > bound && h.position() != h.stored {`,
-		new:   `if false {`,
-		props: []string{propReady},
 	},
 	{
 		name: "one failed claim, unready for ever", file: "sources/poller/worker.go",
