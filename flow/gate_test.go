@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,13 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 )
+
+// unsettled counts the records of f that are not settled.
+func unsettled(f *Flow) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.window.records + f.window.held
+}
 
 // giveUp closes a flow whose records will not all be settled.
 func giveUp(f *Flow) {
@@ -39,19 +48,19 @@ func beginOutage(t *testing.T, f *Flow, n int) {
 // be due beside the first: probes must go on.
 func TestProbesGoOnBesideOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hangs := false
 		release := make(chan struct{})
-		begun, calls, works := time.Now(), 0, false
+		begun := time.Now()
+		var hangs, works atomic.Bool
+		var calls atomic.Int64
 		m := routes(func(context.Context, *sluice.Record) error {
-			if works {
+			if works.Load() {
 				return nil
 			}
-			calls++
+			calls.Add(1)
 			if time.Since(begun) < 30*time.Second {
 				return errDown
 			}
-			if !hangs {
-				hangs = true
+			if hangs.CompareAndSwap(false, true) {
 				<-release
 			}
 			time.Sleep(defaultMaxBackoff - time.Millisecond)
@@ -60,14 +69,14 @@ func TestProbesGoOnBesideOneThatHangs(t *testing.T) {
 		f := Open(t.Context(), m, Options{Logger: quiet, StuckAfter: 1000 * time.Hour})
 		beginOutage(t, f, 5)
 		time.Sleep(10 * time.Minute)
-		before := calls
+		before := calls.Load()
 		time.Sleep(10 * time.Minute)
-		if calls < before+10 {
+		if calls := calls.Load(); calls < before+10 {
 			t.Errorf("%d probes in 10 minutes beside one that hangs", calls-before)
 		}
-		works = true
+		works.Store(true)
 		time.Sleep(10 * time.Minute)
-		if n := f.window.held; n != 1 {
+		if n := unsettled(f); n != 1 {
 			t.Errorf("%d records wait for a route that works, want the one that hangs", n)
 		}
 		close(release)
@@ -81,8 +90,9 @@ func TestACallThatHangsDoesNotHoldALearnedLimit(t *testing.T) {
 	for _, overload := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
-			down := true
+			var works atomic.Bool
 			m := routes(func(_ context.Context, r *sluice.Record) error {
+				down := !works.Load()
 				switch {
 				case keyOf(r) == "hangs" && !down:
 					<-release
@@ -95,11 +105,11 @@ func TestACallThatHangsDoesNotHoldALearnedLimit(t *testing.T) {
 			})
 			f := Open(t.Context(), m, Options{Logger: quiet, StuckAfter: 1000 * time.Hour})
 			beginOutage(t, f, 5)
-			down = false
+			works.Store(true)
 			mustSubmit(t, f, rec("hangs", 6))
 			mustSubmit(t, f, many("x", 20)...)
 			time.Sleep(5 * time.Minute)
-			if n := f.window.records + f.window.held; n != 1 {
+			if n := unsettled(f); n != 1 {
 				t.Errorf("overload %v: %d records wait, want the one that hangs: %+v", overload, n, f.group.States()[0])
 			}
 			close(release)
@@ -167,10 +177,10 @@ func TestRetriesJoinOneRequest(t *testing.T) {
 	for _, slots := range []int{1, 4, 64} {
 		synctest.Test(t, func(t *testing.T) {
 			var sizes []int
-			down := true
+			var works atomic.Bool
 			sink := batch.New(func(_ context.Context, items []int) []error {
 				time.Sleep(10 * time.Millisecond)
-				if !down {
+				if works.Load() {
 					sizes = append(sizes, len(items))
 					return nil
 				}
@@ -183,7 +193,7 @@ func TestRetriesJoinOneRequest(t *testing.T) {
 			f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error { return sink.Do(ctx, 1) }), Options{Logger: quiet, Concurrency: slots})
 			mustSubmit(t, f, many("x", 50)...)
 			time.Sleep(30 * time.Second)
-			down = false
+			works.Store(true)
 			mustClose(t, f, 50)
 			if !slices.Equal(sizes, []int{50}) {
 				t.Errorf("%d slots: requests of %v records, want one of 50", slots, sizes)
@@ -196,17 +206,15 @@ func TestRetriesJoinOneRequest(t *testing.T) {
 func TestRetriesThatHangLeaveOthersASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		first := map[string]bool{}
+		var called sync.Map
 		m := routes(func(_ context.Context, r *sluice.Record) error {
-			if !first[keyOf(r)] {
-				first[keyOf(r)] = true
+			if _, again := called.LoadOrStore(keyOf(r), true); !again {
 				return errDown
 			}
 			<-release
 			return nil
 		}, func(_ context.Context, r *sluice.Record) error {
-			if !first[keyOf(r)] {
-				first[keyOf(r)] = true
+			if _, again := called.LoadOrStore(keyOf(r), true); !again {
 				return errDown
 			}
 			return nil
@@ -222,12 +230,12 @@ func TestRetriesThatHangLeaveOthersASlot(t *testing.T) {
 		time.Sleep(time.Minute)
 		mustSubmit(t, f, many("x", 10)...)
 		time.Sleep(time.Minute)
-		if n := f.window.held; n != 4 {
+		if n := unsettled(f); n != 4 {
 			t.Errorf("%d records wait, want the four that hang", n)
 		}
 		mustSubmit(t, f, many("fresh", 100)...) // a quarter of the slots at most is taken
 		time.Sleep(time.Minute)
-		if n := f.window.records; n != 0 {
+		if n := unsettled(f) - 4; n != 0 {
 			t.Errorf("%d fresh records wait", n)
 		}
 		close(release)
