@@ -14,10 +14,17 @@ import (
 // redrive runs a change that was handled since: a process that ends between
 // Park and the storing of its position reads the record again. Call it before
 // the record's position is stored, for each record: without a letter for rec it
-// answers from memory, or asks the store for two ids.
+// answers from memory, or asks the store for two ids, for 10 s at most.
 func (b *Box) Handled(ctx context.Context, rec *sluice.Record, route string) error {
-	if may, err := b.mayHave(ctx, rec); !may || err != nil {
-		return err
+	if b.until.read.Load() && !b.until.concerns(rec) { // without a context: this is on the way of every record
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, handledTimeout)
+	defer cancel()
+	if !b.until.read.Load() {
+		if err := b.readUntil(ctx); err != nil || !b.until.concerns(rec) {
+			return err
+		}
 	}
 	for _, route := range []string{route, ""} {
 		id := b.ID(rec, route)
@@ -40,18 +47,15 @@ type until struct {
 	at   atomic.Int64 // Unix nanoseconds
 }
 
-// maxSkew is by how much our clock may be behind the one that dates records.
-const maxSkew = 24 * time.Hour
+const (
+	handledTimeout = 10 * time.Second
+	maxSkew        = time.Hour // by which our clock may be behind the one that dates records
+)
 
-// mayHave reports whether there may be a letter of rec.
-func (b *Box) mayHave(ctx context.Context, rec *sluice.Record) (bool, error) {
-	if !b.until.read.Load() {
-		if err := b.readUntil(ctx); err != nil {
-			return false, err
-		}
-	}
-	at := b.until.at.Load()
-	return at != math.MinInt64 && (rec.Created.IsZero() || rec.Created.UnixNano() <= at), nil
+// concerns reports whether there may be a letter of rec.
+func (u *until) concerns(rec *sluice.Record) bool {
+	at := u.at.Load()
+	return at != math.MinInt64 && (rec.Created.IsZero() || rec.Created.UnixNano() <= at)
 }
 
 // readUntil asks whether there are letters of an earlier process.

@@ -45,9 +45,7 @@ func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 	next := h.Handled
 	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
 		if route != nil && (r == flow.Done || r == flow.Skipped) {
-			ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-			defer cancel()
-			if err := k.Handled(ctx, rec, route.Name); err != nil {
+			if err := k.Handled(context.Background(), rec, route.Name); err != nil {
 				logger.Error("a record has succeeded that may have been parked before a restart, and its dead letter cannot be deleted: purge it before you redrive",
 					"route", route.Name, "deadLetter", k.ID(rec, route.Name), "error", err)
 			}
@@ -56,9 +54,6 @@ func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 	}
 	return h
 }
-
-// storeTimeout is for a call of the state file.
-const storeTimeout = 10 * time.Second
 
 func (k *kept) note(ctx context.Context, err error) {
 	if err != nil && ctx.Err() != nil {
