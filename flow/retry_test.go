@@ -455,9 +455,9 @@ func TestRetriesLeaveSlotsToOthers(t *testing.T) {
 			n++
 			time.Sleep(100 * time.Millisecond)
 		}
+		mustClose(t, f, n)
 		if slowest > time.Second {
 			t.Errorf("a record waited %v for a slot", slowest)
 		}
-		mustClose(t, f, n)
 	})
 }

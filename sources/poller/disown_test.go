@@ -27,7 +27,7 @@ func TestAStreamThatIsNotTheTablesIsLeft(t *testing.T) {
 				anew := s.filled("a", 4)
 				s.with(func() { old.shards = []*stubShard{anew} })
 				s.enable("orders", anew)
-				got = sink{}
+				got.forget()
 				if restart {
 					r = start(t, s, got.handle, withBox(store, "orders"))
 				}
@@ -37,7 +37,7 @@ func TestAStreamThatIsNotTheTablesIsLeft(t *testing.T) {
 				r.acknowledge()
 				r.unready("")
 				r.mustEnd()
-				got = sink{}
+				got.forget()
 				r = start(t, s, got.handle, withBox(store, "orders"))
 				pass(10 * time.Minute)
 				want(t, "handled after another start", got.all(), "")

@@ -61,6 +61,12 @@ func (s *sink) handle(_ context.Context, rec *sluice.Record) error {
 	return nil
 }
 
+func (s *sink) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got = nil
+}
+
 func (s *sink) all() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
