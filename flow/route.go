@@ -71,11 +71,11 @@ func (s RouteState) Trouble() string {
 	since := s.Since.Format(time.RFC3339)
 	switch {
 	case s.State == Outage:
-		return fmt.Sprintf("route %q fails for every record since %s, and nothing of it is lost meanwhile: see to what it calls: %v", s.Route, since, s.Err)
+		return fmt.Sprintf("route %q fails for every record since %s, and nothing of it is lost meanwhile: repair what it calls: %v", s.Route, since, s.Err)
 	case s.State == Partial:
-		return fmt.Sprintf("route %q fails for %d items since %s and works for others; they are retried, and none is parked before it is too old: see to what it calls, or have them parked with sluice park: %v", s.Route, s.Failing, since, s.Err)
+		return fmt.Sprintf("route %q fails for %d items since %s and works for others; they are retried, and none is parked before it is too old: repair what it calls, or have bad records parked with sluice park --route %q: %v", s.Route, s.Failing, since, s.Route, s.Err)
 	case s.Failing > 0 && time.Since(later(s.Success, s.failingSince)) > proofAfter:
-		return fmt.Sprintf("route %q fails for %d items, and nothing has succeeded since %s to tell whether they or the route are at fault: see to what it calls: %v", s.Route, s.Failing, later(s.Success, s.failingSince).Format(time.RFC3339), s.Err)
+		return fmt.Sprintf("route %q fails for %d items, and nothing has succeeded since %s to tell whether they or the route are at fault: repair what it calls: %v", s.Route, s.Failing, later(s.Success, s.failingSince).Format(time.RFC3339), s.Err)
 	case s.Parked > parkedAtMost:
 		return fmt.Sprintf("route %q had %d records parked in the last 10 minutes: look at them with sluice dlq list --route %q", s.Route, s.Parked, s.Route)
 	}

@@ -194,6 +194,9 @@ func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, 
 	fmt.Fprintf(p.c.stderr, "a daemon holds %s: it is asked at %s\n", path, url)
 	o := p.ask(url)
 	o.api.state = path
+	if p.application != "" || p.c.env(applicationEnv) != "" {
+		o.api.app = p.name(cfg)
+	}
 	return o, nil
 }
 

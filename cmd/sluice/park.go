@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -75,6 +76,9 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 	if err != nil {
 		return err
 	}
+	if a.State == flow.Outage.String() {
+		fmt.Fprintf(c.stderr, "the route %q is in an outage: its records may be good, and succeed when what it calls works again\n", route)
+	}
 	if a.DryRun = dryRun; !dryRun && !yes && a.Failing > 0 {
 		if err := c.confirm(false, "park what the route %q fails for, %s, in %s (state: %s, last error: %s)?",
 			route, plural(a.Failing, "item", "items"), l.where, a.State, cutText(a.Error, 200)); err != nil {
@@ -121,7 +125,10 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 	if err == nil {
 		err = store.Close()
 	}
-	if _, missing := os.Stat(path); missing == nil && err != nil {
+	if _, missing := os.Stat(path); missing == nil {
+		if err == nil {
+			err = fmt.Errorf("no daemon holds the state file %s: one that stands still has nothing to park", path)
+		}
 		return nil, err
 	}
 	return nil, fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
