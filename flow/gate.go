@@ -327,10 +327,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	case failed, overloaded:
 		g.calm.Store(false)
 		g.err = err
-		// In a pause of a partial outage only those are tried that fail.
-		if !g.items.isFailing(hash) || now.Sub(g.succeededAt) > partialAtLeast {
-			g.streak.add(hash, now)
-		}
+		g.streak.add(hash, now)
 		if k == failed {
 			it = g.items.fail(hash, g.state.Healthy(), g.healthyTime(now), g.successes, now)
 			if it != nil && it.clock >= poisonAfter && len(g.items.failed) > g.items.tolerated(now) {

@@ -87,12 +87,6 @@ func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes u
 	return it
 }
 
-// isFailing reports whether the last call for the item failed.
-func (s *items) isFailing(hash uint64) bool {
-	it := s.failed[hash]
-	return it != nil && it.failing
-}
-
 // succeed notes a success of the item.
 func (s *items) succeed(hash uint64) {
 	s.succeeded[s.minute%lookBackMinutes].add(hash)

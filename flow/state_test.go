@@ -423,37 +423,3 @@ func TestTrouble(t *testing.T) {
 		}
 	})
 }
-
-// A partial outage stays one when records come in bursts: between two of them
-// only those are tried that fail.
-func TestAPauseInAPartialOutageIsNoOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := Open(t.Context(), routes(func(_ context.Context, r *sluice.Record) error {
-			if strings.HasPrefix(keyOf(r), "bad") {
-				return errDown
-			}
-			return nil
-		}), Options{Logger: quiet})
-		n := 0
-		for burst := range 60 {
-			for i := range 10 {
-				kind := []string{"good", "bad"}[i%2]
-				n++
-				mustSubmit(t, f, rec(fmt.Sprint(kind, burst, "-", i), n))
-			}
-			for range 5 {
-				time.Sleep(time.Second)
-				if s := f.group.States()[0]; s.State != Partial {
-					t.Fatalf("burst %d: %v", burst, s.State)
-				}
-			}
-		}
-		time.Sleep(5 * time.Minute) // nothing tells any more that it works for others
-		if s := f.group.States()[0]; s.State != Outage {
-			t.Errorf("%v after 5 minutes without a success", s.State)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, _ = f.Close(ctx)
-	})
-}

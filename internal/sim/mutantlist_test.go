@@ -117,13 +117,6 @@ var mutants = []mutant{
 		props: []string{propRest},
 	},
 
-	{
-		name: "ends put off the next listing", file: "sources/poller/stream.go", from: 450,
-		old:   "\tif at := time.Now().Add(s.soon); at.Before(s.listAt) {\n",
-		new:   "\tdefer func() { s.soon = min(2*s.soon, s.p.o.DiscoverEvery) }()\n\tif at := time.Now().Add(s.soon); at.Before(s.listAt) {\n",
-		props: []string{propRest},
-	},
-
 	// Reading.
 	{
 		name: "last page dropped", file: "sources/poller/worker.go",
