@@ -250,12 +250,6 @@ var mutants = []mutant{
 		props: []string{propReady},
 	},
 	{
-		name: "poison clock that runs in an outage", file: "flow/gate.go", of: new(uint64(trialKind)),
-		old:   "\tif g.state.Healthy() {\n\t\treturn g.healthy + now",
-		new:   "\tif true {\n\t\treturn g.healthy + now",
-		props: []string{propPark},
-	},
-	{
 		name: "limit that is never learned", file: "flow/aimd.go", of: new(uint64(trialKind)),
 		old:   `l.limit, l.doubles, l.cutAt = max(1, limit), false, now`,
 		new:   `l.doubles, l.cutAt = false, now`,
