@@ -209,7 +209,8 @@ func (g *gate) load() int {
 
 // wanted reports whether more calls wait than the learned limit lets through.
 func (g *gate) wanted() bool {
-	return len(g.queues) > 0 && (g.route.Rate == 0 || g.tokens >= 1)
+	r := g.route
+	return len(g.queues) > 0 && (r.Rate == 0 || g.tokens >= 1) && (r.Concurrency == 0 || r.Concurrency > int(g.limiter.limit))
 }
 
 func (g *gate) begin(f *Flow, now time.Time) *call {
