@@ -106,6 +106,7 @@
 //	queue.go    tasks that wait: for their time, their gate, a slot
 //	route.go    Group: what is known of each route
 //	gate.go     when a call of a route may start; the route's state
+//	outage.go   when nothing succeeds, and how a route is probed then
 //	aimd.go     the concurrency that a route takes, learned
 //	items.go    which items fail, and how many succeed
 //	park.go     dead letters; items held behind a parked change
