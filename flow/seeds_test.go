@@ -122,7 +122,7 @@ func newHistory(t *testing.T, seed uint64) *pastCalls {
 			r.MaxAge = time.Duration(1+rng.IntN(60)) * time.Second
 		}
 		if chance(15) {
-			r.MaxBackoff = time.Duration(pick(1, 100, 3_600_000)) * time.Millisecond
+			r.MaxBackoff = time.Duration(pick(50, 500, 3_600_000)) * time.Millisecond
 		}
 		var down [2]time.Duration
 		if chance(20) {

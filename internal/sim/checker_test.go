@@ -197,8 +197,11 @@ func (c *checker) learn() {
 
 // find returns the change that a record tells of; the lock is held.
 func (c *checker) find(arn string, seq sluice.Sequence) *change {
-	c.learn()
-	return c.changes[arn+" "+string(seq)]
+	key := arn + " " + string(seq)
+	if c.changes[key] == nil {
+		c.learn()
+	}
+	return c.changes[key]
 }
 
 // started notes that a life begins to read a shard behind after.
