@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	outageAfter    = 2 * time.Second // without a success
-	outageFailures = 5               // in that time
-	outageItems    = 3               // distinct ones that fail in that time
-	rampIdle       = time.Second     // a ramp that keeps nobody waiting for so long is over
-	partialAtLeast = time.Minute     // a partial outage lasts, so that its end is not told too often
+	outageAfter    = 2 * time.Second   // without a success
+	outageFailures = 5                 // in that time
+	outageItems    = failingAlways + 1 // distinct ones that fail in that time: fewer may be poison
+	quietAfter     = time.Minute       // without a success, when only records fail that failed before
+	rampIdle       = time.Second       // a ramp that keeps nobody waiting for so long is over
+	partialAtLeast = time.Minute       // a partial outage lasts, so that its end is not told too often
 )
 
 // gate decides when a call of one route starts: the limits of its options, the
@@ -46,8 +47,9 @@ type gate struct {
 	waiting     int // tasks of all flows
 	successes   uint64
 	succeededAt time.Time
-	err         error // the last failure
-	streak      streak
+	err         error  // the last failure
+	streak      streak // of calls
+	fresh       streak // of first calls of a record that began after the last success
 	outage      outage
 	ramps       bool      // after an outage
 	binds       time.Time // the limit of a ramp last kept somebody waiting
@@ -59,6 +61,7 @@ type gate struct {
 	since   time.Time
 	crowded time.Time     // when more items failed than are tolerated, last
 	healthy time.Duration // the time in healthy states until since
+	calmed  uint64        // successes when it was calm, last
 
 	failures teller
 }
@@ -68,8 +71,9 @@ type call struct {
 	self  quorum.Watcher // itself, for who tells it that it waits in a sink
 	gate  *gate
 	flow  *Flow
-	cuts  int // limiter.cuts as it began
-	probe int // outage.number; 0: it is none
+	cuts  int    // limiter.cuts as it began
+	seen  uint64 // successes as it began
+	probe int    // outage.number; 0: it is none
 
 	waited bool // in a sink, at some time. The rest is under gate.mu
 	inSink bool
@@ -181,7 +185,7 @@ func (g *gate) wanted() bool {
 }
 
 func (g *gate) begin(f *Flow, now time.Time) *call {
-	c := &call{gate: g, flow: f, cuts: g.limiter.cuts}
+	c := &call{gate: g, flow: f, cuts: g.limiter.cuts, seen: g.successes}
 	c.self = c
 	g.running++
 	if g.route.Rate > 0 {
@@ -258,16 +262,20 @@ func (g *gate) unused(c *call) {
 	g.pump()
 }
 
-// ended notes how a call for an item ended. It returns what is to be known to
-// decide what follows, and whether the state of the route is to be told.
-func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved bool) {
+// ended notes how a call for an item ended, the first of a record or another. It
+// returns what is to be known to decide what follows, and whether the state of
+// the route is to be told.
+func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h history, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
 	g.items.turn(now)
-	began, load := -1, g.load()
-	if c != nil && (!c.waited || g.ramps) {
-		began = c.cuts
+	began, load, seen := -1, g.load(), g.calmed
+	if c != nil {
+		seen = c.seen
+		if !c.waited || g.ramps {
+			began = c.cuts
+		}
 	}
 	probe := c != nil && c.probe == g.outage.number && g.outage.on
 	g.release(c)
@@ -276,7 +284,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	case succeeded:
 		g.successes++
 		g.succeededAt = now
-		g.streak = streak{}
+		g.streak, g.fresh = streak{}, streak{}
 		g.items.succeed(hash)
 		if g.outage.on {
 			g.limiter.restart(g.outage.width)
@@ -293,9 +301,12 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 			g.limiter.grow(load, g.wanted(), now)
 		}
 	case failed, overloaded:
-		g.calm.Store(false)
+		g.disturb()
 		g.err = err
 		g.streak.add(hash, now)
+		if first && seen == g.successes {
+			g.fresh.add(hash, now)
+		}
 		if k == failed {
 			it = g.items.fail(hash, g.state.Healthy(), g.healthyTime(now), g.successes, now)
 			if it != nil && it.clock >= poisonAfter && len(g.items.failed) > g.items.tolerated(now) {
@@ -308,7 +319,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 		switch {
 		case probe:
 			g.pace(now)
-		case !g.outage.on && g.streak.isOutage(now):
+		case !g.outage.on && (g.fresh.lasts(outageAfter, now) || g.streak.lasts(quietAfter, now)):
 			g.outage = outage{on: true, number: g.outage.number + 1}
 			g.ramps = false
 			g.pace(now)
@@ -353,7 +364,7 @@ func (g *gate) moves(now time.Time) (moved bool) {
 func (g *gate) judge(now time.Time) {
 	l := &g.limiter
 	if g.waiting == 0 { // nothing needs a probe any more
-		g.outage.on, g.ramps, g.streak = false, false, streak{}
+		g.outage.on, g.ramps, g.streak, g.fresh = false, false, streak{}, streak{}
 		if l.limit > 0 && g.load() == 0 && now.Sub(l.cutAt) > forgetAfter {
 			l.limit = 0
 		}
@@ -387,7 +398,7 @@ func (g *gate) judge(now time.Time) {
 // isCrowded reports whether more items fail, or failed a moment ago, than is
 // tolerated beside those that succeed.
 func (g *gate) isCrowded(now time.Time) bool {
-	if g.items.failing > failingAlways && g.items.failing > g.items.tolerated(now) {
+	if g.items.crowded(now) {
 		g.crowded = now
 	}
 	return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast
@@ -408,7 +419,14 @@ func (g *gate) wait() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting++
-	g.calm.Store(false)
+	g.disturb()
+}
+
+// disturb has calls counted from now on. Those that run began before.
+func (g *gate) disturb() {
+	if g.calm.Swap(false) {
+		g.calmed = g.successes
+	}
 }
 
 // done ends the task of an item; giveUp says that it did not succeed, poison

@@ -145,6 +145,11 @@ func (s *items) tolerated(now time.Time) int {
 	return s.bound
 }
 
+// crowded reports whether more items fail than is tolerated.
+func (s *items) crowded(now time.Time) bool {
+	return s.failing > failingAlways && s.failing > s.tolerated(now)
+}
+
 func (s *items) parkedLately() (n int) {
 	for _, p := range s.parks {
 		n += p

@@ -24,8 +24,9 @@ func (s *streak) add(hash uint64, now time.Time) {
 	}
 }
 
-func (s *streak) isOutage(now time.Time) bool {
-	return s.n >= outageFailures && s.known == outageItems && now.Sub(s.since) >= outageAfter
+// lasts reports whether they are failures of all, for d or longer.
+func (s *streak) lasts(d time.Duration, now time.Time) bool {
+	return s.n >= outageFailures && s.known == outageItems && now.Sub(s.since) >= d
 }
 
 // outage paces the probes of a route for which nothing succeeds.

@@ -58,6 +58,7 @@ type RouteState struct {
 	Parked  int       // records parked in the last 10 minutes
 
 	failingSince time.Time // zero: nothing fails
+	crowded      bool      // more items fail than is tolerated
 }
 
 const (
@@ -68,14 +69,20 @@ const (
 // Trouble says in a sentence what somebody should see to, or "" when the route
 // works, or has nothing to do.
 func (s RouteState) Trouble() string {
-	since := s.Since.Format(time.RFC3339)
+	since, success := s.Since.Format(time.RFC3339), later(s.Success, s.failingSince)
+	others := "works for others"
+	if time.Since(success) > quietAfter {
+		others = "nothing has succeeded since " + success.Format(time.RFC3339)
+	}
 	switch {
 	case s.State == Outage:
 		return fmt.Sprintf("route %q fails for every record since %s, and nothing of it is lost meanwhile: repair what it calls: %v", s.Route, since, s.Err)
 	case s.State == Partial:
-		return fmt.Sprintf("route %q fails for %d items since %s and works for others; they are retried, and none is parked before it is too old: repair what it calls, or have bad records parked with sluice park --route %q: %v", s.Route, s.Failing, since, s.Route, s.Err)
-	case s.Failing > 0 && time.Since(later(s.Success, s.failingSince)) > proofAfter:
-		return fmt.Sprintf("route %q fails for %d items, and nothing has succeeded since %s to tell whether they or the route are at fault: repair what it calls: %v", s.Route, s.Failing, later(s.Success, s.failingSince).Format(time.RFC3339), s.Err)
+		return fmt.Sprintf("route %q fails for %d items since %s and %s; they are retried, and none is parked before it is too old: repair what it calls, or have bad records parked with sluice park --route %q: %v", s.Route, s.Failing, since, others, s.Route, s.Err)
+	case s.State == Recovering && s.crowded:
+		return fmt.Sprintf("route %q recovers from an outage since %s, and %d items still fail or wait for their turn; nothing is to be done while they become fewer: %v", s.Route, since, s.Failing, s.Err)
+	case s.Failing > 0 && time.Since(success) > proofAfter:
+		return fmt.Sprintf("route %q fails for %d items, and %s to tell whether they or the route are at fault: repair what it calls: %v", s.Route, s.Failing, others, s.Err)
 	case s.Parked > parkedAtMost:
 		return fmt.Sprintf("route %q had %d records parked in the last 10 minutes: look at them with sluice dlq list --route %q", s.Route, s.Parked, s.Route)
 	}
@@ -126,7 +133,7 @@ func (g *gate) report() RouteState {
 	if s.State != Works || s.Failing > 0 {
 		s.Err = g.err
 	}
-	s.failingSince = g.items.failingSince
+	s.failingSince, s.crowded = g.items.failingSince, g.items.crowded(now)
 	return s
 }
 

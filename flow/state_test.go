@@ -92,19 +92,19 @@ func TestALookAtARouteDoesNotKeepTheEndOfAStateFromTheLog(t *testing.T) {
 		g := newGate(&sluice.Route{})
 		for i := range uint64(4) {
 			g.wait()
-			g.ended(nil, i+1, failed, errDown)
+			g.ended(nil, i+1, true, failed, errDown)
 		}
 		for i := range uint64(3) {
-			g.ended(nil, i+1, succeeded, nil)
+			g.ended(nil, i+1, true, succeeded, nil)
 		}
 		time.Sleep(2 * partialAtLeast)
 		if s := g.report().State; s != Works {
 			t.Errorf("state %v", s)
 		}
-		if _, moved := g.ended(nil, 4, succeeded, nil); !moved {
+		if _, moved := g.ended(nil, 4, true, succeeded, nil); !moved {
 			t.Error("nobody is told that the route works again")
 		}
-		if _, moved := g.ended(nil, 4, succeeded, nil); moved {
+		if _, moved := g.ended(nil, 4, true, succeeded, nil); moved {
 			t.Error("it is told twice")
 		}
 	})
@@ -219,8 +219,9 @@ func TestWhenAnOutageBegins(t *testing.T) {
 		good      time.Duration // one record succeeds so often; 0: none
 		from, end State
 	}{
-		{"three items", 3, 0, Works, Outage},
-		{"two items", 2, 0, Works, Works},
+		{"five items", 5, 0, Partial, Outage},
+		{"four items, which are retried only", 4, 0, Partial, Partial},
+		{"three items", 3, 0, Works, Works},
 		{"others succeed now and then", 3, time.Second, Works, Works},
 		{"many fail, others succeed", 20, time.Second, Partial, Partial},
 	} {
@@ -249,6 +250,67 @@ func TestWhenAnOutageBegins(t *testing.T) {
 				if s := g.States()[0]; s.State != Works || s.Failing != 0 || s.Waiting != 0 {
 					t.Errorf("with nothing left: %+v", s)
 				}
+			})
+		})
+	}
+}
+
+// Records come in bursts. In the pauses only those that failed before are tried,
+// so that nothing succeeds: that says nothing new of the route.
+func TestAPauseIsNoOutage(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bad   func(n int) bool // of 20 items in a burst
+		slow  time.Duration    // a failure takes so long
+		pause time.Duration
+		want  State
+	}{
+		{"three are poison", func(n int) bool { return n < 3 }, 0, 5 * time.Second, Works},
+		{"1 in 5 fails", func(n int) bool { return n%5 == 0 }, 0, 5 * time.Second, Partial},
+		{"1 in 2 fails", func(n int) bool { return n%2 == 0 }, 0, 30 * time.Second, Partial},
+		{"1 in 2 fails, late", func(n int) bool { return n%2 == 0 }, time.Second, 30 * time.Second, Partial},
+		{"1 in 2 fails, for over a minute", func(n int) bool { return n%2 == 0 }, 0, 90 * time.Second, Outage},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := Open(t.Context(), routes(func(_ context.Context, r *sluice.Record) error {
+					if !strings.HasPrefix(keyOf(r), "bad") {
+						return nil
+					}
+					time.Sleep(c.slow)
+					return errDown
+				}), Options{Logger: quiet, DeadLetter: &letters{}})
+				worst, moves, last, n, begun := Works, 0, Works, 0, time.Now()
+				for time.Since(begun) < 9*time.Minute {
+					for i := range 20 {
+						n++
+						key := fmt.Sprint("good", i)
+						if c.bad(i) {
+							key = fmt.Sprint("bad", i)
+						}
+						mustSubmit(t, f, rec(key, n))
+					}
+					for range c.pause / (100 * time.Millisecond) {
+						time.Sleep(100 * time.Millisecond)
+						s := f.group.States()[0]
+						if c.slow > 0 && time.Since(begun) < c.pause+5*time.Second {
+							last = s.State
+							continue
+						}
+						if s.State != last {
+							moves++
+						}
+						worst, last = max(worst, s.State), s.State
+						if time.Since(begun) > 2*time.Second && (s.Trouble() == "") != (c.want == Works) {
+							t.Errorf("trouble %q in %v", s.Trouble(), s.State)
+						}
+					}
+				}
+				if worst != c.want || worst < Outage && moves > 1 {
+					t.Errorf("%v and %d moves, want %v and no more than one", worst, moves, c.want)
+				}
+				giveUp(f)
+				<-f.Idle()
 			})
 		})
 	}

@@ -125,20 +125,17 @@ func (c *checker) called(route string) {
 }
 
 // What makes an outage: so many failures in a row, of so many items, in such a
-// time. Then a moment is left to notice it.
+// time; it is seen sooner when new records fail. Then a moment is left to notice.
 const (
 	outageFailures = 5
-	outageItems    = 3
-	outageAfter    = 2 * time.Second
+	outageItems    = partialItems + 1
+	outageAfter    = time.Minute
+	freshAfter     = 2 * time.Second
 	moment         = 2 * time.Second
 )
 
-// What makes a partial outage: more items than partialItems fail. While a route
-// recovers from an outage that is not told.
-const (
-	partialItems = 3
-	recovering   = 15 * time.Second
-)
+// partialItems is how many items may fail; more make a partial outage.
+const partialItems = 3
 
 // came notes how a call came back; the lock is held.
 func (c *checker) came(route, item, how string) {
@@ -200,7 +197,7 @@ func (c *checker) unproven(want proof) string {
 		if !a.outage.IsZero() && now.Sub(a.outage) > moment && c.failing(route) > 0 {
 			return fmt.Sprintf("route %s fails for all since %v", route, a.since)
 		}
-		if n := a.failingFor(recovering); n > partialItems && c.failing(route) >= n {
+		if n := a.failingFor(moment); n > partialItems && c.failing(route) >= n {
 			return fmt.Sprintf("route %s fails for %d items and more", route, partialItems+1)
 		}
 		if n := c.failing(route); n > 0 && !a.since.IsZero() && now.Sub(a.since) > judged+moment {

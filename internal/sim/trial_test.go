@@ -71,10 +71,10 @@ func (h *history) tryOutage() {
 		d     = time.Minute
 		each  = 4
 		takes = 100 * time.Millisecond
-		known = outageAfter + moment // then
-		most  = 4                    // calls a second, with a MaxBackoff of one
+		known = freshAfter + moment // then
+		most  = 4                   // calls a second, with a MaxBackoff of one
 	)
-	items := 3 + 57*h.draw.below(2, "trial items")
+	items := 5 + 55*h.draw.below(2, "trial items")
 	t, s := h.try("all of %d items fail for %v", items, d)
 	s.fills(time.Hour, 1000, takes, false)
 	s.down(d)
