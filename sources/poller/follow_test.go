@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"log/slog"
 	"slices"
 	"strings"
@@ -407,6 +408,9 @@ func TestManyEndsDoNotPutOffTheNextStream(t *testing.T) {
 // An answer about the table may be older than all that is known: the stream it
 // names is not a later one. So it is at the next start, too.
 func TestAnAnswerOlderThanTheFirst(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
 		old := s.enable("orders", s.filled("a", 2))

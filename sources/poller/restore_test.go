@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,9 @@ import (
 // Streams that came and went while nothing ran are read one behind the other,
 // what is left of the old one first, and whatever the start says now.
 func TestARestartBehindSeveralStreams(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, at := range []string{"", Latest, TrimHorizon} {
 		t.Run("start "+at, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -230,6 +234,9 @@ func (m *mortal) Start(ctx context.Context, s state.Stream, want state.Start) (s
 // A process killed before or after any of its writes, while a table's stream
 // is replaced twice, loses nothing and reorders no item.
 func TestKilledAnywhereWhileAStreamIsReplaced(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, after := range []bool{false, true} {
 		for _, down := range []time.Duration{0, time.Minute} { // before it is started again
 			at := 1
@@ -341,6 +348,9 @@ func killedAt(t *testing.T, at int, after bool, down time.Duration) (died bool) 
 // What fails for hours is given up by its flow before the records of the next
 // stream expire, and only then the next stream is begun.
 func TestANewStreamOutlivesAnOutage(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	bubble(t, func(t *testing.T) {
 		s := newStub()
 		old := s.enable("orders", s.filled("a", 2))
@@ -378,6 +388,9 @@ var _ flow.DeadLetter = (*sink)(nil)
 // What nothing can end does not hold the next stream back until its records
 // expire; a shard that was told to stand still does.
 func TestANewStreamDoesNotWaitForEver(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, how := range []string{"a handler hangs", "halted at a gap"} {
 		t.Run(how, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -424,6 +437,9 @@ func TestANewStreamDoesNotWaitForEver(t *testing.T) {
 // forgotten it. A new stream that is a day old waits for nothing: what was before
 // it is trimmed.
 func TestARestartBesideAStreamLeftBehind(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, how := range []string{"known", "gone"} {
 		t.Run(how, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
