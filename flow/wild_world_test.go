@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -101,6 +102,9 @@ func wild(t *testing.T, name string, s scene, run func(w *world)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
+		if !s.bulks && localtest.Elsewhere(t) { // batches are shared by goroutines
+			return
+		}
 		synctest.Test(t, func(t *testing.T) {
 			w := open(t, s)
 			defer func() { t.Logf("%s: %s", t.Name(), strings.Join(w.line, "; ")) }()

@@ -152,10 +152,13 @@ func renamed(f Fixture, pkg string) sluice.Item {
 	return it
 }
 
-// Every order in which the six events of a build can arrive leads to the same.
+func TestOrdersOfEvents(t *testing.T) { everyOrder(t, 6) }
+
+// Every order in which the six events of a build can arrive leads to the same;
+// one in so many is tried.
 // The last event arrives once all others have: it is late, as it belongs to the
 // build before.
-func TestEveryOrderOfEvents(t *testing.T) {
+func everyOrder(t *testing.T, nth int) {
 	if localtest.Elsewhere(t) {
 		return
 	}
@@ -167,6 +170,8 @@ func TestEveryOrderOfEvents(t *testing.T) {
 	if len(orders) != 720 {
 		t.Fatalf("%d orders", len(orders))
 	}
+	randv2.Shuffle(len(orders), func(i, j int) { orders[i], orders[j] = orders[j], orders[i] })
+	orders = orders[:len(orders)/nth]
 	name := func(order []int) string {
 		return "p" + strings.ReplaceAll(strings.Trim(fmt.Sprint(order), "[]"), " ", "")
 	}

@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// Elsewhere runs the whole test in a process of its own without the race
+// Elsewhere runs the whole test, which may be a part of another, in a process of its own without the race
 // detector, which would make it cost several times as much, and reports that it
 // has. Without the race detector it reports false, and the test goes on:
 //
@@ -28,7 +29,8 @@ func Elsewhere(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), bin, "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "2h").CombinedOutput()
+	pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
+	out, err := exec.CommandContext(t.Context(), bin, "-test.run", pattern, "-test.v", "-test.timeout", "2h").CombinedOutput()
 	t.Logf("%s", out)
 	if err == nil && !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
 		err = errors.New("it did not run")

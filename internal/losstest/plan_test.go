@@ -12,7 +12,6 @@ import (
 // What is written is known beforehand: version v of item i, from 1 to versions,
 // is a Put or, now and then, a Delete. The item made again goes on counting.
 const (
-	items    = 10_000
 	versions = 10
 	changes  = items * versions
 
@@ -46,7 +45,7 @@ func absent(i, v int) bool {
 // text makes the items differ in size; some are large.
 func text(i, v int) string {
 	n := 20 + i%200
-	if i%1000 == 0 {
+	if i%200 == 0 {
 		n = 40_000
 	}
 	return strings.Repeat(string(rune('a'+(i+v)%26)), n)

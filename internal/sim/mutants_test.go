@@ -5,6 +5,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,17 +50,36 @@ type mutant struct {
 // TestMutants breaks the poller, and what it stands on, in one place at a time,
 // and holds the simulation to noticing it. Nothing in the tree is changed: go's
 // -overlay puts the broken file in the place of the real one.
+//
+// A mutant costs seconds, so that each run takes others; TestProofMutants takes
+// all.
 func TestMutants(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	const some = 8
+	all := slices.Clone(mutants)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	areCaught(t, all[:some])
+}
+
+// Each mutant is of the code as it is.
+func TestMutantsFit(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range mutants {
 		if names[m.name] {
 			t.Errorf("two mutants are named %q", m.name)
 		}
 		names[m.name] = true
+		if _, err := m.broken("../.."); err != nil {
+			t.Errorf("%s: %s: %v", m.name, m.file, err)
+		}
+	}
+}
+
+func areCaught(t *testing.T, some []mutant) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range some {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			how, err := m.caught(t.TempDir(), root)
@@ -105,28 +125,36 @@ func (m mutant) caught(dir, root string) (how string, err error) {
 	return "", fmt.Errorf("survives %d seeds: want that %s fails; what failed else: %v", mutantSeeds, strings.Join(m.props, " or "), others)
 }
 
-// build makes the test binary of this package with the mutant in it.
-func (m mutant) build(dir, root string) (string, error) {
-	file := filepath.Join(root, m.file)
-	src, err := os.ReadFile(file)
+// broken returns the mutant's file, broken.
+func (m mutant) broken(root string) (string, error) {
+	src, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {
 		return "", err
 	}
 	if n := strings.Count(string(src), m.old); n != 1 {
 		return "", fmt.Errorf("the text to be replaced occurs %d times: bring the mutant up to date:\n%s", n, m.old)
 	}
-	broken, overlay, bin := filepath.Join(dir, "broken.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
-	if err := os.WriteFile(broken, []byte(strings.Replace(string(src), m.old, m.new, 1)), 0o644); err != nil {
+	return strings.Replace(string(src), m.old, m.new, 1), nil
+}
+
+// build makes the test binary of this package with the mutant in it.
+func (m mutant) build(dir, root string) (string, error) {
+	src, err := m.broken(root)
+	if err != nil {
 		return "", err
 	}
-	data, err := json.Marshal(map[string]any{"Replace": map[string]string{file: broken}})
+	broken, overlay, bin := filepath.Join(dir, "broken.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
+	if err := os.WriteFile(broken, []byte(src), 0o644); err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, m.file): broken}})
 	if err != nil {
 		return "", err
 	}
 	if err := os.WriteFile(overlay, data, 0o644); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", bin, "./internal/sim")
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", bin, "./internal/sim")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("does not compile: %w\n%s", err, out)

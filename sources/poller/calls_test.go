@@ -3,13 +3,13 @@ package poller
 import (
 	"context"
 	"errors"
-	"github.com/sluicehq/sluice/internal/localtest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 )
 

@@ -2,13 +2,13 @@ package poller_test
 
 import (
 	"cmp"
-	"github.com/sluicehq/sluice/internal/localtest"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"

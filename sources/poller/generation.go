@@ -117,8 +117,7 @@ var errNeverRead = errors.New("the service does not know it any more, and nothin
 // join prepares a stream whose turn comes while the poller runs, or whose
 // shards could not be listed at the start: as prepare does, but whatever fails is
 // tried again. A stream that was begun before does not wait for a listing:
-// shards with a position are read on at once.
-// A stream that was not begun before
+// shards with a position are read on at once. A stream that was not begun before
 // is read from its beginning, whatever Options.Start says, because an earlier
 // one was read. It returns a *StreamError when the view type lacks images that
 // a route needs, errNeverRead, or ctx's error.

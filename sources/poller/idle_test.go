@@ -2,12 +2,12 @@ package poller
 
 import (
 	"context"
-	"github.com/sluicehq/sluice/internal/localtest"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 )
 

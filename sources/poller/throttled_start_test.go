@@ -2,12 +2,14 @@ package poller
 
 import (
 	"fmt"
-	"github.com/sluicehq/sluice/internal/localtest"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -105,6 +107,22 @@ func TestOldShardWaitsForAListing(t *testing.T) {
 		r.unready("")
 		r.mustEnd()
 	})
+}
+
+// What was listed before the listing failed does not say that a shard is missing:
+// two whole listings do, and then the service is asked for it.
+func TestAListingThatFailedMissesNothing(t *testing.T) {
+	s := &stream{p: &Poller{o: Options{Logger: slog.New(slog.DiscardHandler)}}, forest: newForest(), unlisted: true}
+	shards := []listed{{id: "child", parent: "parent"}}
+	s.fill(listing{shards: shards}, nil, nil, time.Time{})
+	s.forest.merge(shards, true)
+	if got := s.forest.doubted(); len(got) > 0 {
+		t.Errorf("after one listing the service is asked for %v", got)
+	}
+	s.forest.merge(shards, true)
+	if got := s.forest.doubted(); !slices.Equal(got, []string{"parent"}) {
+		t.Errorf("after two listings the service is asked for %v", got)
+	}
 }
 
 // A stream that was begun without a listing is given up when the listing says

@@ -3,7 +3,6 @@ package poller
 import (
 	"bytes"
 	"fmt"
-	"github.com/sluicehq/sluice/internal/localtest"
 	"io"
 	"net/http"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 )
 

@@ -67,7 +67,7 @@ func work(ctx context.Context) error {
 // worker: kill -9. Another one takes the message that comes again, and the
 // totals are right in the end.
 func TestWorkerIsKilledAfterItsFirstPage(t *testing.T) {
-	const many = 10_000
+	const many = 3000
 	if localtest.Elsewhere(t) {
 		return
 	}

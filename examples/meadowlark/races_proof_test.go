@@ -1,0 +1,7 @@
+//go:build integration && proof
+
+package meadowlark
+
+import "testing"
+
+func TestProofThousandRaces(t *testing.T) { races(t, 1000) }

@@ -1,0 +1,7 @@
+//go:build integration && proof
+
+package warehouse
+
+import "testing"
+
+func TestProofEveryOrderOfEvents(t *testing.T) { everyOrder(t, 1) }

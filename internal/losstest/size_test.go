@@ -1,0 +1,5 @@
+//go:build integration && !proof
+
+package losstest
+
+const items = 2000

@@ -1,0 +1,7 @@
+//go:build integration && proof
+
+package sim
+
+import "testing"
+
+func TestProofMutants(t *testing.T) { areCaught(t, mutants) }
