@@ -246,7 +246,7 @@ func (c *cli) applicationName(flag string, cfg *config.Config) string {
 }
 
 func (p *letterPlace) ask(url string) *lettersOpen {
-	client := &letterClient{base: url, http: &http.Client{}}
+	client := &letterClient{base: url, http: &http.Client{}, down: "its state file by --state"}
 	return &lettersOpen{api: client, where: "the daemon at " + url, daemon: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil
