@@ -15,7 +15,7 @@ import (
 )
 
 func parkCommand(c *cli) *cobra.Command {
-	place := letterPlace{c: c}
+	place := letterPlace{c: c, live: true}
 	var route string
 	var yes, dryRun, asJSON bool
 	cmd := &cobra.Command{
@@ -50,7 +50,6 @@ Exit codes: 0 parked, or there was none; 1 failed; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			l.api.down = "start it: until then it has nothing to park"
 			return errors.Join(c.park(cmd.Context(), l, route, dryRun, yes, asJSON), l.close())
 		},
 	}
