@@ -238,7 +238,7 @@ func (s *sinks) check(ctx context.Context) error {
 // no answer at its root.
 func (cl *cluster) check(ctx context.Context, c *Config) error {
 	if cl.o.Sign != "aoss" {
-		if err := cl.client.Call(ctx, "GET", "/", nil, nil); err != nil {
+		if err := cl.client.Check(ctx); err != nil {
 			return err
 		}
 	}

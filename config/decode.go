@@ -174,7 +174,10 @@ func (d *decoder) text(n *node, path string) (string, bool) {
 
 func (d *decoder) integer(n *node, path string, v reflect.Value, r rules) {
 	want := "a whole number"
-	if r.min != "" {
+	switch {
+	case strings.HasSuffix(path, "Bytes"):
+		want += " of bytes without a unit, " + cmp.Or(r.min, "0") + " or more, such as 1048576 (1 MiB)"
+	case r.min != "":
 		want += " of " + r.min + " or more"
 	}
 	if r.max != "" {

@@ -234,6 +234,11 @@ func TestParseErrors(t *testing.T) {
 			`f.yaml:1:81: source.backfill: no route names SNAPSHOT`,
 			`f.yaml:1:102: source.backfillUnits: "0" is not what is wanted here: a number above 0`,
 		}},
+		"sizes": {"source: {tables: [orders]}\nlimits: {heldBytes: 64MiB, windowBytes: 0, window: 64k}\nroutes: [{name: x, on: 'a#*', log: {}}]\n", nil, []string{
+			`f.yaml:2:21: limits.heldBytes: "64MiB" is not what is wanted here: a whole number of bytes without a unit, 1 or more, such as 1048576 (1 MiB)`,
+			`f.yaml:2:41: limits.windowBytes: "0" is not what is wanted here: a whole number of bytes without a unit, 1 or more, such as 1048576 (1 MiB)`,
+			`f.yaml:2:52: limits.window: "64k" is not what is wanted here: a whole number of 1 or more`,
+		}},
 		"entity type": {"source: {tables: [orders]}\nentityType: {attribute: a, key: {attribute: PK, pattern: '{typ}#*'}}\nroutes: [{name: x, on: 'a#*', log: {}}]\n", nil, []string{
 			`f.yaml:2:1: entityType: want one of attribute, key and tables, and there are 2`,
 			`f.yaml:2:58: entityType.key.pattern: key pattern "{typ}#*": at byte 0`,

@@ -56,12 +56,13 @@ type gate struct {
 	limiter     limiter
 	items       items
 
-	state   State
-	told    State // to the log
-	since   time.Time
-	crowded time.Time     // when more items failed than are tolerated, last
-	healthy time.Duration // the time in healthy states until since
-	calmed  uint64        // successes when it was calm, last
+	state    State
+	told     State // to the log
+	since    time.Time
+	troubled time.Time     // state was Works until then, last
+	crowded  time.Time     // when more items failed than are tolerated, last
+	healthy  time.Duration // the time in healthy states until since
+	calmed   uint64        // successes when it was calm, last
 
 	failures teller
 }
@@ -391,6 +392,9 @@ func (g *gate) judge(now time.Time) {
 	g.paces.Store(g.outage.on || l.limit > 0)
 	if s != g.state {
 		g.healthy = g.healthyTime(now)
+		if g.state == Works {
+			g.troubled = now
+		}
 		g.state, g.since = s, now
 	}
 }

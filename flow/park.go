@@ -75,7 +75,7 @@ func (w *worker) park(t *task) {
 		f.mu.Unlock()
 	}
 	f.finishTask(t, true, t.poison)
-	if t.gate != nil {
+	if t.gate != nil && !t.byHand { // what somebody has parked is no news to them
 		t.gate.parked()
 	}
 	if f.opts.Policy == Park && !t.behind {

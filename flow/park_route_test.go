@@ -1,9 +1,12 @@
 package flow
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,8 +29,8 @@ func TestParkOfARoute(t *testing.T) {
 		mustSubmit(t, f, recs("plain", "load", "wish", "never", "plain")...)
 		synctest.Wait()
 		for route, want := range map[string]int{"a": 1, "b": 0} {
-			if n := f.Park(route); n != want {
-				t.Errorf("%s: %d parked, want %d", route, n, want)
+			if n, pending := f.Park(route); n != want || pending != 0 {
+				t.Errorf("%s: %d parked, %d pending, want %d", route, n, pending, want)
 			}
 		}
 		synctest.Wait()
@@ -61,8 +64,8 @@ func TestParkWhileItRuns(t *testing.T) {
 				for calls.Load() < 2 {
 					time.Sleep(time.Millisecond)
 				}
-				if n := f.Park("a"); n != 1 {
-					t.Errorf("%d counted, want 1", n)
+				if n, pending := f.Park("a"); n != 0 || pending != 1 {
+					t.Errorf("%d parked, %d pending, want 1 pending", n, pending)
 				}
 				mustClose(t, f, 1)
 				if want := second == errDown; (len(d.recs) == 1) != want || calls.Load() == 3 != (sluice.IsOverloaded(second)) {
@@ -90,14 +93,75 @@ func TestParkBesideARunningRoute(t *testing.T) {
 		f := Open(t.Context(), routes(bad(errDown), script(new(log), "b", errDown)), Options{Logger: quiet, DeadLetter: d, Hooks: hooks})
 		mustSubmit(t, f, rec("bad", 1))
 		<-back
-		if n := f.Park("a"); n != 1 {
-			t.Errorf("%d parked, want 1", n)
+		if n, pending := f.Park("a"); n != 1 || pending != 0 {
+			t.Errorf("%d parked, %d pending, want 1 parked", n, pending)
 		}
 		mustClose(t, f, 1)
 		if len(d.recs) != 1 || d.failures[0].Route != "a" {
 			t.Errorf("parked %+v", d.failures)
 		}
 	})
+}
+
+// What somebody has parked is no news to them: it does not count towards the
+// readiness. What fails for good beside it does.
+func TestParkedByHandIsNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const failing = parkedAtMost + 1
+		m := routes(func(_ context.Context, r *sluice.Record) error {
+			if keyOf(r) == "permanent" {
+				return sluice.Permanent(errDown)
+			}
+			return errDown
+		})
+		d, g := &letters{}, NewGroup(m)
+		f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: d, Group: g})
+		for i := range failing {
+			mustSubmit(t, f, rec(fmt.Sprint(i), i+1))
+		}
+		mustSubmit(t, f, rec("permanent", failing+1))
+		synctest.Wait()
+		if n, pending := f.Park("a"); n != failing || pending != 0 {
+			t.Errorf("%d parked, %d pending", n, pending)
+		}
+		mustClose(t, f, failing+1)
+		if s := g.States()[0]; s.Parked != 1 || s.Trouble() != "" || len(d.all()) != failing+1 {
+			t.Errorf("%d dead letters, state %+v: %s", len(d.all()), s, s.Trouble())
+		}
+	})
+}
+
+// A route works again when a call has succeeded. Where all that failed was parked
+// by hand, the log says no more than that nothing waits.
+func TestTheEndOfAnOutageInTheLog(t *testing.T) {
+	const none, works = `msg="nothing waits for the route any more: no call has succeeded meanwhile" route=a`, `msg="route works again" route=a`
+	for _, mended := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			var down atomic.Bool
+			down.Store(true)
+			f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error {
+				if down.Load() {
+					return errDown
+				}
+				return nil
+			}), Options{DeadLetter: &letters{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			for i := range 10 {
+				mustSubmit(t, f, rec(fmt.Sprint(i), i+1))
+				time.Sleep(time.Second)
+			}
+			if mended {
+				down.Store(false)
+			} else {
+				f.Park("a")
+			}
+			mustClose(t, f, 10)
+			got := log.String()
+			if !strings.Contains(got, "route fails for every record") || strings.Contains(got, none) == mended || strings.Contains(got, works) != mended {
+				t.Errorf("mended: %v: the log says\n%s", mended, got)
+			}
+		})
+	}
 }
 
 func TestParkNeedsDeadLetters(t *testing.T) {
@@ -107,12 +171,12 @@ func TestParkNeedsDeadLetters(t *testing.T) {
 			f := Open(t.Context(), routes(script(new(log), "a", errDown)), o)
 			mustSubmit(t, f, rec("x", 1))
 			synctest.Wait()
-			if n := f.Park("a"); n != 0 {
-				t.Errorf("%s: %d parked", name, n)
+			if n, pending := f.Park("a"); n+pending != 0 {
+				t.Errorf("%s: %d parked, %d pending", name, n, pending)
 			}
 			_, _ = f.Close(t.Context())
-			if n := f.Park("a"); n != 0 {
-				t.Errorf("%s, closed: %d parked", name, n)
+			if n, pending := f.Park("a"); n+pending != 0 {
+				t.Errorf("%s, closed: %d parked, %d pending", name, n, pending)
 			}
 		}
 	})

@@ -82,6 +82,7 @@ func (q *queue) heap(t *task) *tasks {
 func (f *Flow) enqueue(t *task) {
 	if t.unwanted && t.failed && !t.doomed {
 		t.doom()
+		t.byHand = true
 	}
 	t.unwanted = false
 	g := t.gate

@@ -55,10 +55,11 @@ type RouteState struct {
 	Failing int       // distinct items whose last call failed
 	Waiting int       // records that wait for the route
 	Limit   int       // calls at a time that the route was seen to take; 0: no limit was found
-	Parked  int       // records parked in the last 10 minutes
+	Parked  int       // records parked in the last 10 minutes, but by Flow.Park
 
 	failingSince time.Time // zero: nothing fails
 	crowded      bool      // more items fail than is tolerated
+	troubled     time.Time // State was Works until then, last
 }
 
 const (
@@ -133,7 +134,7 @@ func (g *gate) report() RouteState {
 	if s.State != Works || s.Failing > 0 {
 		s.Err = g.err
 	}
-	s.failingSince, s.crowded = g.items.failingSince, g.items.crowded(now)
+	s.failingSince, s.crowded, s.troubled = g.items.failingSince, g.items.crowded(now), g.troubled
 	return s
 }
 
@@ -143,6 +144,10 @@ func (f *Flow) announce(g *gate) {
 	level, msg := slog.LevelInfo, "route works again"
 	attrs := []any{"route", s.Route}
 	switch s.State {
+	case Works:
+		if s.Waiting == 0 && s.Success.Before(s.troubled) {
+			msg = "nothing waits for the route any more: no call has succeeded meanwhile"
+		}
 	case Outage:
 		level, msg = slog.LevelWarn, "route fails for every record: one probe at a time goes through until it succeeds"
 		attrs = append(attrs, "error", s.Err)

@@ -20,6 +20,7 @@ type task struct {
 
 	failed   bool // its last call did, with a plain error
 	unwanted bool // somebody wants it parked, unless it succeeds first: see Park
+	byHand   bool // it is parked for that
 
 	failure sluice.Failure
 	tries   int           // failures to do what is to be done, one after another

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -90,7 +91,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			"GET /lanes": onMachine("held items are shown", lanes(src.held)),
 			"GET /{$}": onMachine("the state of the daemon is shown", statusPage(func() status {
 				st := src.status()
-				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, programVersion(), started, letters.get()
+				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, letters.get()
 				return st
 			})),
 		}

@@ -18,13 +18,14 @@ type ParkedRoute struct {
 	Failing int    `json:"failing"`         // distinct items that it failed for, messages of queues among them
 	Error   string `json:"error,omitempty"` // the last
 	Parked  int    `json:"parked"`          // records; 0 in a dry run
+	Pending int    `json:"pending"`         // records that are in a call: each is parked if that fails; 0 in a dry run
 	DryRun  bool   `json:"dryRun,omitempty"`
 }
 
 // RouteParker knows the routes of a daemon and parks what they fail for.
 type RouteParker interface {
 	States() []flow.RouteState
-	Park(route string) int // see [flow.Flow.Park]
+	Park(route string) (parked, pending int) // see [flow.Flow.Park]
 }
 
 // Parking parks the records that a route fails for, for programs on this machine:
@@ -58,8 +59,9 @@ func park(w http.ResponseWriter, q url.Values, p RouteParker, logger *slog.Logge
 	s := states[i]
 	a.State, a.Failing, a.Error = s.State.String(), s.Failing, text(s.Err)
 	if !a.DryRun {
-		a.Parked = p.Park(a.Route)
-		logger.Warn("failing records parked by hand", "route", a.Route, "count", a.Parked, "state", a.State, "error", a.Error)
+		if a.Parked, a.Pending = p.Park(a.Route); a.Parked+a.Pending > 0 {
+			logger.Warn("failing records parked by hand", "route", a.Route, "count", a.Parked, "pending", a.Pending, "state", a.State, "error", a.Error)
+		}
 	}
 	return answer(w, a)
 }

@@ -167,16 +167,17 @@ func (s *sources) held() (all []lane) {
 func (s *sources) States() []flow.RouteState { return s.group.States() }
 
 // Park parks the records that a route fails for. A message of a queue is with SQS.
-func (s *sources) Park(route string) (n int) {
+func (s *sources) Park(route string) (parked, pending int) {
 	if s.poller != nil {
-		n = s.poller.Park(route)
+		parked, pending = s.poller.Park(route)
 	}
 	if s.backfills != nil {
 		for _, b := range s.backfills.all {
-			n += b.Park(route)
+			n, more := b.Park(route)
+			parked, pending = parked+n, pending+more
 		}
 	}
-	return n
+	return parked, pending
 }
 
 // Gaps are those of the streams: a queue has none.

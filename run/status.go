@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +67,7 @@ type routeStatus struct {
 	Since   time.Time `json:"since"`
 	Failing int       `json:"failingItems"`
 	Waiting int       `json:"waitingRecords"`
-	Limit   int       `json:"concurrencyLimit"` // 0: none was found
+	Limit   int       `json:"concurrencyLimit"` // 0: none was found, or it is an outage
 	Error   string    `json:"error"`            // of the last call that failed
 }
 
@@ -96,16 +95,20 @@ func (s *sources) status() (st status) {
 		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
 	}
 	for _, r := range s.routes() {
-		if r.State == flow.Works && r.Failing == 0 {
-			continue
+		if r.State != flow.Works || r.Failing > 0 {
+			st.Routes = append(st.Routes, routeStatusOf(r))
 		}
-		err := ""
-		if r.Err != nil {
-			err = r.Err.Error()
-		}
-		st.Routes = append(st.Routes, routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, r.Limit, err})
 	}
 	return st
+}
+
+// routeStatusOf leaves out the limit in an outage: only probes are sent.
+func routeStatusOf(r flow.RouteState) routeStatus {
+	limit := r.Limit
+	if r.State == flow.Outage {
+		limit = 0
+	}
+	return routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, limit, text(r.Err)}
 }
 
 // awaited says what was taken and is not settled, by where it came from.
@@ -165,7 +168,7 @@ func statusPage(now func() status) http.Handler {
 
 func (st *status) text(b *strings.Builder) {
 	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
-	line("%s (sluice %s), running for %v", st.Application, st.Version, time.Since(st.Started).Round(time.Second))
+	line("%s, version %s, running for %v", st.Application, st.Version, time.Since(st.Started).Round(time.Second))
 	if st.Ready {
 		line("ready")
 	} else {
@@ -232,14 +235,6 @@ func plural(n int, one string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %ss", n, one)
-}
-
-// programVersion is the version of the program's module.
-func programVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
 }
 
 // heldFlows are the held items as metrics take them.

@@ -57,7 +57,7 @@ func TestDaemonTellsWhatItHolds(t *testing.T) {
 	}
 
 	_, body = c.ask("GET", "/")
-	for _, want := range []string{"holding (sluice ", "\nready\n", "held items: 1 (/lanes)", "dead letters: 1\n  1 of table orders, route work (record)", "table orders: 1 shard, lag ", shard} {
+	for _, want := range []string{"holding, version ", "\nready\n", "held items: 1 (/lanes)", "dead letters: 1\n  1 of table orders, route work (record)", "table orders: 1 shard, lag ", shard} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in the status:\n%s", want, body)
 		}
@@ -116,7 +116,7 @@ func TestStatusText(t *testing.T) {
 		statusPage(func() status { return st }).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		got := w.Body.String()
 		for _, want := range []string{
-			"shop (sluice v1), running for 1m30s\nNOT READY\n  one\n  two\n", "held items: 4", "dead letters: 3\n  2 of table a, route r (record)\n  1 of table b, route - (gap)\n",
+			"shop, version v1, running for 1m30s\nNOT READY\n  one\n  two\n", "held items: 4", "dead letters: 3\n  2 of table a, route r (record)\n  1 of table b, route - (gap)\n",
 			"acknowledged: 1\nroute r: outage since 2000-01-01T00:00:00Z, 3 items failing, 5 records waiting: down\nroute s: overloaded since 2000-01-01T00:00:00Z, 1 record waiting, 4 calls at a time: 429\n",
 			"table a: 25 shards, lag 24s, 50 records unsettled\n  s24  lag 24s  2 unsettled  polled 1m30s ago", "  and 5 that lag less (?format=json shows all)\n",
 			"table b: 1 shard, lag 0s, 0 records unsettled\n  x  lag 0s  0 unsettled  polled 0s ago  throttled\n",
@@ -135,6 +135,16 @@ func TestStatusText(t *testing.T) {
 			t.Errorf("%s, %v", w.Body.String(), err)
 		}
 	})
+}
+
+// In an outage one probe at a time goes through, whatever limit was learned before.
+func TestNoLimitInAnOutage(t *testing.T) {
+	for state, want := range map[flow.State]int{flow.Outage: 0, flow.Recovering: 7, flow.Overloaded: 7, flow.Partial: 7} {
+		r := routeStatusOf(flow.RouteState{Route: "r", State: state, Limit: 7, Failing: 1, Waiting: 2, Err: errors.New("down")})
+		if r.Limit != want || r.Route != "r" || r.State != state.String() || r.Failing != 1 || r.Waiting != 2 || r.Error != "down" {
+			t.Errorf("%v: %+v, want limit %d", state, r, want)
+		}
+	}
 }
 
 func TestLaneTells(t *testing.T) {

@@ -91,6 +91,9 @@ waits, and with 2 for wrong usage.`,
 				if !asJSON {
 					fmt.Fprintln(c.stdout, reportLine(report, how.DryRun))
 				}
+				if err == nil && report == (deadletter.Report{}) && f.route != "" {
+					err = c.noneOfRoute(cmd.Context(), l, f.route)
+				}
 				if err == nil && report.Failed+report.Waiting > 0 {
 					err = fmt.Errorf("%d failed or were refused, %d wait: they are still parked in %s", report.Failed, report.Waiting, l.where)
 				}

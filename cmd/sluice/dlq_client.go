@@ -22,6 +22,7 @@ type letterClient struct {
 	state string // absolute path of the state file that is meant; "" is whichever the daemon holds
 	app   string // application that is meant; "" is the daemon's
 	http  *http.Client
+	down  string // what to do when the daemon stands still
 }
 
 // ask makes a request; the body of a good answer is the caller's to close.
@@ -43,7 +44,7 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	resp, err := c.http.Do(r)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("nobody listens at %s: name the address that the daemon logs by --daemon, or, when it stands still, its state file by --state", c.base)
+		return nil, fmt.Errorf("nobody listens at %s: name the address that the daemon logs by --daemon, or, when it stands still, %s", c.base, c.down)
 	case err != nil:
 		return nil, fmt.Errorf("the daemon at %s cannot be asked: %w: name the address that it logs by --daemon", c.base, err)
 	case resp.StatusCode == http.StatusOK:

@@ -38,6 +38,8 @@ type letterPlace struct {
 
 	daemon, state, file, queue, application string
 
+	live bool // only a running daemon is of use
+
 	given func(flag string) bool
 }
 
@@ -180,6 +182,8 @@ func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, 
 	}
 	url := defaultDaemon
 	switch host, port, err := net.SplitHostPort(listen); {
+	case listen == "off" && p.live:
+		return nil, fmt.Errorf("a daemon holds %s, and does not listen (listen: off): start it again with an address to listen on", path)
 	case listen == "off":
 		return nil, fmt.Errorf("a daemon holds %s, and does not listen (listen: off): stop it, or let it listen", path)
 	case err == nil && (host == "" || net.ParseIP(host).IsUnspecified()):
@@ -246,7 +250,10 @@ func (c *cli) applicationName(flag string, cfg *config.Config) string {
 }
 
 func (p *letterPlace) ask(url string) *lettersOpen {
-	client := &letterClient{base: url, http: &http.Client{}}
+	client := &letterClient{base: url, http: &http.Client{}, down: "its state file by --state"}
+	if p.live {
+		client.down = "start it: until then it has nothing to park"
+	}
 	return &lettersOpen{api: client, where: "the daemon at " + url, daemon: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil

@@ -57,3 +57,26 @@ func (p *letterPlace) warnOfRoute(ctx context.Context, name string) {
 		fmt.Fprintf(p.c.stderr, "warning: %s has no route %q%s\n", path, name, didYouMean(name, names))
 	}
 }
+
+// noneOfRoute says, when no dead letter has a route, which routes they have.
+func (c *cli) noneOfRoute(ctx context.Context, l *lettersOpen, name string) error {
+	counts, err := l.api.counts(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, one := range counts.Counts {
+		switch {
+		case one.Route == name:
+			return nil // the other filters leave its letters out
+		case one.Route != "" && !slices.Contains(names, one.Route):
+			names = append(names, one.Route)
+		}
+	}
+	have := "it has none of any route"
+	if len(names) > 0 {
+		have = "it has some of " + strings.Join(names, ", ")
+	}
+	fmt.Fprintf(c.stderr, "no dead letter of the route %q is in %s: %s\n", name, l.where, have)
+	return nil
+}

@@ -135,11 +135,11 @@ func (h *halfDown) States() []flow.RouteState {
 	return []flow.RouteState{search, {Route: "log"}}
 }
 
-func (h *halfDown) Park(route string) int {
+func (h *halfDown) Park(route string) (parked, pending int) {
 	if route != "new search" || h.parked.Swap(true) {
-		return 0
+		return 0, 0
 	}
-	return 51 // two records of one item, as two tables have it
+	return 51, 2 // two records of one item, as two tables have it
 }
 
 func TestLetterScripts(t *testing.T) {

@@ -12,6 +12,7 @@ package main
 //go:generate go test -count=1 -run ^TestReference$ . -update
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	err := stopped(ctx, root.ExecuteContext(ctx), "its end") // of commands that say no more
+	err = cmp.Or(err, c.unknown)
 	if errors.Is(err, errMistakes) {
 		return exitFailed
 	}
@@ -88,6 +90,16 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(knownFlag)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		// --help ends a command before Args is asked.
+		if cmd.HasSubCommands() && cmd.Args != nil {
+			c.unknown = cmd.Args(cmd, cmd.Flags().Args())
+		}
+		if c.unknown == nil {
+			help(cmd, args)
+		}
+	})
 	cobra.EnableCommandSorting = false
 	root.AddCommand(c.commands()...)
 	root.PersistentFlags().StringVarP(&c.file, "config", "c", "", "configuration `file` ($SLUICE_CONFIG; default sluice.yaml)")

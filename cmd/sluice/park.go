@@ -15,7 +15,7 @@ import (
 )
 
 func parkCommand(c *cli) *cobra.Command {
-	place := letterPlace{c: c}
+	place := letterPlace{c: c, live: true}
 	var route string
 	var yes, dryRun, asJSON bool
 	cmd := &cobra.Command{
@@ -30,7 +30,9 @@ again until they are too old (deadLetter.maxAge). You can tell: when the records
 are bad, park them, and their items go on; when the sink is, mend it, and they
 succeed.
 
-It says for how many items the route fails, and asks, unless --yes is given.
+It says for how many items the route fails, and asks, unless --yes is given. Then
+it says how many records were parked, and how many are pending: those are in a
+call now, and each is parked when the call fails, unless it succeeds.
 Records that were refused for load, or asked to be called later, are not parked,
 nor are messages of queues. sluice dlq redrive runs the parked ones again.
 
@@ -95,8 +97,11 @@ func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, ye
 		_, err = fmt.Fprintf(c.stdout, "the route %q fails for %s in %s (state: %s)\n", route, plural(a.Failing, "item", "items"), l.where, a.State)
 		return err
 	}
-	_, err = fmt.Fprintf(c.stdout, "%s parked by %s\n", plural(a.Parked, "record", "records"), l.where)
-	return err
+	fmt.Fprintf(c.stdout, "%s parked by %s\n", plural(a.Parked, "record", "records"), l.where)
+	if a.Pending > 0 {
+		fmt.Fprintf(c.stdout, "%s pending, in a call now: parked when the call fails, unless it succeeds\n", plural(a.Pending, "record", "records"))
+	}
+	return nil
 }
 
 // running finds the running daemon.
@@ -118,6 +123,9 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 		return p.askNamed(daemon, cfg), nil
 	}
 	path := p.c.statePath("", cfg)
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return nil, fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
+	}
 	store, err := openState(path)
 	if errors.Is(err, boltstate.ErrLocked) {
 		return p.askHolder(path, cfg)
@@ -125,11 +133,8 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 	if err == nil {
 		err = store.Close()
 	}
-	if _, missing := os.Stat(path); missing == nil {
-		if err == nil {
-			err = fmt.Errorf("no daemon holds the state file %s: one that stands still has nothing to park", path)
-		}
-		return nil, err
+	if err == nil {
+		err = fmt.Errorf("no daemon holds the state file %s: one that stands still has nothing to park", path)
 	}
-	return nil, fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
+	return nil, err
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/buildversion"
 )
 
 func versionCommand(c *cli) *cobra.Command {
@@ -19,7 +20,7 @@ func versionCommand(c *cli) *cobra.Command {
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return printJSON(c.stdout, map[string]string{"version": revision(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+				return printJSON(c.stdout, map[string]string{"version": buildversion.Get(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
 			_, err := fmt.Fprintln(c.stdout, "sluice", version())
 			return err
@@ -28,24 +29,7 @@ func versionCommand(c *cli) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
-func version() string {
-	return fmt.Sprintf("%s %s %s/%s", revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
 
-// revision is the version of the module, or the commit it was built from.
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	version := info.Main.Version
-	if version != "" && version != "(devel)" {
-		return version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	return "devel"
+func version() string {
+	return fmt.Sprintf("%s %s %s/%s", buildversion.Get(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

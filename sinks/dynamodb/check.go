@@ -10,11 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// checkAttempts are few: at the start somebody is watching.
-const checkAttempts = 3
+// checkAttempts take some seconds: a service that begins beside the program is
+// waited for, and somebody may be watching.
+const checkAttempts = 8
 
 // Check tells at the start whether tables exist and can be reached with the
-// credentials there are; the error says of each that cannot what to do. It
+// credentials there are; the error says of each that cannot what to do. While
+// the service cannot be reached, Check asks again for some seconds a table. It
 // needs the permission dynamodb:DescribeTable, without which a table that
 // Options.Keys name passes: the service was reached and knew who asked.
 func (s *Store) Check(ctx context.Context, tables ...string) error {

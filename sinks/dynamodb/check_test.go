@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 		{"the key as named", Options{Keys: map[string][]string{"arn:aws:dynamodb:us-east-1:1:table/t": {"pk", "sk"}}}, 200, table("ACTIVE"), 1, ""},
 		{"another key", Options{Keys: map[string][]string{"t": {"id"}}}, 200, table("ACTIVE"), 1, `its key is ["pk" "sk"]`},
 		{"wrong credentials", Options{}, 400, refusal("UnrecognizedClientException"), 1, "AWS_PROFILE"},
-		{"no answer", Options{}, 0, "", 3, "unexpected EOF"},
+		{"no answer", Options{}, 0, "", checkAttempts, "unexpected EOF"},
 		{"an empty answer", Options{}, 200, `{}`, 1, "without a table"},
 		{"no key", Options{}, 200, `{"Table":{}}`, 1, "without a key"},
 	} {
@@ -46,6 +46,22 @@ func TestCheck(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A service that begins a moment later than the program is waited for.
+func TestCheckOfAServiceThatBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, calls := tablesStub{}, 0
+		s.other = func(string) (int, string) {
+			if calls++; calls < 6 {
+				return 0, ""
+			}
+			return 200, `{"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}}`
+		}
+		if err := s.store(t, Options{}).Check(t.Context(), "t"); err != nil {
+			t.Errorf("after %d calls: %v", calls, err)
+		}
+	})
 }
 
 // What is wrong with one table does not hide what is wrong with another, and

@@ -32,6 +32,16 @@ func (c *Client) read(ctx context.Context, method, path string, in, out any) err
 	}
 }
 
+// Check tells at the start whether the cluster can be reached with the
+// credentials there are; the error says what to do. While the cluster is busy
+// or cannot be reached, Check asks again for some seconds. It needs the
+// permission to GET /, which OpenSearch Serverless does not answer.
+func (c *Client) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return c.read(ctx, "GET", "/", nil, nil)
+}
+
 // readAgain reports whether the same request may succeed later.
 func readAgain(err error) bool {
 	var status *StatusError

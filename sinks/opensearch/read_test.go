@@ -2,8 +2,10 @@ package opensearch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -143,6 +145,50 @@ func TestReadsAgain(t *testing.T) {
 			t.Errorf("%v, %v", docs, err)
 		}
 	})
+}
+
+// A cluster that begins a moment later than the program is waited for, for some
+// seconds and no longer than one request may take.
+func TestCheck(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	for _, tt := range []struct {
+		name   string
+		begin  time.Duration // of the cluster; before that it refuses connections
+		hangs  bool          // until then it does not answer
+		want   string
+		within time.Duration
+	}{
+		{"there", 0, false, "", 0},
+		{"begins", 2 * time.Second, false, "", 5 * time.Second},
+		{"stays away", time.Hour, false, "it cannot be reached: is the URL right", 7 * time.Second},
+		{"hangs", time.Hour, true, "the time ran out", time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				c, err := connect(Connection{URLs: []string{"http://cluster.test"}}.withDefaults(), roundTrip(func(r *http.Request) (*http.Response, error) {
+					switch {
+					case time.Since(began) >= tt.begin:
+						return response(200, `{}`), nil
+					case tt.hangs:
+						<-r.Context().Done()
+						return nil, r.Context().Err()
+					}
+					return nil, refused
+				}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = c.Check(t.Context())
+				if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%v, want %q", err, tt.want)
+				}
+				if took := time.Since(began); took < min(tt.begin, 2*time.Second) || took > tt.within {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
 }
 
 const (

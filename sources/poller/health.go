@@ -125,16 +125,17 @@ func (p *Poller) Held() []HeldItem {
 	return all
 }
 
-// Park has the records parked whose last call of a route failed, and returns how
-// many: see [flow.Flow.Park]. It concerns the shards that this poller reads. It
+// Park has the records parked whose last call of a route failed, and counts them:
+// see [flow.Flow.Park]. It concerns the shards that this poller reads. It
 // is safe for concurrent use.
-func (p *Poller) Park(route string) (n int) {
+func (p *Poller) Park(route string) (parked, pending int) {
 	for _, g := range p.gauges.all() {
 		if f := g.reads(); f != nil {
-			n += f.Park(route)
+			n, more := f.Park(route)
+			parked, pending = parked+n, pending+more
 		}
 	}
-	return n
+	return parked, pending
 }
 
 // health is what concerns the poller as a whole.

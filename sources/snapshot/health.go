@@ -36,13 +36,14 @@ func (s *Source) Held() []flow.Held {
 	return all
 }
 
-// Park has the records parked whose last call of a route failed, and returns how
-// many: see [flow.Flow.Park]. It is safe for concurrent use.
-func (s *Source) Park(route string) (n int) {
+// Park has the records parked whose last call of a route failed, and counts them:
+// see [flow.Flow.Park]. It is safe for concurrent use.
+func (s *Source) Park(route string) (parked, pending int) {
 	for _, f := range s.flows() {
-		n += f.Park(route)
+		n, more := f.Park(route)
+		parked, pending = parked+n, pending+more
 	}
-	return n
+	return parked, pending
 }
 
 // flows are those of the segments being read.
