@@ -35,3 +35,50 @@ func TestPoisonWithoutDeadLettersKeepsItsPace(t *testing.T) {
 		_, _ = f.Close(t.Context())
 	})
 }
+
+// Neither the time nor the failures of an outage count against an item, nor those
+// of a partial outage.
+func TestThePoisonClockStandsWhileTheRouteFails(t *testing.T) {
+	const x, others = 0, 10
+	fail := func(g *gate, first bool) (h history) {
+		for item := range uint64(1 + others) {
+			if got, _ := g.ended(nil, item, first, failed, errDown); item == x {
+				h = got
+			}
+		}
+		return h
+	}
+	for name, c := range map[string]struct {
+		good bool // calls for others succeed
+		want State
+	}{
+		"outage":         {false, Outage},
+		"partial outage": {true, Partial},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGate(&sluice.Route{})
+				g.wait()
+				fail(g, true)
+				var h history
+				for range 9 * 60 {
+					time.Sleep(time.Second)
+					if c.good {
+						g.ended(nil, 100, true, succeeded, nil)
+					}
+					h = fail(g, true)
+				}
+				if h.state != c.want {
+					t.Fatalf("%v, want %v", h.state, c.want)
+				}
+				for item := range uint64(200) {
+					g.ended(nil, 1+item, true, succeeded, nil)
+				}
+				h, _ = g.ended(nil, x, false, failed, errDown)
+				if h.clock > mostQuiet || h.attempts > 2 {
+					t.Errorf("the clock shows %v and %d attempts", h.clock, h.attempts)
+				}
+			})
+		})
+	}
+}
