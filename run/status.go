@@ -247,30 +247,53 @@ func heldFlows(all []lane) []flow.Held {
 }
 
 // letterCounts counts dead letters, twice a minute at most and for no more than
-// a fiftieth of the time: each count reads all of them.
+// a fiftieth of the time: each count reads all of them. While a count hangs, as
+// on a dead disk, the one before is told.
 type letterCounts struct {
 	count func(context.Context) ([]deadletter.Count, error)
 
-	mu   sync.Mutex
-	last []deadletter.Count
-	next time.Time
+	mu       sync.Mutex
+	last     []deadletter.Count
+	next     time.Time
+	counting chan struct{} // closed when it is over; nil: nobody counts
 }
 
-const countEvery = 30 * time.Second
+const (
+	countEvery  = 30 * time.Second
+	countWithin = 2 * time.Second // whoever asks waits no longer
+)
 
 func (l *letterCounts) get() []deadletter.Count {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	begin := time.Now()
-	if begin.Before(l.next) {
-		return l.last
+	if l.counting == nil && !time.Now().Before(l.next) {
+		l.counting = make(chan struct{})
+		go l.read(l.counting)
 	}
+	counting := l.counting
+	l.mu.Unlock()
+	if counting != nil {
+		select {
+		case <-counting:
+		case <-time.After(countWithin):
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+func (l *letterCounts) read(over chan struct{}) {
+	begin := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	counts, err := l.count(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	// Those that cannot be read are told of by whoever lists them.
-	if counts, err := l.count(ctx); counts != nil || err == nil {
+	if counts != nil || err == nil {
 		l.last = counts
 	}
 	l.next = time.Now().Add(max(countEvery, 50*time.Since(begin)))
-	return l.last
+	l.counting = nil
+	close(over)
 }
