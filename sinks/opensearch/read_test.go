@@ -298,9 +298,9 @@ func TestListBoundsPages(t *testing.T) {
 				io.WriteString(w, noHits)
 				return
 			}
-			var hs []string
+			hs, source := []string(nil), strings.Repeat("x", tt.bytes-8)
 			for i := range min(in.Size, 1+20_000_000/tt.bytes) {
-				hs = append(hs, fmt.Sprintf(`{"_id":"%d","_version":1,"sort":[%d],"_source":{"a":%q}}`, i, i, strings.Repeat("x", tt.bytes-8)))
+				hs = append(hs, fmt.Sprintf(`{"_id":"%d","_version":1,"sort":[%d],"_source":{"a":"%s"}}`, i, i, source))
 			}
 			io.WriteString(w, hits(hs...))
 		})

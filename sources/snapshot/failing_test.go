@@ -271,7 +271,7 @@ func TestOutage(t *testing.T) {
 			}
 			got.add(rec)
 			return nil
-		}), o)
+		}, router.Backoff(time.Second, 10*time.Second)), o)
 		got.all(t, st)
 		if letters, _, err := box.List(t.Context(), "", 1); len(letters) > 0 || err != nil {
 			t.Errorf("%v, %v", letters, err)
