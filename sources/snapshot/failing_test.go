@@ -57,7 +57,7 @@ func TestFailingItemsAreParked(t *testing.T) {
 			}
 			got.add(rec)
 			return nil
-		}, router.Name("search")), o)
+		}, router.Name("search"), router.Backoff(100*time.Millisecond, time.Second)), o)
 		ended := make(chan error)
 		go func() { ended <- s.Run(t.Context()) }()
 		time.Sleep(time.Minute)
