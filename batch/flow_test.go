@@ -166,8 +166,10 @@ func TestSemaphoreAroundASend(t *testing.T) {
 
 // With a linger for ever, a lost signal between flows and sinks is a deadlock.
 // What is settled must be durable, and one item's changes land in order.
-func TestSeedsWithFlows(t *testing.T) {
-	for seed := range uint64(300) {
+func TestSeedsWithFlows(t *testing.T) { seedsWithFlows(t, 150) }
+
+func seedsWithFlows(t *testing.T, seeds uint64) {
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { history(t, seed) })
 		if t.Failed() {
 			return

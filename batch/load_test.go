@@ -76,7 +76,7 @@ func TestRefusalsForLoadMakeFewerAndFullerCommits(t *testing.T) {
 			}
 			// The service has room again: so many commits run at a time as may.
 			s.capacity = 8
-			callers(t, b, 30_000)
+			callers(t, b, 20_000)
 			if s.most != 8 {
 				t.Errorf("capacity %d, then 8: %d commits at a time", capacity, s.most)
 			}

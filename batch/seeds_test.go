@@ -108,8 +108,10 @@ func (s *service) check(item int, err error) {
 }
 
 // With a linger for ever a lost signal is a deadlock, which synctest reports.
-func TestSeedsNeverLoseASignal(t *testing.T) {
-	for seed := range uint64(2000) {
+func TestSeedsNeverLoseASignal(t *testing.T) { neverLoseASignal(t, 1000) }
+
+func neverLoseASignal(t *testing.T, seeds uint64) {
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { history(t, seed) })
 		if t.Failed() {
 			return

@@ -120,8 +120,9 @@ func TestThresholdThatEndsWithAPageIsNoEnd(t *testing.T) {
 	}
 	// The index still shows what has moved since.
 	w.query(t.Context(), dynamo.Query{Table: "points", Index: "byOwner", Partition: attribute(parse(`{"owner":{"S":"u-1"}}`), "owner")})
-	for _, it := range w.tables["points"].indexes["byOwner"].seen {
-		w.tables["points"].indexes["byOwner"].seen[string(it.Only("map_id", "point_id").Raw())] = parse(strings.Replace(string(it.Raw()), "u-2", "u-1", 1))
+	x := w.tables["points"].indexes["byOwner"]
+	for key, it := range x.rows {
+		x.change(key, parse(strings.Replace(string(it.Raw()), "u-2", "u-1", 1)))
 	}
 	c := w.config()
 	c.Children[0].Index, c.Children[0].Partition = "byOwner", Attr{Name: "owner", From: "user_id"}

@@ -123,8 +123,10 @@ func TestDoubleDelivery(t *testing.T) {
 
 // Random tables, kinds, limits and deaths: what goes is exactly what an oracle
 // calls children.
-func TestOnlyChildrenGo(t *testing.T) {
-	for seed := range uint64(300) {
+func TestOnlyChildrenGo(t *testing.T) { onlyChildrenGo(t, 150) }
+
+func onlyChildrenGo(t *testing.T, seeds uint64) {
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			pick := func(s ...string) string { return s[r.IntN(len(s))] }

@@ -55,11 +55,17 @@ type world struct {
 }
 
 type table struct {
-	key     []string
-	rows    map[string]sluice.Item
+	sorted
 	indexes map[string]*index
+}
 
-	order []row // by key; of what was ever put since it was made
+// sorted is rows in the order of the attributes of key, each under the key that
+// it has in its table.
+type sorted struct {
+	key  []string
+	rows map[string]sluice.Item
+
+	order []row // what was ever put since it was made
 	stale bool
 }
 
@@ -71,7 +77,7 @@ type row struct {
 // partition returns the rows of a partition in the order of their keys, those
 // after a key that is set. Tests have thousands of rows, and delete them one by
 // one: the order is made anew only when rows were put.
-func (t *table) partition(of, after sluice.Item, limit int, is func(sluice.Item) bool) (found []sluice.Item) {
+func (t *sorted) partition(of, after sluice.Item, limit int, is func(sluice.Item) bool) (found []sluice.Item) {
 	if t.stale || t.order == nil {
 		t.order, t.stale = t.order[:0], false
 		for key, it := range t.rows {
@@ -96,9 +102,8 @@ func (t *table) partition(of, after sluice.Item, limit int, is func(sluice.Item)
 
 // index shows what its table had some time ago.
 type index struct {
-	key  []string
+	sorted
 	lag  time.Duration
-	seen map[string]sluice.Item
 	late []change
 }
 
@@ -124,13 +129,28 @@ func parse(s string) sluice.Item {
 func newWorld() *world { return &world{tables: make(map[string]*table)} }
 
 func (w *world) table(name string, key ...string) *table {
-	t := &table{key: key, rows: make(map[string]sluice.Item), indexes: make(map[string]*index)}
+	t := &table{sorted: newSorted(key), indexes: make(map[string]*index)}
 	w.tables[name] = t
 	return t
 }
 
 func (t *table) index(name string, lag time.Duration, key ...string) {
-	t.indexes[name] = &index{key: key, lag: lag, seen: make(map[string]sluice.Item)}
+	for _, more := range t.key {
+		if !slices.Contains(key, more) {
+			key = append(slices.Clip(key), more)
+		}
+	}
+	t.indexes[name] = &index{sorted: newSorted(key), lag: lag}
+}
+
+func newSorted(key []string) sorted { return sorted{key: key, rows: make(map[string]sluice.Item)} }
+
+func (t *sorted) change(key string, it sluice.Item) {
+	if it.Exists() {
+		t.rows[key], t.stale = it, true
+	} else {
+		delete(t.rows, key)
+	}
 }
 
 func (t *table) put(rows ...string) {
@@ -141,11 +161,7 @@ func (t *table) put(rows ...string) {
 }
 
 func (t *table) set(key string, it sluice.Item) {
-	if it.Exists() {
-		t.rows[key], t.stale = it, true
-	} else {
-		delete(t.rows, key)
-	}
+	t.change(key, it)
 	for _, x := range t.indexes {
 		x.late = append(x.late, change{time.Now().Add(x.lag), key, it})
 	}
@@ -203,45 +219,20 @@ func (w *world) query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) 
 	}
 	w.queries++
 	t := w.tables[q.Table]
-	order, partition := t.key, item.Of(q.Partition)
-	var found []sluice.Item
-	if q.Index == "" {
-		found = t.partition(partition, q.After, q.Limit, func(it sluice.Item) bool { return q.Sort.Op == "" || sorted(it, q.Sort) })
-	} else {
+	from := &t.sorted
+	if q.Index != "" {
 		x := t.indexes[q.Index]
 		for len(x.late) > 0 && !x.late[0].at.After(time.Now()) {
-			if c := x.late[0]; c.it.Exists() {
-				x.seen[c.key] = c.it
-			} else {
-				delete(x.seen, c.key)
-			}
+			x.change(x.late[0].key, x.late[0].it)
 			x.late = x.late[1:]
 		}
-		order = slices.Clone(x.key)
-		for _, name := range t.key {
-			if !slices.Contains(order, name) {
-				order = append(order, name)
-			}
-		}
-		for _, it := range x.seen {
-			if has(it, partition) && (q.Sort.Op == "" || sorted(it, q.Sort)) {
-				found = append(found, it)
-			}
-		}
-		compare := func(a, b sluice.Item) int { return compareBy(a, b, order) }
-		slices.SortFunc(found, compare)
-		if q.After.Exists() {
-			i, same := slices.BinarySearchFunc(found, q.After, compare)
-			if same {
-				i++
-			}
-			found = found[i:]
-		}
+		from = &x.sorted
 	}
+	found := from.partition(item.Of(q.Partition), q.After, q.Limit, func(it sluice.Item) bool { return q.Sort.Op == "" || begins(it, q.Sort) })
 	var page dynamo.Page
 	if q.Limit > 0 && len(found) >= q.Limit { // also when nothing comes after it
 		found = found[:q.Limit]
-		page.Next = found[len(found)-1].Only(order...)
+		page.Next = found[len(found)-1].Only(from.key...)
 	}
 	for _, it := range found {
 		if len(q.Attributes) > 0 {
@@ -260,7 +251,7 @@ func has(it, attribute sluice.Item) bool {
 	return false
 }
 
-func sorted(it sluice.Item, s dynamo.Sort) bool {
+func begins(it sluice.Item, s dynamo.Sort) bool {
 	if s.Op != "begins_with" {
 		panic(s.Op)
 	}

@@ -85,7 +85,7 @@ func (w *world) unit(id string, adds ...dynamo.Add) dynamo.Unit {
 // F123: 2,000 increments, each asked for three times, and many at a time.
 func TestServerCountsExactly(t *testing.T) {
 	w := newWorld(t)
-	const increments, counters = 2000, 5
+	const increments, counters = 1000, 5
 	for i := range counters {
 		w.put(t, w.counters, keyed("%d", i))
 	}

@@ -342,7 +342,7 @@ func TestDeletesThatAreRefused(t *testing.T) {
 			return nil
 		}
 		w.start(Options{Concurrency: 10}, func(context.Context, *sluice.Record) error { return nil })
-		pass(6 * time.Hour)
+		pass(2 * time.Hour)
 		if n := len(w.calls()); n != 10 {
 			t.Errorf("%d calls of the handler, want 10", n)
 		}

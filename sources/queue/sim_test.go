@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 20, "histories to simulate")
+	simSeeds = flag.Int("sim.seeds", 10, "histories to simulate")
 	simFrom  = flag.Uint64("sim.from", 1, "first seed")
 )
 
@@ -25,8 +25,10 @@ var (
 // loses answers and is away for minutes, and then lets one go on in peace. In
 // the end every message was handled or parked, none was deleted before, and no
 // message of a group was started after a later one.
-func TestSim(t *testing.T) {
-	for seed := *simFrom; seed < *simFrom+uint64(*simSeeds); seed++ {
+func TestSim(t *testing.T) { simulate(t, *simSeeds) }
+
+func simulate(t *testing.T, seeds int) {
+	for seed := *simFrom; seed < *simFrom+uint64(seeds); seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T) { newSim(t, seed).run() })
 		})

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
 // stub is SQS as far as a consumer sees it: visibility, receive counts, groups
@@ -61,6 +60,8 @@ type stubQueue struct {
 	attributes map[string]string
 	retention  time.Duration
 	ms         []*stubMessage // as sent
+	byID       map[string]*stubMessage
+	live       []*stubMessage // those of ms that may still be there
 	ids        int
 }
 
@@ -77,7 +78,7 @@ type stubMessage struct {
 func newStub(queues ...string) *stub {
 	s := &stub{queues: map[string]*stubQueue{}, changed: make(chan struct{})}
 	for _, name := range queues {
-		s.queues[name] = &stubQueue{name: name, retention: 4 * 24 * time.Hour, attributes: map[string]string{
+		s.queues[name] = &stubQueue{name: name, byID: map[string]*stubMessage{}, retention: 4 * 24 * time.Hour, attributes: map[string]string{
 			"QueueArn": "arn:aws:sqs:us-east-1:1:" + name, "MessageRetentionPeriod": "345600",
 		}}
 	}
@@ -96,7 +97,7 @@ func (s *stub) send(queue string, bodies ...string) (ids []string) {
 		if g, rest, ok := strings.Cut(b, "/"); ok && strings.HasSuffix(queue, ".fifo") {
 			m.group, m.body = g, rest
 		}
-		q.ms = append(q.ms, m)
+		q.ms, q.live, q.byID[m.id] = append(q.ms, m), append(q.live, m), m
 		ids = append(ids, m.id)
 	}
 	s.poke()
@@ -112,7 +113,7 @@ func (s *stub) poke() {
 func (s *stub) left(queue string) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.queues[queue].ms {
+	for _, m := range s.queues[queue].live {
 		if !m.gone {
 			ids = append(ids, m.id)
 		}
@@ -125,10 +126,8 @@ func (s *stub) find(id string) *stubMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, q := range s.queues {
-		for _, m := range q.ms {
-			if m.id == id {
-				return new(*m)
-			}
+		if m := q.byID[id]; m != nil {
+			return new(*m)
 		}
 	}
 	return nil
@@ -169,7 +168,7 @@ func (l *line) isDead() bool {
 
 func (l *line) config() aws.Config {
 	return aws.Config{
-		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: l,
+		Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: l, // the stub reads no signature
 		Retryer: func() aws.Retryer { return aws.NopRetryer{} },
 	}
 }
@@ -286,15 +285,14 @@ func (s *stub) receive(ctx context.Context, q *stubQueue, in stubRequest) (out [
 		now := time.Now()
 		next := deadline
 		locked := map[string]bool{}
-		for _, m := range q.ms { // a group with a hidden message delivers none
-			if !m.gone && m.visible.After(now) && m.group != "" {
+		q.live = slices.DeleteFunc(q.live, func(m *stubMessage) bool { return m.gone })
+		for _, m := range q.live { // a group with a hidden message delivers none
+			if m.group != "" && m.visible.After(now) {
 				locked[m.group] = true
 			}
 		}
-		for _, m := range q.ms {
+		for _, m := range q.live {
 			switch {
-			case m.gone:
-				continue
 			case now.Sub(m.sent) >= q.retention:
 				m.gone = true
 				continue
@@ -355,14 +353,13 @@ func (s *stub) entries(call string, q *stubQueue, in stubRequest, f *fault) any 
 			continue
 		}
 		id, _, _ := strings.Cut(e.ReceiptHandle, "/")
-		at := slices.IndexFunc(q.ms, func(m *stubMessage) bool { return m.id == id })
+		m := q.byID[id]
 		now := time.Now()
 		code := ""
 		switch {
-		case at < 0:
+		case m == nil:
 			code = "ReceiptHandleIsInvalid"
 		case call == "DeleteMessageBatch":
-			m := q.ms[at]
 			switch current := m.handle() == e.ReceiptHandle; {
 			case m.gone:
 			case fifo && (!current || !m.visible.After(now)):
@@ -372,7 +369,6 @@ func (s *stub) entries(call string, q *stubQueue, in stubRequest, f *fault) any 
 				told = append(told, m)
 			}
 		default:
-			m := q.ms[at]
 			switch until := now.Add(time.Duration(e.VisibilityTimeout) * time.Second); {
 			case m.gone || m.handle() != e.ReceiptHandle:
 				code = "ReceiptHandleIsInvalid"

@@ -57,7 +57,7 @@ func TestFailingItemsAreParked(t *testing.T) {
 			}
 			got.add(rec)
 			return nil
-		}, router.Name("search")), o)
+		}, router.Name("search"), router.Backoff(100*time.Millisecond, time.Second)), o)
 		ended := make(chan error)
 		go func() { ended <- s.Run(t.Context()) }()
 		time.Sleep(time.Minute)
@@ -271,7 +271,7 @@ func TestOutage(t *testing.T) {
 			}
 			got.add(rec)
 			return nil
-		}), o)
+		}, router.Backoff(time.Second, 10*time.Second)), o)
 		got.all(t, st)
 		if letters, _, err := box.List(t.Context(), "", 1); len(letters) > 0 || err != nil {
 			t.Errorf("%v, %v", letters, err)
