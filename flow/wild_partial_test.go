@@ -11,7 +11,7 @@ import (
 // them, and records past the first unsettled one. A partial outage that needs
 // more ends the reading for a while.
 const (
-	heldBudget = 100_000
+	heldBudget = 64 << 20 / (500 + 640) // records of 500 bytes, and what is kept beside each
 	maxAhead   = 15 * 60 * 1000
 )
 

@@ -33,8 +33,9 @@ func newWindow(o Options) window {
 func (w *window) shrink() { w.done = make([]uint64, firstBits/64) }
 
 // fits reports whether a record of n bytes may be added. One record always
-// fits. What is held takes no room from others, until it is too much. Counting all that lies past the lowest unsettled record keeps those
-// that will be settled past it below maxAhead, however they end.
+// fits. What is held takes no room from others, until it is too much. Counting
+// all that lies past the lowest unsettled record keeps those that will be settled
+// past it below maxAhead, however they end.
 func (w *window) fits(n int64) bool {
 	if w.high-w.low > w.maxAhead || w.held > 0 && w.heldBytes > w.maxHeld {
 		return w.empty()
