@@ -239,6 +239,9 @@ func TestParseErrors(t *testing.T) {
 			`f.yaml:2:41: limits.windowBytes: "0" is not what is wanted here: a whole number of bytes without a unit, 1 or more, such as 1048576 (1 MiB)`,
 			`f.yaml:2:52: limits.window: "64k" is not what is wanted here: a whole number of 1 or more`,
 		}},
+		"entity type of a table without a name": {"source: {tables: [orders]}\nentityType: {tables: {'${NO}': a}}\nroutes: [{name: x, on: 'a#*', log: {}}]\n", nil, []string{
+			`f.yaml:2:23: entityType.tables: the variable NO is not set`,
+		}},
 		"entity type": {"source: {tables: [orders]}\nentityType: {attribute: a, key: {attribute: PK, pattern: '{typ}#*'}}\nroutes: [{name: x, on: 'a#*', log: {}}]\n", nil, []string{
 			`f.yaml:2:1: entityType: want one of attribute, key and tables, and there are 2`,
 			`f.yaml:2:58: entityType.key.pattern: key pattern "{typ}#*": at byte 0`,

@@ -4,4 +4,4 @@ package config
 
 import "testing"
 
-func TestProofSchemaAgrees(t *testing.T) { schemaAgrees(t, 4000) }
+func TestProofSchemaAgrees(t *testing.T) { schemaAgrees(t, 20_000) }

@@ -118,7 +118,7 @@ func (c *Config) validateType(path string, t EntityType) {
 			n++
 		}
 	}
-	if _, there := d.at[path]; there && n != 1 && !d.bad[path+"?"] {
+	if _, there := d.at[path]; there && n != 1 && !d.bad[path+"?"] && !d.bad[path+".tables?"] && !d.badBelow(path) {
 		d.add(path, "want one of attribute, key and tables, and there are %d", n)
 	}
 	if t.Key != nil {

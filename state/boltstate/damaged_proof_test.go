@@ -4,6 +4,6 @@ package boltstate
 
 import "testing"
 
-func TestProofDamagedPages(t *testing.T) { damagedPages(t, 300) }
+func TestProofDamagedPages(t *testing.T) { damagedPages(t, 2000) }
 
-func TestProofDamagedLetters(t *testing.T) { damagedLetters(t, 300) }
+func TestProofDamagedLetters(t *testing.T) { damagedLetters(t, 2000) }

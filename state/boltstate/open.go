@@ -234,7 +234,7 @@ func (s *Store) adopt() error {
 		}
 		return nil
 	case !empty:
-		return fmt.Errorf("file %s is a bbolt file of another program: name another state file", s.path)
+		return fmt.Errorf("file %s is a bbolt file of another program, or is damaged: name another state file, or restore a copy of this one", s.path)
 	}
 	if err := s.db.Update(mark); err != nil {
 		return s.explain("create", err)
