@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -199,25 +200,27 @@ func TestLetterCounts(t *testing.T) {
 // A store that hangs hangs nobody who asks.
 func TestLetterCountsOfAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls, hang := 0, make(chan struct{})
+		hang := make(chan struct{})
+		var calls atomic.Int64
 		l := &letterCounts{count: func(context.Context) ([]deadletter.Count, error) {
-			if calls++; calls > 1 {
+			n := calls.Add(1)
+			if n > 1 {
 				<-hang
 			}
-			return []deadletter.Count{{N: calls}}, nil
+			return []deadletter.Count{{N: int(n)}}, nil
 		}}
 		l.get()
 		for range 3 {
 			time.Sleep(countEvery)
 			start := time.Now()
-			if got := l.get(); calls != 2 || len(got) != 1 || got[0].N != 1 || time.Since(start) > countWithin {
-				t.Errorf("%d calls, %v after %v", calls, got, time.Since(start))
+			if got := l.get(); calls.Load() != 2 || len(got) != 1 || got[0].N != 1 || time.Since(start) > countWithin {
+				t.Errorf("%d calls, %v after %v", calls.Load(), got, time.Since(start))
 			}
 		}
 		close(hang)
 		synctest.Wait()
-		if got := l.get(); calls != 2 || got[0].N != 2 {
-			t.Errorf("when it goes on: %d calls, %v", calls, got)
+		if got := l.get(); calls.Load() != 2 || got[0].N != 2 {
+			t.Errorf("when it goes on: %d calls, %v", calls.Load(), got)
 		}
 	})
 }

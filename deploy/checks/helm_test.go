@@ -59,7 +59,7 @@ func validate(t *testing.T, version, manifests string) {
 	if err := os.WriteFile(file, []byte(manifests), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := must(t, pyTool(t, "kubernetes-validate"), "--strict", "-k", version, file)
+	out := must(t, pyTool(t, "python3"), pyTool(t, "kubernetes-validate"), "--strict", "-k", version, file)
 	for line := range strings.Lines(out) {
 		if !strings.HasPrefix(line, "INFO ") && !regexp.MustCompile(`kind (PodMonitor|PrometheusRule) `).MatchString(line) {
 			t.Errorf("Kubernetes %s: %s", version, line)

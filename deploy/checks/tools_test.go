@@ -60,7 +60,8 @@ func goTool(t *testing.T, name, pkg string) string {
 
 // pyTool is a program of PyPI, of the versions and hashes in
 // tools/deploy/requirements.txt. They are installed once for each content of that
-// file.
+// file. A script is run by python3 from there: it names its Python by the path that
+// the folder had.
 func pyTool(t *testing.T, name string) string {
 	t.Helper()
 	requirements := read(t, root, "tools/deploy/requirements.txt")
@@ -94,7 +95,7 @@ func TestPromtool(t *testing.T) {
 }
 
 func TestCfnLint(t *testing.T) {
-	must(t, pyTool(t, "cfn-lint"), "deploy/lambda/sam/template.yaml", "deploy/ecs/cloudformation.yaml")
+	must(t, pyTool(t, "python3"), pyTool(t, "cfn-lint"), "deploy/lambda/sam/template.yaml", "deploy/ecs/cloudformation.yaml")
 }
 
 func TestHadolint(t *testing.T) {
