@@ -279,6 +279,10 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			began = c.cuts
 		}
 	}
+	tells := began // of failures for load, though they do not say so
+	if !first {    // fewer calls at a time leave fewer retries, which fail in a partial outage
+		tells = -1
+	}
 	probe := c != nil && c.probe == g.outage.number && g.outage.on
 	g.release(c)
 	var it *failedItem
@@ -292,7 +296,7 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			g.limiter.restart(g.outage.width)
 			g.outage.on, g.ramps, g.binds = false, true, now
 		} else {
-			g.limiter.succeeded(began, load, g.wanted(), now)
+			g.limiter.succeeded(tells, load, g.wanted(), now)
 		}
 	case skipped, permanent:
 		g.items.giveUp(hash, false)
@@ -314,7 +318,7 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			if it != nil && it.clock >= poisonAfter && len(g.items.failed) > g.items.tolerated(now) {
 				g.crowded = now // one of too many: nobody knows whether it is poison
 			}
-			g.limiter.failed(began, load, now)
+			g.limiter.failed(tells, load, now)
 		} else {
 			g.limiter.refused(began, load, g.backoff, now)
 		}
