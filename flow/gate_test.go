@@ -365,3 +365,61 @@ func TestTheEndOfAnOverloadInTheLog(t *testing.T) {
 		mustClose(t, f, 1002)
 	})
 }
+
+// A call that began before another succeeded says nothing of the route now.
+func TestOnlyCallsThatBeganAfterTheLastSuccessTellOfAnOutage(t *testing.T) {
+	const calls = outageFailures + 1
+	success := func(g *gate) { g.ended(nil, 100, true, succeeded, nil) }
+	counted := func(g *gate) (all []*call) {
+		for range calls {
+			c, _ := g.try(nil)
+			all = append(all, c)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		begin func(g *gate) []*call
+		want  State
+	}{
+		"before": {func(g *gate) []*call {
+			g.wait()
+			defer success(g)
+			return counted(g)
+		}, Partial},
+		"after": {func(g *gate) []*call {
+			g.wait()
+			success(g)
+			return counted(g)
+		}, Outage},
+		"before, while nothing failed": {func(g *gate) []*call {
+			g.wait()
+			success(g)
+			g.wait()
+			return make([]*call, calls)
+		}, Partial},
+		"after, and nothing failed in between": {func(g *gate) []*call {
+			g.wait()
+			success(g)
+			g.done(0, false, false)
+			if !g.calm.Load() {
+				t.Error("not calm")
+			}
+			g.wait()
+			return make([]*call, calls)
+		}, Outage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGate(&sluice.Route{})
+				for i, c := range c.begin(g) {
+					g.ended(c, uint64(i), true, failed, errDown)
+				}
+				time.Sleep(outageAfter)
+				g.ended(nil, 0, false, failed, errDown)
+				if g.state != c.want {
+					t.Errorf("%v, want %v", g.state, c.want)
+				}
+			})
+		})
+	}
+}
