@@ -16,6 +16,7 @@ const (
 	outageAfter    = 2 * time.Second   // without a success
 	outageFailures = 5                 // in that time
 	outageItems    = failingAlways + 1 // distinct ones that fail in that time: fewer may be poison
+	rampFailures   = 32                // so many in that time after an outage, though of records that failed before
 	quietAfter     = time.Minute       // without a success, when only records fail that failed before
 	rampIdle       = time.Second       // a ramp that keeps nobody waiting for so long is over
 	partialAtLeast = time.Minute       // a partial outage lasts, so that its end is not told too often
@@ -278,6 +279,10 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			began = c.cuts
 		}
 	}
+	tells := began // of failures for load, though they do not say so
+	if !first {    // fewer calls at a time leave fewer retries, which fail in a partial outage
+		tells = -1
+	}
 	probe := c != nil && c.probe == g.outage.number && g.outage.on
 	g.release(c)
 	var it *failedItem
@@ -291,7 +296,7 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			g.limiter.restart(g.outage.width)
 			g.outage.on, g.ramps, g.binds = false, true, now
 		} else {
-			g.limiter.succeeded(began, load, g.wanted(), now)
+			g.limiter.succeeded(tells, load, g.wanted(), now)
 		}
 	case skipped, permanent:
 		g.items.giveUp(hash, false)
@@ -313,14 +318,14 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			if it != nil && it.clock >= poisonAfter && len(g.items.failed) > g.items.tolerated(now) {
 				g.crowded = now // one of too many: nobody knows whether it is poison
 			}
-			g.limiter.failed(began, load, now)
+			g.limiter.failed(tells, load, now)
 		} else {
 			g.limiter.refused(began, load, g.backoff, now)
 		}
 		switch {
 		case probe:
 			g.pace(now)
-		case !g.outage.on && (g.fresh.lasts(outageAfter, now) || g.streak.lasts(quietAfter, now)):
+		case !g.outage.on && (g.fresh.lasts(outageAfter, now) || g.streak.lasts(g.quiet(), now)):
 			g.outage = outage{on: true, number: g.outage.number + 1}
 			g.ramps = false
 			g.pace(now)
@@ -334,6 +339,16 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 		h.failed, h.tolerated = len(g.items.failed), g.items.tolerated(now)
 	}
 	return h, moved
+}
+
+// quiet is for how long nothing may succeed while only records fail that failed
+// before. After an outage nearly all that wait have failed: when the route fails
+// again while a limit keeps them back, that is no pause between two bursts.
+func (g *gate) quiet() time.Duration {
+	if g.ramps && g.streak.n >= rampFailures {
+		return outageAfter
+	}
+	return quietAfter
 }
 
 // pace says when the next probe may start after one that failed.
@@ -388,7 +403,7 @@ func (g *gate) judge(now time.Time) {
 	case l.limit > 0:
 		s = Overloaded
 	}
-	g.calm.Store(!g.limited && s == Works && g.waiting == 0 && g.streak.n == 0 && len(g.items.failed) == 0)
+	g.calm.Store(!g.limited && s == Works && g.told == Works && g.waiting == 0 && g.streak.n == 0 && len(g.items.failed) == 0)
 	g.paces.Store(g.outage.on || l.limit > 0)
 	if s != g.state {
 		g.healthy = g.healthyTime(now)

@@ -1,9 +1,12 @@
 package flow
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -290,4 +293,133 @@ func TestWhatFailedForGoodDoesNotWaitForItsRoute(t *testing.T) {
 			t.Errorf("after Close: %+v", s)
 		}
 	})
+}
+
+// After an outage nearly all records that wait have failed. When a success was not
+// the end of it, the route fails for every record again, although none of them is
+// new: what waits must not all be tried meanwhile.
+func TestAnOutageThatIsNotOverIsSeenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const records = 3000
+		var calls, good atomic.Int64
+		var once atomic.Bool
+		f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error {
+			calls.Add(1)
+			time.Sleep(time.Millisecond)
+			if once.CompareAndSwap(true, false) {
+				good.Add(1)
+				return nil
+			}
+			return errDown
+		}), Options{Logger: quiet, DeadLetter: &letters{}})
+		mustSubmit(t, f, many("x", records)...)
+		for f.group.States()[0].Failing < records*9/10 { // probes: it takes hours
+			time.Sleep(time.Minute)
+		}
+		once.Store(true)
+		for good.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		calls.Store(0)
+		begun := time.Now()
+		for f.group.States()[0].State != Outage && time.Since(begun) < time.Hour {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if took, n := time.Since(begun), calls.Load(); took > 2*outageAfter || n > records {
+			t.Errorf("after one success the outage is seen after %v and %d calls", took, n)
+		}
+		giveUp(f)
+		<-f.Idle()
+	})
+}
+
+// Somebody looks at the routes all the time. The log must say that an overload is
+// over when calls succeed again, not when the next one begins.
+func TestTheEndOfAnOverloadInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const works = `msg="route works again" route=a`
+		var log bytes.Buffer
+		var busy atomic.Int64
+		f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error {
+			defer busy.Add(-1)
+			if busy.Add(1) > 4 {
+				return sluice.Overloaded(errDown)
+			}
+			time.Sleep(10 * time.Millisecond)
+			return nil
+		}), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		mustSubmit(t, f, many("x", 1000)...)
+		for range 5 * 60 {
+			time.Sleep(time.Second)
+			f.group.States()
+		}
+		if s := f.group.States()[0]; s.State != Works || !strings.Contains(log.String(), "refuses calls for load") || strings.Contains(log.String(), works) {
+			t.Errorf("%+v; the log says\n%s", s, &log)
+		}
+		mustSubmit(t, f, rec("later", 1001), rec("and later", 1002))
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if n := strings.Count(log.String(), works); n != 1 || !f.group.gates[0].calm.Load() {
+			t.Errorf("calm: %v; the log says it %d times:\n%s", f.group.gates[0].calm.Load(), n, &log)
+		}
+		mustClose(t, f, 1002)
+	})
+}
+
+// A call that began before another succeeded says nothing of the route now.
+func TestOnlyCallsThatBeganAfterTheLastSuccessTellOfAnOutage(t *testing.T) {
+	const calls = outageFailures + 1
+	success := func(g *gate) { g.ended(nil, 100, true, succeeded, nil) }
+	counted := func(g *gate) (all []*call) {
+		for range calls {
+			c, _ := g.try(nil)
+			all = append(all, c)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		begin func(g *gate) []*call
+		want  State
+	}{
+		"before": {func(g *gate) []*call {
+			g.wait()
+			defer success(g)
+			return counted(g)
+		}, Partial},
+		"after": {func(g *gate) []*call {
+			g.wait()
+			success(g)
+			return counted(g)
+		}, Outage},
+		"before, while nothing failed": {func(g *gate) []*call {
+			g.wait()
+			success(g)
+			g.wait()
+			return make([]*call, calls)
+		}, Partial},
+		"after, and nothing failed in between": {func(g *gate) []*call {
+			g.wait()
+			success(g)
+			g.done(0, false, false)
+			if !g.calm.Load() {
+				t.Error("not calm")
+			}
+			g.wait()
+			return make([]*call, calls)
+		}, Outage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGate(&sluice.Route{})
+				for i, c := range c.begin(g) {
+					g.ended(c, uint64(i), true, failed, errDown)
+				}
+				time.Sleep(outageAfter)
+				g.ended(nil, 0, false, failed, errDown)
+				if g.state != c.want {
+					t.Errorf("%v, want %v", g.state, c.want)
+				}
+			})
+		})
+	}
 }

@@ -240,23 +240,32 @@ func (o *oracle) leave(n, route int, err error, returned bool) {
 	var skip *sluice.SkipError
 	switch {
 	case !returned:
-		o.stop(n)
+		o.failed(n, route)
 	case err == nil:
 		rf.ended = true
 	case errors.As(err, &remaining):
 		rf.rest++
-		o.stop(n)
+		o.failed(n, route)
 	case errors.As(err, &skip):
 		rf.ended = true
 	case sluice.IsPermanent(err):
 		rf.permanent = true
 		if o.o.DeadLetter == nil {
-			o.stop(n)
+			o.failed(n, route)
 		}
 	default:
-		o.stop(n)
+		o.failed(n, route)
 	}
 	o.progress(n)
+}
+
+// failed notes a failure of a call. A record that may be as old as its route lets
+// it become may be parked for it.
+func (o *oracle) failed(n, route int) {
+	if age := o.routes[route].MaxAge; age > 0 && o.o.DeadLetter != nil && time.Since(o.begun) >= age {
+		return
+	}
+	o.stop(n)
 }
 
 // stop notes a failure that ends a flow with policy Stop.

@@ -54,6 +54,14 @@ func TestWildPartialOutageHangs(t *testing.T) {
 	}
 }
 
+// Calls that take long, so that many run at a time. Fewer at a time would not make
+// fewer of them fail: only retries, which always fail, would become fewer.
+func TestWildPartialOutageOfSlowCalls(t *testing.T) {
+	for _, share := range []int{2, 5, 20} {
+		partial(t, fmt.Sprintf("1 in %d", share), 20, share, 5*time.Minute, true, scene{latency: 300 * time.Millisecond})
+	}
+}
+
 const partialStart = 3 * time.Second
 
 // partial runs a partial outage. When it fits what the flow can hold, healthy
