@@ -39,6 +39,7 @@ type gate struct {
 	mu      sync.Mutex // taken after a flow's mu, never before
 	running int        // calls that are counted
 	inSinks int        // of running: wait in a sink
+	firsts  int        // of running: of records that were never tried
 	tokens  float64
 	filled  time.Time // when tokens was right
 	queues  []*queue  // of flows that wait to be told, the first of them first
@@ -75,6 +76,7 @@ type call struct {
 	flow  *Flow
 	cuts  int    // limiter.cuts as it began
 	seen  uint64 // successes as it began
+	first bool   // of its record
 	probe int    // outage.number; 0: it is none
 
 	waited bool // in a sink, at some time. The rest is under gate.mu
@@ -122,12 +124,12 @@ func (g *gate) try(f *Flow) (c *call, ok bool) {
 	if len(g.queues) > 0 || !g.open(now) {
 		return nil, false
 	}
-	return g.begin(f, now), true
+	return g.begin(f, true, now), true
 }
 
 // take lets a call of q's flow through, whose mu is held, or has the flow told
-// when it may ask again.
-func (g *gate) take(q *queue, now time.Time) (c *call, ok bool) {
+// when it may ask again. first says that its record was never tried.
+func (g *gate) take(q *queue, first bool, now time.Time) (c *call, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.open(now) {
@@ -136,7 +138,7 @@ func (g *gate) take(q *queue, now time.Time) (c *call, ok bool) {
 		g.arm(now)
 		return nil, false
 	}
-	return g.begin(q.flow, now), true
+	return g.begin(q.flow, first, now), true
 }
 
 // open reports whether a call may start now.
@@ -186,10 +188,13 @@ func (g *gate) wanted() bool {
 	return len(g.queues) > 0 && (r.Rate == 0 || g.tokens >= 1) && (r.Concurrency == 0 || r.Concurrency > int(g.limiter.limit))
 }
 
-func (g *gate) begin(f *Flow, now time.Time) *call {
-	c := &call{gate: g, flow: f, cuts: g.limiter.cuts, seen: g.successes}
+func (g *gate) begin(f *Flow, first bool, now time.Time) *call {
+	c := &call{gate: g, flow: f, cuts: g.limiter.cuts, seen: g.successes, first: first}
 	c.self = c
 	g.running++
+	if first {
+		g.firsts++
+	}
 	if g.route.Rate > 0 {
 		g.tokens--
 	}
@@ -244,6 +249,9 @@ func (g *gate) release(c *call) {
 	}
 	c.over = true
 	g.running--
+	if c.first {
+		g.firsts--
+	}
 	if c.inSink {
 		c.inSink = false
 		g.inSinks--
@@ -310,7 +318,8 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 		g.disturb()
 		g.err = err
 		g.streak.add(hash, now)
-		if first && seen == g.successes {
+		news := first && seen == g.successes
+		if news {
 			g.fresh.add(hash, now)
 		}
 		if k == failed {
@@ -325,7 +334,7 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 		switch {
 		case probe:
 			g.pace(now)
-		case !g.outage.on && (g.fresh.lasts(outageAfter, now) || g.streak.lasts(g.quiet(), now)):
+		case !g.outage.on && ((news || g.firsts == 0) && g.fresh.lasts(outageAfter, now) || g.streak.lasts(g.quiet(), now)):
 			g.outage = outage{on: true, number: g.outage.number + 1}
 			g.ramps = false
 			g.pace(now)

@@ -122,7 +122,7 @@ func (f *Flow) next() *task {
 			runs := t.e.waits && t.e.ord < f.limit.Load() // else a worker has the record, or it never runs again
 			if runs && q.gate != nil {
 				var ok bool
-				if t.call, ok = q.gate.take(q, now); !ok {
+				if t.call, ok = q.gate.take(q, t.tries == 0, now); !ok {
 					break
 				}
 			}

@@ -58,12 +58,13 @@ type RouteState struct {
 	Parked  int       // records parked in the last 10 minutes, but by Flow.Park
 
 	failingSince time.Time // zero: nothing fails
+	uselessSince time.Time // calls fail or are refused, and none succeeds; zero: that is not so
 	crowded      bool      // more items fail than is tolerated
 	troubled     time.Time // State was Works until then, last
 }
 
 const (
-	proofAfter   = 10 * time.Minute // items fail and nothing succeeds for so long: somebody is to look
+	proofAfter   = 10 * time.Minute // calls fail, or are refused, and none succeeds for so long: somebody is to look
 	parkedAtMost = 20               // records parked in 10 minutes before somebody is to look
 )
 
@@ -82,8 +83,8 @@ func (s RouteState) Trouble() string {
 		return fmt.Sprintf("route %q fails for %d items since %s and %s; they are retried, and none is parked before it is too old: repair what it calls, or have bad records parked with sluice park --route %q: %v", s.Route, s.Failing, since, others, s.Route, s.Err)
 	case s.State == Recovering && s.crowded:
 		return fmt.Sprintf("route %q recovers from an outage since %s, and %d items still fail or wait for their turn; nothing is to be done while they become fewer: %v", s.Route, since, s.Failing, s.Err)
-	case s.Failing > 0 && time.Since(success) > proofAfter:
-		return fmt.Sprintf("route %q fails for %d items, and %s to tell whether they or the route are at fault: repair what it calls: %v", s.Route, s.Failing, others, s.Err)
+	case !s.uselessSince.IsZero() && time.Since(s.uselessSince) > proofAfter:
+		return fmt.Sprintf("route %q: nothing has succeeded since %s to tell whether the route or the %d records that wait for it are at fault: repair what it calls: %v", s.Route, s.uselessSince.Format(time.RFC3339), s.Waiting, s.Err)
 	case s.Parked > parkedAtMost:
 		return fmt.Sprintf("route %q had %d records parked in the last 10 minutes: look at them with sluice dlq list --route %q", s.Route, s.Parked, s.Route)
 	}
@@ -131,7 +132,10 @@ func (g *gate) report() RouteState {
 		Route: g.route.Name, State: g.state, Since: g.since, Success: g.succeededAt,
 		Failing: g.items.failing, Waiting: g.waiting, Limit: int(g.limiter.limit), Parked: g.items.parkedLately(),
 	}
-	if s.State != Works || s.Failing > 0 {
+	if g.streak.n > 0 {
+		s.uselessSince = g.streak.since
+	}
+	if s.State != Works || s.Failing > 0 || g.streak.n > 0 {
 		s.Err = g.err
 	}
 	s.failingSince, s.crowded, s.troubled = g.items.failingSince, g.items.crowded(now), g.troubled

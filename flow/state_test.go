@@ -261,7 +261,7 @@ func TestAPauseIsNoOutage(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		bad   func(n int) bool // of 20 items in a burst
-		slow  time.Duration    // a failure takes so long
+		slow  time.Duration    // a failure takes so long; below zero, a success does
 		pause time.Duration
 		want  State
 	}{
@@ -269,12 +269,14 @@ func TestAPauseIsNoOutage(t *testing.T) {
 		{"1 in 5 fails", func(n int) bool { return n%5 == 0 }, 0, 5 * time.Second, Partial},
 		{"1 in 2 fails", func(n int) bool { return n%2 == 0 }, 0, 30 * time.Second, Partial},
 		{"1 in 2 fails, late", func(n int) bool { return n%2 == 0 }, time.Second, 30 * time.Second, Partial},
+		{"1 in 3 fails, and what succeeds is slower", func(n int) bool { return n%3 == 0 }, -3 * time.Second, 5 * time.Second, Partial},
 		{"1 in 2 fails, for over a minute", func(n int) bool { return n%2 == 0 }, 0, 90 * time.Second, Outage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := Open(t.Context(), routes(func(_ context.Context, r *sluice.Record) error {
 					if !strings.HasPrefix(keyOf(r), "bad") {
+						time.Sleep(-c.slow)
 						return nil
 					}
 					time.Sleep(c.slow)
@@ -457,6 +459,26 @@ func TestTwoFlowsShareALearnedLimit(t *testing.T) {
 	})
 }
 
+// Few items that are refused for hours, and no others, are no outage: but somebody
+// is to look.
+func TestNothingSucceedsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error {
+			return sluice.Overloaded(errDown)
+		}), Options{Logger: quiet, DeadLetter: &letters{}})
+		mustSubmit(t, f, many("x", 3)...)
+		time.Sleep(proofAfter - time.Minute)
+		if got := f.group.States()[0].Trouble(); got != "" {
+			t.Errorf("too early: %q", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := f.group.States()[0].Trouble(); !strings.Contains(got, "the 3 records that wait") || !strings.Contains(got, errDown.Error()) {
+			t.Errorf("%q", got)
+		}
+		giveUp(f)
+	})
+}
+
 func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
@@ -468,8 +490,9 @@ func TestTrouble(t *testing.T) {
 		}{
 			{"works", RouteState{}, ""},
 			{"a few items fail", RouteState{Failing: 3, Success: now, failingSince: ago(time.Hour)}, ""},
-			{"and nothing succeeds, since lately", RouteState{Failing: 3, Success: ago(proofAfter), failingSince: ago(time.Hour)}, ""},
-			{"and nothing succeeds, for long", RouteState{Failing: 3, Success: ago(proofAfter + 1), failingSince: ago(time.Hour)}, "nothing has succeeded since"},
+			{"and nothing succeeds, since lately", RouteState{Failing: 3, failingSince: ago(time.Hour), uselessSince: ago(proofAfter)}, ""},
+			{"and nothing succeeds, for long", RouteState{Failing: 3, failingSince: ago(time.Hour), uselessSince: ago(proofAfter + 1)}, "nothing has succeeded since"},
+			{"all is refused for long", RouteState{State: Overloaded, Limit: 1, uselessSince: ago(proofAfter + 1)}, "nothing has succeeded since"},
 			{"nothing succeeded because nothing came", RouteState{Failing: 1, Success: ago(time.Hour), failingSince: now}, ""},
 			{"overloaded", RouteState{State: Overloaded, Limit: 3}, ""},
 			{"recovering", RouteState{State: Recovering, Limit: 1}, ""},

@@ -233,7 +233,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "outage that is never seen", file: "flow/gate.go", of: new(uint64(trialKind)),
-		old:   `case !g.outage.on && (g.fresh.lasts(outageAfter, now) || g.streak.lasts(quietAfter, now)):`,
+		old:   `case !g.outage.on && ((news || g.firsts == 0) && g.fresh.lasts(outageAfter, now) || g.streak.lasts(g.quiet(), now)):`,
 		new:   `case false:`,
 		props: []string{propReady, propPace},
 	},
