@@ -2,7 +2,6 @@ package flow
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,16 +9,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/quorum"
-)
-
-const (
-	outageAfter    = 2 * time.Second   // without a success
-	outageFailures = 5                 // in that time
-	outageItems    = failingAlways + 1 // distinct ones that fail in that time: fewer may be poison
-	rampFailures   = 32                // so many in that time after an outage, though of records that failed before
-	quietAfter     = time.Minute       // without a success, when only records fail that failed before
-	rampIdle       = time.Second       // a ramp that keeps nobody waiting for so long is over
-	partialAtLeast = time.Minute       // a partial outage lasts, so that its end is not told too often
 )
 
 // gate decides when a call of one route starts: the limits of its options, the
@@ -348,98 +337,6 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 		h.failed, h.tolerated = len(g.items.failed), g.items.tolerated(now)
 	}
 	return h, moved
-}
-
-// quiet is for how long nothing may succeed while only records fail that failed
-// before. After an outage nearly all that wait have failed: when the route fails
-// again while a limit keeps them back, that is no pause between two bursts.
-func (g *gate) quiet() time.Duration {
-	if g.ramps && g.streak.n >= rampFailures {
-		return outageAfter
-	}
-	return quietAfter
-}
-
-// pace says when the next probe may start after one that failed.
-func (g *gate) pace(now time.Time) {
-	o := &g.outage
-	d := doubled(g.backoff, min(g.maxBackoff, maxPause), o.failures)
-	o.failures++
-	o.width = 1
-	o.probeAt = now.Add(d/2 + rand.N(d/2+1))
-}
-
-// healthyTime is for how long the route has been healthy, in all.
-func (g *gate) healthyTime(now time.Time) time.Duration {
-	if g.state.Healthy() {
-		return g.healthy + now.Sub(g.since)
-	}
-	return g.healthy
-}
-
-// moves finds the route's state and reports whether nobody has been told of it
-// yet. mu is held.
-func (g *gate) moves(now time.Time) (moved bool) {
-	g.judge(now)
-	moved, g.told = g.state != g.told, g.state
-	return moved
-}
-
-// judge finds the route's state. mu is held.
-func (g *gate) judge(now time.Time) {
-	l := &g.limiter
-	if g.waiting == 0 { // nothing needs a probe any more
-		g.outage.on, g.ramps, g.streak, g.fresh = false, false, streak{}, streak{}
-		if l.limit > 0 && g.load() == 0 && now.Sub(l.cutAt) > forgetAfter {
-			l.limit = 0
-		}
-	}
-	if len(g.queues) > 0 || g.load() >= int(l.limit) {
-		g.binds = now
-	}
-	g.ramps = g.ramps && l.doubles && now.Sub(g.binds) < rampIdle
-	if !g.ramps && l.doubles { // it takes all that come
-		l.limit, l.doubles = 0, false
-	}
-	s := Works
-	switch {
-	case g.outage.on:
-		s = Outage
-	case g.ramps:
-		s = Recovering
-	case g.isCrowded(now):
-		s = Partial
-	case l.limit > 0:
-		s = Overloaded
-	}
-	g.calm.Store(!g.limited && s == Works && g.told == Works && g.waiting == 0 && g.streak.n == 0 && len(g.items.failed) == 0)
-	g.paces.Store(g.outage.on || l.limit > 0)
-	if s != g.state {
-		g.healthy = g.healthyTime(now)
-		if g.state == Works {
-			g.troubled = now
-		}
-		g.state, g.since = s, now
-	}
-}
-
-// isCrowded reports whether more items fail, or failed a moment ago, than is
-// tolerated beside those that succeed.
-func (g *gate) isCrowded(now time.Time) bool {
-	if g.items.crowded(now) {
-		g.crowded = now
-	}
-	return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast
-}
-
-// trouble is the last error of a route in an outage, or nil.
-func (g *gate) trouble() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.outage.on {
-		return nil
-	}
-	return g.err
 }
 
 // wait notes a task more; done, one less.

@@ -122,26 +122,6 @@ func (g *Group) States() []RouteState {
 	return out
 }
 
-func (g *gate) report() RouteState {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now()
-	g.items.turn(now)
-	g.judge(now)
-	s := RouteState{
-		Route: g.route.Name, State: g.state, Since: g.since, Success: g.succeededAt,
-		Failing: g.items.failing, Waiting: g.waiting, Limit: int(g.limiter.limit), Parked: g.items.parkedLately(),
-	}
-	if g.streak.n > 0 {
-		s.uselessSince = g.streak.since
-	}
-	if s.State != Works || s.Failing > 0 || g.streak.n > 0 {
-		s.Err = g.err
-	}
-	s.failingSince, s.crowded, s.troubled = g.items.failingSince, g.items.crowded(now), g.troubled
-	return s
-}
-
 // announce tells of a state that a route has moved to.
 func (f *Flow) announce(g *gate) {
 	s := g.report()

@@ -244,7 +244,7 @@ var mutants = []mutant{
 		props: []string{propPace},
 	},
 	{
-		name: "partial outage that is never seen", file: "flow/gate.go", of: new(uint64(trialKind)),
+		name: "partial outage that is never seen", file: "flow/gate_state.go", of: new(uint64(trialKind)),
 		old:   `return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast`,
 		new:   `return false`,
 		props: []string{propReady},

@@ -1,0 +1,96 @@
+package flow
+
+import "time"
+
+// healthyTime is for how long the route has been healthy, in all.
+func (g *gate) healthyTime(now time.Time) time.Duration {
+	if g.state.Healthy() {
+		return g.healthy + now.Sub(g.since)
+	}
+	return g.healthy
+}
+
+// moves finds the route's state and reports whether nobody has been told of it
+// yet. mu is held.
+func (g *gate) moves(now time.Time) (moved bool) {
+	g.judge(now)
+	moved, g.told = g.state != g.told, g.state
+	return moved
+}
+
+// judge finds the route's state. mu is held.
+func (g *gate) judge(now time.Time) {
+	l := &g.limiter
+	if g.waiting == 0 { // nothing needs a probe any more
+		g.outage.on, g.ramps, g.streak, g.fresh = false, false, streak{}, streak{}
+		if l.limit > 0 && g.load() == 0 && now.Sub(l.cutAt) > forgetAfter {
+			l.limit = 0
+		}
+	}
+	if len(g.queues) > 0 || g.load() >= int(l.limit) {
+		g.binds = now
+	}
+	g.ramps = g.ramps && l.doubles && now.Sub(g.binds) < rampIdle
+	if !g.ramps && l.doubles { // it takes all that come
+		l.limit, l.doubles = 0, false
+	}
+	s := Works
+	switch {
+	case g.outage.on:
+		s = Outage
+	case g.ramps:
+		s = Recovering
+	case g.isCrowded(now):
+		s = Partial
+	case l.limit > 0:
+		s = Overloaded
+	}
+	g.calm.Store(!g.limited && s == Works && g.told == Works && g.waiting == 0 && g.streak.n == 0 && len(g.items.failed) == 0)
+	g.paces.Store(g.outage.on || l.limit > 0)
+	if s != g.state {
+		g.healthy = g.healthyTime(now)
+		if g.state == Works {
+			g.troubled = now
+		}
+		g.state, g.since = s, now
+	}
+}
+
+// isCrowded reports whether more items fail, or failed a moment ago, than is
+// tolerated beside those that succeed.
+func (g *gate) isCrowded(now time.Time) bool {
+	if g.items.crowded(now) {
+		g.crowded = now
+	}
+	return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast
+}
+
+// trouble is the last error of a route in an outage, or nil.
+func (g *gate) trouble() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.outage.on {
+		return nil
+	}
+	return g.err
+}
+
+func (g *gate) report() RouteState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	g.items.turn(now)
+	g.judge(now)
+	s := RouteState{
+		Route: g.route.Name, State: g.state, Since: g.since, Success: g.succeededAt,
+		Failing: g.items.failing, Waiting: g.waiting, Limit: int(g.limiter.limit), Parked: g.items.parkedLately(),
+	}
+	if g.streak.n > 0 {
+		s.uselessSince = g.streak.since
+	}
+	if s.State != Works || s.Failing > 0 || g.streak.n > 0 {
+		s.Err = g.err
+	}
+	s.failingSince, s.crowded, s.troubled = g.items.failingSince, g.items.crowded(now), g.troubled
+	return s
+}
