@@ -353,12 +353,13 @@ func TestTheEndOfAnOverloadInTheLog(t *testing.T) {
 			time.Sleep(time.Second)
 			f.group.States()
 		}
+		synctest.Wait()
 		if s := f.group.States()[0]; s.State != Works || !strings.Contains(log.String(), "refuses calls for load") || strings.Contains(log.String(), works) {
 			t.Errorf("%+v; the log says\n%s", s, &log)
 		}
 		mustSubmit(t, f, rec("later", 1001), rec("and later", 1002))
-		synctest.Wait()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if n := strings.Count(log.String(), works); n != 1 || !f.group.gates[0].calm.Load() {
 			t.Errorf("calm: %v; the log says it %d times:\n%s", f.group.gates[0].calm.Load(), n, &log)
 		}

@@ -3,7 +3,6 @@
 package localtest_test
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -43,26 +42,4 @@ func TestOpenSearchVersions(t *testing.T) {
 			t.Errorf("version %q, want %s", got, want)
 		}
 	})
-}
-
-// What was acknowledged before a SIGKILL is there after it, at the same address.
-func TestOwnOpenSearchSurvivesKill(t *testing.T) {
-	own := localtest.OwnOpenSearch(t)
-	index := own.URL + "/own-" + strings.ToLower(rand.Text())
-	if status, answer := call(t, "PUT", index, `{"settings":{"number_of_replicas":0}}`); status != http.StatusOK {
-		t.Fatal(status, answer)
-	}
-	if status, answer := call(t, "PUT", index+"/_doc/a?version=7&version_type=external", `{"n":1}`); status != http.StatusCreated {
-		t.Fatal(status, answer)
-	}
-	own.Kill()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	if resp, err := client.Get(own.URL); err == nil {
-		resp.Body.Close()
-		t.Fatal("it answers after Kill")
-	}
-	own.Start()
-	if status, answer := call(t, "GET", index+"/_doc/a", ""); status != http.StatusOK || answer["_version"] != 7.0 {
-		t.Errorf("after the kill: %d %v, want version 7", status, answer)
-	}
 }

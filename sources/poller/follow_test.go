@@ -304,6 +304,9 @@ func TestAShardListedLateBeforeANewStream(t *testing.T) {
 // What the service answers when it is asked for the table's stream may be old,
 // or nothing at all.
 func TestBadAnswersAboutTheTable(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, c := range []struct {
 		name string
 		fail string // DescribeTable
