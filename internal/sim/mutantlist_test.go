@@ -105,12 +105,6 @@ var mutants = []mutant{
 		props: []string{propOrder},
 	},
 	{
-		name: "shard of which nobody knows whether it is such an ancestor", file: "sources/poller/past.go", from: 701677,
-		old:   `return p.partial && `,
-		new:   `return false && `,
-		props: []string{propOrder},
-	},
-	{
 		name: "first page of a listing only", file: "sources/poller/discover.go",
 		old:   `if asked[from] { // empty, or the service goes round in circles`,
 		new:   `if true {`,
