@@ -40,7 +40,7 @@ type gate struct {
 	succeededAt time.Time
 	err         error  // the last failure
 	streak      streak // of calls
-	fresh       streak // of first calls of a record that began after the last success
+	fresh       streak // of first calls of a record that were counted, and began after the last success
 	outage      outage
 	ramps       bool      // after an outage
 	binds       time.Time // the limit of a ramp last kept somebody waiting
@@ -53,9 +53,11 @@ type gate struct {
 	troubled time.Time     // state was Works until then, last
 	crowded  time.Time     // when more items failed than are tolerated, last
 	healthy  time.Duration // the time in healthy states until since
-	calmed   uint64        // successes when it was calm, last
 
 	failures teller
+
+	logs   sync.Mutex // taken before mu
+	logged State      // under logs
 }
 
 // call is one that its gate counts; it gives back at its end what it took.
@@ -269,12 +271,9 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 	defer g.mu.Unlock()
 	now := time.Now()
 	g.items.turn(now)
-	began, load, seen := -1, g.load(), g.calmed
-	if c != nil {
-		seen = c.seen
-		if !c.waited || g.ramps {
-			began = c.cuts
-		}
+	began, load := -1, g.load()
+	if c != nil && (!c.waited || g.ramps) {
+		began = c.cuts
 	}
 	tells := began // of failures for load, though they do not say so
 	if !first {    // fewer calls at a time leave fewer retries, which fail in a partial outage
@@ -304,10 +303,10 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			g.limiter.grow(load, g.wanted(), now)
 		}
 	case failed, overloaded:
-		g.disturb()
+		g.calm.Store(false)
 		g.err = err
 		g.streak.add(hash, now)
-		news := first && seen == g.successes
+		news := first && c != nil && c.seen == g.successes
 		if news {
 			g.fresh.add(hash, now)
 		}
@@ -344,14 +343,7 @@ func (g *gate) wait() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting++
-	g.disturb()
-}
-
-// disturb has calls counted from now on. Those that run began before.
-func (g *gate) disturb() {
-	if g.calm.Swap(false) {
-		g.calmed = g.successes
-	}
+	g.calm.Store(false)
 }
 
 // done ends the task of an item; giveUp says that it did not succeed, poison

@@ -14,11 +14,13 @@ func outageOf(t *testing.T, g *gate, n int) {
 	g.wait()
 	for range 2 {
 		for i := range n {
-			g.ended(nil, uint64(i), true, failed, errDown)
+			c, _ := g.try(nil)
+			g.ended(c, uint64(i), true, failed, errDown)
 		}
 		time.Sleep(outageAfter)
 	}
-	g.ended(nil, 0, true, failed, errDown)
+	c, _ := g.try(nil)
+	g.ended(c, 0, true, failed, errDown)
 	if s := g.report().State; s != Outage {
 		t.Fatalf("%v", s)
 	}

@@ -123,8 +123,21 @@ func (g *Group) States() []RouteState {
 }
 
 // announce tells of a state that a route has moved to.
+// Of several that do so at once each tells what is so then, and nobody the same
+// again, so that the last line is true.
 func (f *Flow) announce(g *gate) {
+	f.log(g)
+	g.pump() // the new state may let calls through
+}
+
+func (f *Flow) log(g *gate) {
+	g.logs.Lock()
+	defer g.logs.Unlock()
 	s := g.report()
+	if s.State == g.logged {
+		return
+	}
+	g.logged = s.State
 	level, msg := slog.LevelInfo, "route works again"
 	attrs := []any{"route", s.Route}
 	switch s.State {
@@ -145,5 +158,4 @@ func (f *Flow) announce(g *gate) {
 		msg = "route works again: calls are let through step by step"
 	}
 	f.opts.Logger.Log(context.Background(), level, msg, attrs...)
-	g.pump() // the new state may let calls through
 }

@@ -206,7 +206,7 @@ func (st *status) text(b *strings.Builder) {
 		slices.SortStableFunc(shards, func(a, b shardStatus) int { return cmp.Compare(b.LagSeconds, a.LagSeconds) })
 		w := rows(b)
 		for _, sh := range shards[:min(len(shards), shownShards)] {
-			fmt.Fprintf(w, "  %s\tlag %s\t%d unsettled\tpolled %v ago\t%s\n", sh.ID, seconds(sh.LagSeconds), sh.Unsettled, time.Since(sh.LastPoll).Round(time.Second), firstLine(sh.Error))
+			fmt.Fprintf(w, "  %s\tlag %s\t%d unsettled\t%s\t%s\n", sh.ID, seconds(sh.LagSeconds), sh.Unsettled, polled(sh.LastPoll), firstLine(sh.Error))
 		}
 		_ = w.Flush()
 		if more := len(shards) - shownShards; more > 0 {
@@ -244,6 +244,13 @@ func heldFlows(all []lane) []flow.Held {
 		held[i] = flow.Held{Route: l.Route, Age: l.age}
 	}
 	return held
+}
+
+func polled(last time.Time) string {
+	if last.IsZero() {
+		return "never polled"
+	}
+	return fmt.Sprintf("polled %v ago", time.Since(last).Round(time.Second))
 }
 
 // letterCounts counts dead letters, twice a minute at most and for no more than

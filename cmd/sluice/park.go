@@ -34,7 +34,8 @@ It says for how many items the route fails, and asks, unless --yes is given. The
 it says how many records were parked, and how many are pending: those are in a
 call now, and each is parked when the call fails, unless it succeeds.
 Records that were refused for load, or asked to be called later, are not parked,
-nor are messages of queues. sluice dlq redrive runs the parked ones again.
+nor are messages of queues. sluice dlq redrive runs the parked ones again,
+if the route allows it (redrive: true, or a version or count that refuses old changes).
 
 Exit codes: 0 parked, or there was none; 1 failed; 2 wrong usage.`,
 		Example: `  sluice park --route 'new search' --dry-run

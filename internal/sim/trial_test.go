@@ -74,16 +74,19 @@ func (h *history) tryOutage() {
 		known = freshAfter + moment // then
 		most  = 4                   // calls a second, with a MaxBackoff of one
 	)
-	items := 5 + 55*h.draw.below(2, "trial items")
+	items := 6 + 54*h.draw.below(2, "trial items")
 	t, s := h.try("all of %d items fail for %v", items, d)
 	s.fills(time.Hour, 1000, takes, false)
 	s.down(d)
 	for i := range items * each {
 		h.put(t, fmt.Sprint("t", i%items))
+		if i == 0 { // from the first failure on calls are counted
+			time.Sleep(moment)
+		}
 	}
 	time.Sleep(known)
 	before, _ := s.load()
-	time.Sleep(d - known)
+	time.Sleep(d - moment - known)
 	if calls, _ := s.load(); calls-before > int(d.Seconds())*most {
 		h.check.violate(propPace, "%d calls in an outage of %v, at most %d a second are wanted", calls-before, d, most)
 	}
