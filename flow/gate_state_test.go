@@ -1,6 +1,9 @@
 package flow
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,4 +131,23 @@ func TestSuccessesCountFromTheFirstFailure(t *testing.T) {
 	if h, _ := g.ended(nil, 1, false, failed, errDown); h.successes != 5 {
 		t.Errorf("%d successes after it, want 5", h.successes)
 	}
+}
+
+// Of two who tell of a state at once the second may come first: the last line of
+// the log is what is so.
+func TestTheLastLineOfTheLogIsSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := Open(t.Context(), routes(ok), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		g := f.group.gates[0]
+		outageOf(t, g, outageFailures)
+		f.announce(g)
+		g.done(0, false, false)
+		f.announce(g) // of the end
+		f.announce(g) // of the outage, late
+		if got := log.String(); strings.Count(got, "msg=") != 2 || strings.Index(got, "fails for every record") > strings.Index(got, "nothing waits") {
+			t.Errorf("the log says\n%s", got)
+		}
+		mustClose(t, f, 0)
+	})
 }

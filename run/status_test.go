@@ -224,3 +224,12 @@ func TestLetterCountsOfAStoreThatHangs(t *testing.T) {
 		}
 	})
 }
+
+func TestPolled(t *testing.T) {
+	if got := polled(time.Time{}); got != "never polled" {
+		t.Errorf("%q", got)
+	}
+	if got := polled(time.Now().Add(-90 * time.Second)); got != "polled 1m30s ago" {
+		t.Errorf("%q", got)
+	}
+}
