@@ -142,6 +142,9 @@ func TestTheLastLineOfTheLogIsSo(t *testing.T) {
 		g := f.group.gates[0]
 		outageOf(t, g, outageFailures)
 		f.announce(g)
+		for i := range uint64(outageFailures) {
+			g.forsake(i)
+		}
 		g.done(0, false, false)
 		f.announce(g) // of the end
 		f.announce(g) // of the outage, late
