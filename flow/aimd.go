@@ -17,6 +17,7 @@ const (
 	trialPeak   = 4               // calls at a time below which there is no trial
 	trialGain   = 0.75            // failures per success after a cut that helped, of those before
 	trialRest   = time.Minute     // between a trial that did not help and the next
+	trialAtMost = trialRest / 2   // a trial lasts: one that too few calls can end has shown nothing
 	smoothing   = 0.5             // keeps failures per success finite
 )
 
@@ -107,6 +108,12 @@ func (l *limiter) cut(limit float64, now time.Time) {
 	l.ok, l.bad, l.peak = 0, 0, 0
 }
 
+// takeBack ends a trial that did not help.
+func (l *limiter) takeBack(now time.Time) {
+	l.limit, l.ceiling = l.trial.before, 0
+	l.trial.on, l.trial.notYet = false, now.Add(trialRest)
+}
+
 // count adds up how calls end. When there are enough, it ends a trial or
 // begins one.
 func (l *limiter) count(began, load int, ok bool, now time.Time) {
@@ -129,7 +136,7 @@ func (l *limiter) count(began, load int, ok bool, now time.Time) {
 	if t := &l.trial; t.on {
 		t.on = false
 		if ratio > trialGain*t.ratio { // load is not why they fail
-			l.limit, l.ceiling, t.notYet = t.before, 0, now.Add(trialRest)
+			l.takeBack(now)
 		}
 	}
 	if t := &l.trial; bad >= trialShare*float64(all) && peak >= trialPeak && !now.Before(t.notYet) {

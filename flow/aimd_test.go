@@ -2,7 +2,10 @@ package flow
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/sluicehq/sluice"
 )
 
 // admits reports whether a call may join load others.
@@ -157,4 +160,52 @@ func TestOneCutARound(t *testing.T) {
 	if l.cuts != began+1 || int(l.limit) != 44 {
 		t.Errorf("%d cuts, to %v", l.cuts-began, l.limit)
 	}
+}
+
+// A burst of failures begins a trial, and then few calls come: too few to end it.
+// The limit that was tried must not last.
+func TestATrialEndsByItself(t *testing.T) {
+	begun := func(t *testing.T) *gate {
+		g := newGate(&sluice.Route{})
+		g.wait()
+		for range 2 { // whole rounds
+			var calls []*call
+			for range trialCalls {
+				c, _ := g.try(nil)
+				calls = append(calls, c)
+			}
+			for i, c := range calls {
+				g.ended(c, uint64(i), failed, errDown)
+			}
+		}
+		if !g.limiter.trial.on || g.limiter.limit == 0 {
+			t.Fatalf("no trial: %+v", g.limiter)
+		}
+		return g
+	}
+	t.Run("after a while", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := begun(t)
+			time.Sleep(trialAtMost)
+			if n := g.report().Limit; n == 0 {
+				t.Error("it ends too soon")
+			}
+			time.Sleep(time.Second)
+			if s := g.report(); s.Limit != 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	})
+	t.Run("when nothing waits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			g := begun(t)
+			for i := range uint64(trialCalls) {
+				g.forsake(i)
+			}
+			g.done(0, false, false)
+			if s := g.report(); s.State != Works || s.Limit != 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	})
 }

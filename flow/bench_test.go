@@ -83,7 +83,7 @@ func BenchmarkSharedGroup(b *testing.B) {
 			m.routes[0].Concurrency = c.limit
 			g := NewGroup(m)
 			if c.fails {
-				g.gates[0].ended(nil, 1, true, failed, errDown)
+				g.gates[0].ended(nil, 1, failed, errDown)
 			}
 			b.ReportAllocs()
 			var wg sync.WaitGroup

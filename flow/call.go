@@ -82,7 +82,7 @@ func (w *worker) settled(k kind, err error) history {
 	if c == nil && k <= skipped && w.g.calm.Load() {
 		return history{}
 	}
-	h, moved := w.g.ended(c, w.e.item(), w.t == nil || w.t.tries == 0, k, err)
+	h, moved := w.g.ended(c, w.e.item(), k, err)
 	if moved {
 		w.flow.announce(w.g)
 	}

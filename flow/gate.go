@@ -48,16 +48,14 @@ type gate struct {
 	items       items
 
 	state    State
-	told     State // to the log
+	told     State // by the log
 	since    time.Time
 	troubled time.Time     // state was Works until then, last
 	crowded  time.Time     // when more items failed than are tolerated, last
 	healthy  time.Duration // the time in healthy states until since
 
 	failures teller
-
-	logs   sync.Mutex // taken before mu
-	logged State      // under logs
+	logs     sync.Mutex // one line after the other; taken before mu
 }
 
 // call is one that its gate counts; it gives back at its end what it took.
@@ -263,10 +261,10 @@ func (g *gate) unused(c *call) {
 	g.pump()
 }
 
-// ended notes how a call for an item ended, the first of a record or another. It
-// returns what is to be known to decide what follows, and whether the state of
-// the route is to be told.
-func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h history, moved bool) {
+// ended notes how a call for an item ended; c is nil when the call was not
+// counted. It returns the history that decide needs, and whether the log does not
+// know the route's state yet.
+func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
@@ -275,9 +273,10 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 	if c != nil && (!c.waited || g.ramps) {
 		began = c.cuts
 	}
-	tells := began // of failures for load, though they do not say so
-	if !first {    // fewer calls at a time leave fewer retries, which fail in a partial outage
-		tells = -1
+	first := c != nil && c.first
+	tried := began // a call that counts when a lower limit is tried
+	if !first {    // a lower limit leaves fewer retries, which fail in a partial outage: every cut would seem to help
+		tried = -1
 	}
 	probe := c != nil && c.probe == g.outage.number && g.outage.on
 	g.release(c)
@@ -292,7 +291,7 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			g.limiter.restart(g.outage.width)
 			g.outage.on, g.ramps, g.binds = false, true, now
 		} else {
-			g.limiter.succeeded(tells, load, g.wanted(), now)
+			g.limiter.succeeded(tried, load, g.wanted(), now)
 		}
 	case skipped, permanent:
 		g.items.giveUp(hash, false)
@@ -306,7 +305,7 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 		g.calm.Store(false)
 		g.err = err
 		g.streak.add(hash, now)
-		news := first && c != nil && c.seen == g.successes
+		news := first && c.seen == g.successes
 		if news {
 			g.fresh.add(hash, now)
 		}
@@ -315,7 +314,7 @@ func (g *gate) ended(c *call, hash uint64, first bool, k kind, err error) (h his
 			if it != nil && it.clock >= poisonAfter && len(g.items.failed) > g.items.tolerated(now) {
 				g.crowded = now // one of too many: nobody knows whether it is poison
 			}
-			g.limiter.failed(tells, load, now)
+			g.limiter.failed(tried, load, now)
 		} else {
 			g.limiter.refused(began, load, g.backoff, now)
 		}

@@ -10,12 +10,11 @@ func (g *gate) healthyTime(now time.Time) time.Duration {
 	return g.healthy
 }
 
-// moves finds the route's state and reports whether nobody has been told of it
-// yet. mu is held.
+// moves finds the route's state and reports whether the log does not know it yet.
+// mu is held.
 func (g *gate) moves(now time.Time) (moved bool) {
 	g.judge(now)
-	moved, g.told = g.state != g.told, g.state
-	return moved
+	return g.state != g.told
 }
 
 // judge finds the route's state. mu is held.
@@ -26,6 +25,9 @@ func (g *gate) judge(now time.Time) {
 		if l.limit > 0 && g.load() == 0 && now.Sub(l.cutAt) > forgetAfter {
 			l.limit = 0
 		}
+	}
+	if l.trial.on && (now.Sub(l.cutAt) > trialAtMost || g.waiting == 0 && g.load() == 0) {
+		l.takeBack(now)
 	}
 	if len(g.queues) > 0 || g.load() >= int(l.limit) {
 		g.binds = now
@@ -78,6 +80,21 @@ func (g *gate) trouble() error {
 func (g *gate) report() RouteState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.reported()
+}
+
+// news returns the route's state and whether the log does not know it yet; now it
+// does.
+func (g *gate) news() (s RouteState, moved bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s = g.reported()
+	moved, g.told = s.State != g.told, s.State
+	return s, moved
+}
+
+// reported is the route's state. mu is held.
+func (g *gate) reported() RouteState {
 	now := time.Now()
 	g.items.turn(now)
 	g.judge(now)
@@ -86,11 +103,11 @@ func (g *gate) report() RouteState {
 		Failing: g.items.failing, Waiting: g.waiting, Limit: int(g.limiter.limit), Parked: g.items.parkedLately(),
 	}
 	if g.streak.n > 0 {
-		s.uselessSince = g.streak.since
+		s.failsSince = g.streak.since
 	}
 	if s.State != Works || s.Failing > 0 || g.streak.n > 0 {
 		s.Err = g.err
 	}
-	s.failingSince, s.crowded, s.troubled = g.items.failingSince, g.items.crowded(now), g.troubled
+	s.crowded, s.troubled = g.items.crowded(now), g.troubled
 	return s
 }

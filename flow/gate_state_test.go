@@ -18,12 +18,12 @@ func outageOf(t *testing.T, g *gate, n int) {
 	for range 2 {
 		for i := range n {
 			c, _ := g.try(nil)
-			g.ended(c, uint64(i), true, failed, errDown)
+			g.ended(c, uint64(i), failed, errDown)
 		}
 		time.Sleep(outageAfter)
 	}
 	c, _ := g.try(nil)
-	g.ended(c, 0, true, failed, errDown)
+	g.ended(c, 0, failed, errDown)
 	if s := g.report().State; s != Outage {
 		t.Fatalf("%v", s)
 	}
@@ -35,12 +35,12 @@ func TestAPartialOutageGoesBeforeAnOverload(t *testing.T) {
 		g := newGate(&sluice.Route{})
 		g.wait()
 		c, _ := g.try(nil)
-		g.ended(c, 100, true, overloaded, errDown)
+		g.ended(c, 100, overloaded, errDown)
 		if s := g.report(); s.State != Overloaded || s.Limit == 0 {
 			t.Fatalf("%+v", s)
 		}
 		for i := range uint64(outageItems) {
-			g.ended(nil, i, true, failed, errDown)
+			g.ended(nil, i, failed, errDown)
 		}
 		if s := g.report().State; s != Partial {
 			t.Errorf("%v", s)
@@ -60,7 +60,7 @@ func TestHealthyTime(t *testing.T) {
 			t.Errorf("%v before an hour of an outage, %v after it", before, got)
 		}
 		for i := range uint64(outageFailures) {
-			g.ended(nil, i, true, succeeded, nil)
+			g.ended(nil, i, succeeded, nil)
 		}
 		g.done(0, false, false)
 		time.Sleep(2 * time.Minute)
@@ -80,7 +80,7 @@ func TestAProbeOfAnOlderOutage(t *testing.T) {
 		if !ok {
 			t.Fatal("no probe")
 		}
-		g.ended(nil, 0, true, succeeded, nil)
+		g.ended(nil, 0, succeeded, nil)
 		outageOf(t, g, rampFailures)
 		time.Sleep(maxPause)
 		if _, ok := g.try(nil); !ok || g.outage.probes != 1 {
@@ -120,15 +120,15 @@ func TestSuccessesCountFromTheFirstFailure(t *testing.T) {
 	g.wait()
 	good := func(n int) {
 		for range n {
-			g.ended(nil, 100, true, succeeded, nil)
+			g.ended(nil, 100, succeeded, nil)
 		}
 	}
 	good(2 * poisonSuccesses)
-	if h, _ := g.ended(nil, 1, true, failed, errDown); h.successes != 0 {
+	if h, _ := g.ended(nil, 1, failed, errDown); h.successes != 0 {
 		t.Errorf("%d successes at the first failure", h.successes)
 	}
 	good(5)
-	if h, _ := g.ended(nil, 1, false, failed, errDown); h.successes != 5 {
+	if h, _ := g.ended(nil, 1, failed, errDown); h.successes != 5 {
 		t.Errorf("%d successes after it, want 5", h.successes)
 	}
 }

@@ -373,7 +373,7 @@ func TestTheEndOfAnOverloadInTheLog(t *testing.T) {
 // A call that began before another succeeded says nothing of the route now.
 func TestOnlyCallsThatBeganAfterTheLastSuccessTellOfAnOutage(t *testing.T) {
 	const calls = outageFailures + 1
-	success := func(g *gate) { g.ended(nil, 100, true, succeeded, nil) }
+	success := func(g *gate) { g.ended(nil, 100, succeeded, nil) }
 	counted := func(g *gate) (all []*call) {
 		for range calls {
 			c, _ := g.try(nil)
@@ -404,10 +404,10 @@ func TestOnlyCallsThatBeganAfterTheLastSuccessTellOfAnOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGate(&sluice.Route{})
 				for i, c := range c.begin(g) {
-					g.ended(c, uint64(i), true, failed, errDown)
+					g.ended(c, uint64(i), failed, errDown)
 				}
 				time.Sleep(outageAfter)
-				g.ended(nil, 0, false, failed, errDown)
+				g.ended(nil, 0, failed, errDown)
 				if g.state != c.want {
 					t.Errorf("%v, want %v", g.state, c.want)
 				}

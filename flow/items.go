@@ -40,10 +40,9 @@ type items struct {
 	failed  map[uint64]*failedItem
 	failing int // of failed
 
-	failingSince time.Time // the first of those that are failing began; zero: none
-	succeeded    [lookBackMinutes]sketch
-	parks        [lookBackMinutes]int // records parked
-	minute       int64                // of the newest of these
+	succeeded [lookBackMinutes]sketch
+	parks     [lookBackMinutes]int // records parked
+	minute    int64                // of the newest of these
 
 	bound   int // tolerated
 	boundAt time.Time
@@ -79,9 +78,7 @@ func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes u
 	}
 	if !it.failing {
 		it.failing = true
-		if s.failing++; s.failing == 1 {
-			s.failingSince = now
-		}
+		s.failing++
 	}
 	it.last, it.healthy, it.seen = now, healthy, successes
 	return it
@@ -107,9 +104,7 @@ func (s *items) giveUp(hash uint64, poison bool) {
 func (s *items) rest(it *failedItem) {
 	if it.failing {
 		it.failing = false
-		if s.failing--; s.failing == 0 {
-			s.failingSince = time.Time{}
-		}
+		s.failing--
 	}
 }
 

@@ -40,9 +40,9 @@ func TestPoisonWithoutDeadLettersKeepsItsPace(t *testing.T) {
 // of a partial outage.
 func TestThePoisonClockStandsWhileTheRouteFails(t *testing.T) {
 	const x, others = 0, 10
-	fail := func(g *gate, first bool) (h history) {
+	fail := func(g *gate) (h history) {
 		for item := range uint64(1 + others) {
-			if got, _ := g.ended(nil, item, first, failed, errDown); item == x {
+			if got, _ := g.ended(nil, item, failed, errDown); item == x {
 				h = got
 			}
 		}
@@ -59,22 +59,22 @@ func TestThePoisonClockStandsWhileTheRouteFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGate(&sluice.Route{})
 				g.wait()
-				fail(g, true)
+				fail(g)
 				var h history
 				for range 9 * 60 {
 					time.Sleep(time.Second)
 					if c.good {
-						g.ended(nil, 100, true, succeeded, nil)
+						g.ended(nil, 100, succeeded, nil)
 					}
-					h = fail(g, true)
+					h = fail(g)
 				}
 				if h.state != c.want {
 					t.Fatalf("%v, want %v", h.state, c.want)
 				}
 				for item := range uint64(200) {
-					g.ended(nil, 1+item, true, succeeded, nil)
+					g.ended(nil, 1+item, succeeded, nil)
 				}
-				h, _ = g.ended(nil, x, false, failed, errDown)
+				h, _ = g.ended(nil, x, failed, errDown)
 				if h.clock > mostQuiet || h.attempts > 2 {
 					t.Errorf("the clock shows %v and %d attempts", h.clock, h.attempts)
 				}

@@ -57,10 +57,9 @@ type RouteState struct {
 	Limit   int       // calls at a time that the route was seen to take; 0: no limit was found
 	Parked  int       // records parked in the last 10 minutes, but by Flow.Park
 
-	failingSince time.Time // zero: nothing fails
-	uselessSince time.Time // calls fail or are refused, and none succeeds; zero: that is not so
-	crowded      bool      // more items fail than is tolerated
-	troubled     time.Time // State was Works until then, last
+	failsSince time.Time // the first call after the last success that failed or was refused; zero: none did
+	crowded    bool      // more items fail than is tolerated
+	troubled   time.Time // State was Works until then, last
 }
 
 const (
@@ -71,10 +70,10 @@ const (
 // Trouble says in a sentence what somebody should see to, or "" when the route
 // works, or has nothing to do.
 func (s RouteState) Trouble() string {
-	since, success := s.Since.Format(time.RFC3339), later(s.Success, s.failingSince)
-	others := "works for others"
-	if time.Since(success) > quietAfter {
-		others = "nothing has succeeded since " + success.Format(time.RFC3339)
+	since, others := s.Since.Format(time.RFC3339), "works for others"
+	quiet := !s.failsSince.IsZero() && time.Since(s.failsSince) > quietAfter
+	if quiet {
+		others = "nothing has succeeded since " + s.failsSince.Format(time.RFC3339)
 	}
 	switch {
 	case s.State == Outage:
@@ -83,8 +82,8 @@ func (s RouteState) Trouble() string {
 		return fmt.Sprintf("route %q fails for %d items since %s and %s; they are retried, and none is parked before it is too old: repair what it calls, or have bad records parked with sluice park --route %q: %v", s.Route, s.Failing, since, others, s.Route, s.Err)
 	case s.State == Recovering && s.crowded:
 		return fmt.Sprintf("route %q recovers from an outage since %s, and %d items still fail or wait for their turn; nothing is to be done while they become fewer: %v", s.Route, since, s.Failing, s.Err)
-	case !s.uselessSince.IsZero() && time.Since(s.uselessSince) > proofAfter:
-		return fmt.Sprintf("route %q: nothing has succeeded since %s to tell whether the route or the %d records that wait for it are at fault: repair what it calls: %v", s.Route, s.uselessSince.Format(time.RFC3339), s.Waiting, s.Err)
+	case quiet && time.Since(s.failsSince) > proofAfter:
+		return fmt.Sprintf("route %q: %s to tell whether the route or the %d records that wait for it are at fault: repair what it calls: %v", s.Route, others, s.Waiting, s.Err)
 	case s.Parked > parkedAtMost:
 		return fmt.Sprintf("route %q had %d records parked in the last 10 minutes: look at them with sluice dlq list --route %q", s.Route, s.Parked, s.Route)
 	}
@@ -122,22 +121,21 @@ func (g *Group) States() []RouteState {
 	return out
 }
 
-// announce tells of a state that a route has moved to.
-// Of several that do so at once each tells what is so then, and nobody the same
-// again, so that the last line is true.
+// announce logs a state that a route has moved to.
 func (f *Flow) announce(g *gate) {
 	f.log(g)
 	g.pump() // the new state may let calls through
 }
 
+// log writes the route's state as it is now, once. So the last line of the log is
+// true, whichever of several goroutines comes last.
 func (f *Flow) log(g *gate) {
 	g.logs.Lock()
 	defer g.logs.Unlock()
-	s := g.report()
-	if s.State == g.logged {
+	s, moved := g.news()
+	if !moved {
 		return
 	}
-	g.logged = s.State
 	level, msg := slog.LevelInfo, "route works again"
 	attrs := []any{"route", s.Route}
 	switch s.State {

@@ -255,7 +255,7 @@ func polled(last time.Time) string {
 
 // letterCounts counts dead letters, twice a minute at most and for no more than
 // a fiftieth of the time: each count reads all of them. While a count hangs, as
-// on a dead disk, the one before is told.
+// on a dead disk, get returns the one before.
 type letterCounts struct {
 	count func(context.Context) ([]deadletter.Count, error)
 

@@ -25,7 +25,7 @@ type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	file           string // --config
-	unknown        error  // a command that --help was asked of, and that there is not
+	unknown        error  // names the command of `sluice nonsense --help`
 }
 
 // env is the value of a variable, "" when it is not set.

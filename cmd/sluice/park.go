@@ -135,7 +135,7 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 		err = store.Close()
 	}
 	if err == nil {
-		err = fmt.Errorf("no daemon holds the state file %s: one that stands still has nothing to park", path)
+		err = fmt.Errorf("no daemon holds the state file %s: start the daemon, which alone has records to park", path)
 	}
 	return nil, err
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// Elsewhere runs the whole test, which may be a part of another, in a process of its own without the race
-// detector, which would make it cost several times as much, and reports that it
-// has. Without the race detector it reports false, and the test goes on:
+// Elsewhere runs the whole test or subtest in a process of its own without the
+// race detector, which would make it cost several times as much, and reports that
+// it has. Without the race detector it reports false, and the test goes on:
 //
 //	if localtest.Elsewhere(t) {
 //		return

@@ -347,7 +347,7 @@ func (s *stream) prepare(ctx context.Context) error {
 // fill fills the forest with what is listed and stored.
 func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string, began time.Time) {
 	s.forest.past.before = s.start.At.Add(2 * clockMargin)
-	fresh := s.forest.merge(l.shards, !s.unlisted) // what was listed before the listing failed is not all
+	fresh := s.forest.merge(l.shards, !s.unlisted) // a listing that failed is not whole
 	s.forest.remember(stored)
 	for id, it := range latest {
 		s.forest.node(id).latest = it
