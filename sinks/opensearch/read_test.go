@@ -159,7 +159,7 @@ func TestCheck(t *testing.T) {
 		within time.Duration
 	}{
 		{"there", 0, false, "", 0},
-		{"begins", 2 * time.Second, false, "", 5 * time.Second},
+		{"begins", 2 * time.Second, false, "", 6 * time.Second},
 		{"stays away", time.Hour, false, "it cannot be reached: is the URL right", 7 * time.Second},
 		{"hangs", time.Hour, true, "the time ran out", time.Minute},
 	} {
