@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -66,6 +67,17 @@ func (g *gate) enter(kind string) (n int, ok bool) {
 	}
 	g.inside.Add(1)
 	return g.counts[kind], true
+}
+
+// unwind is deferred by whoever enters: a panic or an exit before leave is a
+// mistake of the simulation. Its flow would take it for a handler's, and close
+// would wait for ever.
+func (g *gate) unwind(left *bool, check *checker) {
+	if *left {
+		return
+	}
+	check.violate(propRun, "a call unwinds within the gate: %v\n%s", recover(), debug.Stack())
+	g.inside.Done()
 }
 
 // leave is false when the life does not learn how the interaction ended.

@@ -70,16 +70,20 @@ func (l *life) handle(ctx context.Context, rec *sluice.Record, route string) err
 	if !ok {
 		return nil // a dead process has no effects; the sooner it is done
 	}
+	left := false
+	defer l.gate.unwind(&left, l.h.check)
 	ch, tries = l.h.check.attempt(l.n, rec, item, route)
 	l.h.content(rec, ch)
 	key := []uint64{text(string(rec.Sequence)), text(route), uint64(tries)}
 	how, err := l.outcome(ctx, item, route, key)
 	done := how == "done" || how == "skipped"
 	if l.gate.isShut() { // it died while the handler ran
+		left = true
 		l.gate.leave(kind, n)
 		return nil
 	}
 	l.h.check.ended(l.n, ch, route, done, how)
+	left = true
 	if !l.gate.leave(kind, n) {
 		return nil
 	}

@@ -174,7 +174,10 @@ func (c client) Do(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, errDead
 	}
+	left := false
+	defer c.life.gate.unwind(&left, c.life.h.check)
 	resp, err := c.HTTPClient.Do(req)
+	left = true
 	if !c.life.gate.leave(op, n) {
 		if err == nil {
 			resp.Body.Close()

@@ -35,6 +35,8 @@ func (s *store) call(ctx context.Context, kind string, effect func() error) erro
 	if !ok {
 		return errDead
 	}
+	left := false
+	defer l.gate.unwind(&left, l.h.check)
 	err := func() error {
 		if l.h.storeDown() {
 			return errStoreFull
@@ -66,6 +68,7 @@ func (s *store) call(ctx context.Context, kind string, effect func() error) erro
 	if err != nil && !errors.Is(err, state.ErrNoStart) {
 		l.note("%s: %v", kind, err)
 	}
+	left = true
 	if !l.gate.leave(kind, n) {
 		return errDead
 	}

@@ -29,6 +29,7 @@ type listing struct {
 	status types.StreamStatus
 	shards []listed
 	pages  int
+	began  time.Time // of all shards, by the service's clock; zero: of some
 	date   time.Time // of the last answer, by the service's clock; else by ours
 }
 
@@ -66,7 +67,11 @@ func (d *discovery) children(ctx context.Context, id string) (listing, error) {
 
 // pages makes each call at most tries times; 0 is until it succeeds.
 func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter, tries int) (listing, error) {
-	var l listing
+	var began time.Time
+	if filter == nil {
+		began = d.clock.now()
+	}
+	l := listing{began: began}
 	from := ""
 	asked := map[string]bool{"": true}
 	for {
@@ -74,7 +79,7 @@ func (d *discovery) pages(ctx context.Context, filter *types.ShardFilter, tries 
 		switch {
 		case err != nil && from != "" && classify(err) == invalid:
 			// The shard that this page begins behind may be trimmed by now.
-			l, from, asked = listing{}, "", map[string]bool{"": true}
+			l, from, asked = listing{began: began}, "", map[string]bool{"": true}
 			continue
 		case err != nil:
 			return l, err

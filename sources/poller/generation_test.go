@@ -7,7 +7,7 @@ import "testing"
 func TestAListingUnderWayIsNoSignOfTheEnd(t *testing.T) {
 	s := &stream{forest: newForest(), replaced: true}
 	all := []listed{{id: "a"}}
-	s.forest.merge(all, true)
+	s.forest.merge(all, whole)
 	s.forest.node("a").phase = done
 	before := found{listing: listing{shards: all}, round: s.round}
 	s.stirred()

@@ -96,9 +96,10 @@ func (f *forest) remember(shards []state.Shard) {
 	f.past.trace(f.nodes)
 }
 
-// merge takes a listing and returns how many shards it had that were new. Only
-// a complete one says that a shard is missing.
-func (f *forest) merge(shards []listed, complete bool) (fresh int) {
+// merge takes a listing and returns how many shards it had that were new. A
+// listing of all shards says that others are missing, unless they were made after
+// it began. Of a listing of some, began is zero.
+func (f *forest) merge(shards []listed, began time.Time) (fresh int) {
 	in := make(map[string]bool, len(shards))
 	for _, l := range shards {
 		in[l.id] = true
@@ -116,21 +117,25 @@ func (f *forest) merge(shards []listed, complete bool) (fresh int) {
 		}
 		n.missing, n.unlisted = 0, false
 	}
-	if !complete {
+	if began.IsZero() {
 		return fresh
 	}
 	for id, n := range f.nodes {
+		// A listing of many pages takes a while. Of shards that were made meanwhile
+		// it may show children and leave out their parents.
+		made := shardCreated(id).Add(clockMargin).After(began)
 		switch {
 		case in[id]:
 			n.gone = false
 			n.shown++
+		case made:
 		case n.phase == done && n.missing+1 >= confirmations:
 			delete(f.nodes, id) // trimmed and not needed
 			continue
 		default:
 			n.missing++
 		}
-		if n.phase == waiting && n.parent != "" && f.nodes[n.parent] == nil {
+		if !made && n.phase == waiting && n.parent != "" && f.nodes[n.parent] == nil {
 			n.orphan++
 		}
 	}

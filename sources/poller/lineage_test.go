@@ -17,6 +17,9 @@ func ids(nodes []*node) string {
 	return fmt.Sprint(out)
 }
 
+// whole is when a listing of all shards began: long after they were made.
+var whole = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+
 func TestForest(t *testing.T) {
 	now := time.Now()
 	family := []listed{{id: "a", closed: true}, {id: "b", parent: "a"}, {id: "c", parent: "a"}, {id: "d"}}
@@ -25,113 +28,113 @@ func TestForest(t *testing.T) {
 		build func(f *forest)
 		ready string
 	}{
-		{"children wait for their parent (F008)", func(f *forest) { f.merge(family, true) }, "[a d]"},
+		{"children wait for their parent (F008)", func(f *forest) { f.merge(family, whole) }, "[a d]"},
 		{"children start when their parent is settled", func(f *forest) {
-			f.merge(family, true)
+			f.merge(family, whole)
 			f.node("a").phase = done
 		}, "[b c d]"},
 		{"a parent listed after its child blocks it all the same (F010)", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.merge(family, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
+			f.merge(family, whole)
 		}, "[a d]"},
-		{"a missing parent is looked for once more", func(f *forest) { f.merge([]listed{{id: "b", parent: "a"}}, true) }, "[]"},
+		{"a missing parent is looked for once more", func(f *forest) { f.merge([]listed{{id: "b", parent: "a"}}, whole) }, "[]"},
 		{"it is asked for then", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 		}, "[]"},
 		{"a trimmed parent does not block (F009)", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.answered("a", over)
 		}, "[b]"},
 		{"nor does one of a stream that is no more", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.denied()
 		}, "[b]"},
 		{"a parent that was settled and trimmed does not block", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}})
 		}, "[b]"},
 		{"nor does one of which another child was begun", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.remember([]state.Shard{{ID: "c", Epoch: 1, Parent: "a", Position: state.Position{Finished: true}}})
 		}, "[b]"},
 		{"a parent that the service knows waits for a listing", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.answered("a", there)
 			for range lateListings - 1 {
-				f.merge([]listed{{id: "b", parent: "a"}}, true)
+				f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			}
 		}, "[]"},
 		{"but not for ever", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.answered("a", there)
 			for range lateListings {
-				f.merge([]listed{{id: "b", parent: "a"}}, true)
+				f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			}
 		}, "[a]"},
 		{"a parent that the service knows is listed with its own", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.answered("a", there)
-			f.merge([]listed{{id: "a", parent: "z"}, {id: "b", parent: "a"}, {id: "z"}}, true)
+			f.merge([]listed{{id: "a", parent: "z"}, {id: "b", parent: "a"}, {id: "z"}}, whole)
 		}, "[z]"},
 		{"a shard begun before does not wait for a trimmed parent", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.remember([]state.Shard{{ID: "b", Parent: "a"}})
 		}, "[b]"},
 		{"a stored parent that is not listed is read before its child", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.remember([]state.Shard{{ID: "a"}})
 		}, "[a]"},
 		{"a finished parent shown late is not begun again (F013)", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}, {ID: "b"}})
-			f.merge(family, true)
+			f.merge(family, whole)
 			f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}, {ID: "b"}})
 		}, "[b c d]"},
 		{"an ancestor of a shard from before the start waits until that is shown", func(f *forest) {
 			rows := []state.Shard{{ID: "b", Position: state.Position{Finished: true}}}
-			f.merge([]listed{{id: "a", closed: true}, {id: "c", parent: "b"}}, true)
+			f.merge([]listed{{id: "a", closed: true}, {id: "c", parent: "b"}}, whole)
 			f.remember(rows)
 		}, "[]"},
 		{"but not for ever", func(f *forest) {
 			rows := []state.Shard{{ID: "b", Position: state.Position{Finished: true}}}
 			for range lateListings {
-				f.merge([]listed{{id: "a", closed: true}, {id: "c", parent: "b"}}, true)
+				f.merge([]listed{{id: "a", closed: true}, {id: "c", parent: "b"}}, whole)
 				f.remember(rows)
 			}
 		}, "[a c]"},
 		{"nor does a shard that no listing shows", func(f *forest) {
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.remember([]state.Shard{{ID: "z", Position: state.Position{Finished: true}}})
 			f.answered("a", there)
 			for range lateListings {
-				f.merge([]listed{{id: "b", parent: "a"}}, true)
+				f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			}
 		}, "[a]"},
 		{"a shard that was created after the start does not", func(f *forest) {
 			f.past.before = time.UnixMilli(1700000000000)
-			f.merge([]listed{{id: "shardId-00000001700000000001-a"}}, true)
+			f.merge([]listed{{id: "shardId-00000001700000000001-a"}}, whole)
 			f.remember([]state.Shard{{ID: "b", Position: state.Position{Finished: true}}})
 		}, "[shardId-00000001700000000001-a]"},
 		{"a denied shard waits for two listings", func(f *forest) {
-			f.merge(family, true)
+			f.merge(family, whole)
 			f.node("a").gone, f.node("a").missing = true, 0
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 		}, "[d]"},
 		{"a denied shard that two listings miss is retired", func(f *forest) {
-			f.merge(family, true)
+			f.merge(family, whole)
 			f.node("a").gone, f.node("a").missing = true, 0
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
-			f.merge([]listed{{id: "b", parent: "a"}}, true)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
+			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 		}, "[a d]"},
 		{"a denied shard that is listed is tried again", func(f *forest) {
-			f.merge(family, true)
+			f.merge(family, whole)
 			f.node("a").gone = true
-			f.merge(family, true)
+			f.merge(family, whole)
 		}, "[a d]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,7 +152,7 @@ func TestForestDoubts(t *testing.T) {
 	f := newForest()
 	children := []listed{{id: "b", parent: "a"}, {id: "c", parent: "a"}, {id: "e", parent: "d"}, {id: "f", parent: "e"}}
 	for _, doubts := range []string{"[]", "[a]", "[a]"} {
-		f.merge(children, true)
+		f.merge(children, whole)
 		f.remember([]state.Shard{{ID: "e"}})
 		want(t, "doubts", fmt.Sprint(f.doubted()), doubts)
 	}
@@ -186,14 +189,14 @@ func TestForestNeverRunsParentAndChild(t *testing.T) {
 				hidden[l.id] = 0
 				seen = append(seen, l)
 			}
-			f.merge(seen, true)
+			f.merge(seen, whole)
 			var rows []state.Shard
 			for id := range finished {
 				rows = append(rows, state.Shard{ID: id, Parent: parents[id], Position: state.Position{Finished: true}})
 			}
 			f.remember(rows)
 			if rnd.IntN(2) == 0 {
-				f.merge(all[:rnd.IntN(len(all)+1)], false)
+				f.merge(all[:rnd.IntN(len(all)+1)], time.Time{})
 			}
 			for _, id := range f.doubted() {
 				if rnd.IntN(3) > 0 {
@@ -234,10 +237,10 @@ func TestForestNeverRunsParentAndChild(t *testing.T) {
 
 func TestForestForgetsWhatIsTrimmed(t *testing.T) {
 	f := newForest()
-	f.merge([]listed{{id: "a", closed: true}, {id: "b", parent: "a"}}, true)
+	f.merge([]listed{{id: "a", closed: true}, {id: "b", parent: "a"}}, whole)
 	f.node("a").phase = done
 	for range confirmations {
-		f.merge([]listed{{id: "b", parent: "a"}}, true)
+		f.merge([]listed{{id: "b", parent: "a"}}, whole)
 	}
 	if f.nodes["a"] != nil {
 		t.Errorf("a trimmed, finished shard is still kept: %v", f.nodes)
@@ -247,7 +250,7 @@ func TestForestForgetsWhatIsTrimmed(t *testing.T) {
 // Of a stream that the service knows no more, nothing waits for a listing.
 func TestDeniedStreamWaitsForNoListing(t *testing.T) {
 	f := newForest()
-	f.merge([]listed{{id: "gone"}, {id: "child", parent: "nobody"}}, true)
+	f.merge([]listed{{id: "gone"}, {id: "child", parent: "nobody"}}, whole)
 	f.remember([]state.Shard{{ID: "halfway"}})
 	f.remember([]state.Shard{{ID: "unread", Position: state.Position{Finished: true}}})
 	f.nodes["gone"].gone = true
@@ -264,7 +267,7 @@ func TestDeniedStreamWaitsForNoListing(t *testing.T) {
 // handlers may still be at it.
 func TestForestWaitsForItsOwnWorker(t *testing.T) {
 	f := newForest()
-	f.merge([]listed{{id: "a", closed: true}, {id: "b", parent: "a"}}, true)
+	f.merge([]listed{{id: "a", closed: true}, {id: "b", parent: "a"}}, whole)
 	f.node("a").phase = running
 	f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}})
 	got, _ := f.ready(time.Now())
@@ -272,4 +275,26 @@ func TestForestWaitsForItsOwnWorker(t *testing.T) {
 	f.node("a").phase = waiting // it came back
 	got, _ = f.ready(time.Now())
 	want(t, "ready", ids(got), "[a]")
+}
+
+// A listing of many pages can show the child of a shard that was made, and closed,
+// while it ran. That it does not show the shard itself says nothing.
+func TestAListingMissesNothingYounger(t *testing.T) {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	id := func(at time.Time) string { return fmt.Sprintf("shardId-%020d-a", at.UnixMilli()) }
+	parent, child := id(began.Add(time.Second)), id(began.Add(2*time.Second))
+	f := newForest()
+	f.merge([]listed{{id: parent, closed: true}}, time.Time{})
+	for range confirmations {
+		f.merge([]listed{{id: child, parent: "unknown"}}, began)
+	}
+	if n := f.nodes[parent]; n.missing > 0 || len(f.doubted()) > 0 {
+		t.Errorf("missing %d times, and the service is asked for %v", n.missing, f.doubted())
+	}
+	for range confirmations {
+		f.merge([]listed{{id: child, parent: "unknown"}}, began.Add(time.Minute))
+	}
+	if n := f.nodes[parent]; n.missing != confirmations || len(f.doubted()) != 1 {
+		t.Errorf("missing %d times, and the service is asked for %v", n.missing, f.doubted())
+	}
 }

@@ -54,10 +54,10 @@ func TestParentIsListedAndNotAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		a := w.open()
-		w.family(5)
+		w.family(7)
 		w.Fail(streamtest.Fault{Op: "GetShardIterator", Shard: a, Error: "AccessDeniedException"})
 		r := start(t, w, w.handle, w.options())
-		pass(time.Second)
+		pass(8 * time.Second)
 		r.unready("which other shards wait for")
 		pass(time.Minute)
 		r.unready("AccessDeniedException")

@@ -347,7 +347,10 @@ func (s *stream) prepare(ctx context.Context) error {
 // fill fills the forest with what is listed and stored.
 func (s *stream) fill(l listing, stored []state.Shard, latest map[string]string, began time.Time) {
 	s.forest.past.before = s.start.At.Add(2 * clockMargin)
-	fresh := s.forest.merge(l.shards, !s.unlisted) // a listing that failed is not whole
+	if s.unlisted {
+		l.began = time.Time{} // a listing that failed is not whole
+	}
+	fresh := s.forest.merge(l.shards, l.began)
 	s.forest.remember(stored)
 	for id, it := range latest {
 		s.forest.node(id).latest = it

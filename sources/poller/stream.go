@@ -267,7 +267,7 @@ func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 func (s *stream) merge(f found) {
 	d := Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: f.pages, Shards: len(f.shards), Took: f.took, Err: f.err}
 	if f.err == nil {
-		d.New = s.forest.merge(f.shards, f.parent == "")
+		d.New = s.forest.merge(f.shards, f.began)
 		s.forest.remember(f.stored)
 		s.p.checkpoints.check(s.id, f.stored)
 		s.listed(f.status)

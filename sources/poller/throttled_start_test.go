@@ -115,11 +115,11 @@ func TestAListingThatFailedMissesNothing(t *testing.T) {
 	s := &stream{p: &Poller{o: Options{Logger: slog.New(slog.DiscardHandler)}}, forest: newForest(), unlisted: true}
 	shards := []listed{{id: "child", parent: "parent"}}
 	s.fill(listing{shards: shards}, nil, nil, time.Time{})
-	s.forest.merge(shards, true)
+	s.forest.merge(shards, whole)
 	if got := s.forest.doubted(); len(got) > 0 {
 		t.Errorf("after one listing the service is asked for %v", got)
 	}
-	s.forest.merge(shards, true)
+	s.forest.merge(shards, whole)
 	if got := s.forest.doubted(); !slices.Equal(got, []string{"parent"}) {
 		t.Errorf("after two listings the service is asked for %v", got)
 	}
