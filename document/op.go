@@ -12,6 +12,28 @@ type Op struct {
 	Fence   Fence
 	Version int64  // 0 and above; only with a Fence
 	Body    []byte // of Put: a JSON object, on one line or several
+
+	// Of Exact. The Body has Sequence in its field MarkField, which is a [Mark].
+	Sequence  string
+	MarkField string
+
+	Revision Revision // of Unchanged
+}
+
+// Mark is what a document says of the change that it shows, in a field of its
+// own.
+type Mark struct {
+	// Sequence is greater, as a string, for a later change.
+	Sequence string `json:"sequence"`
+	// Deleted is when a tombstone was written, in RFC 3339; empty of a document.
+	Deleted string `json:"deleted,omitempty"`
+}
+
+// Revision names one state of a document among all its states. The zero Revision
+// is none.
+type Revision struct {
+	SeqNo       int64
+	PrimaryTerm int64 // 1 and above
 }
 
 // Action says what an Op does.
@@ -45,9 +67,17 @@ const (
 	Newer
 	// NewerOrEqual takes an equal Version, too: what is there is written again.
 	NewerOrEqual
+	// Exact takes what has a greater Sequence than what is there. Version must be
+	// such that a greater Sequence never has a smaller one: it settles most cases
+	// with one request. Where it does not, the two Sequences are compared. What is
+	// there without a Sequence is older.
+	Exact
+	// Unchanged takes it if what is there is still at Revision.
+	Unchanged
 )
 
-// String returns the name that the bulk API has for it, as version_type.
+// String returns the name that the bulk API has for it, as version_type, and
+// words of its own for Exact and Unchanged, for which it has none.
 func (f Fence) String() string {
 	switch f {
 	case NoFence:
@@ -56,6 +86,10 @@ func (f Fence) String() string {
 		return "external"
 	case NewerOrEqual:
 		return "external_gte"
+	case Exact:
+		return "exact"
+	case Unchanged:
+		return "unchanged"
 	}
 	return fmt.Sprintf("Fence(%d)", f)
 }
@@ -73,7 +107,8 @@ func (o Op) Ref() Ref { return Ref{o.Index, o.ID, o.Routing} }
 // Doc is a document as it was found, or that it was not.
 type Doc struct {
 	Ref
-	Found   bool
-	Version int64
-	Source  []byte // JSON
+	Found    bool
+	Version  int64
+	Revision Revision
+	Source   []byte // JSON
 }

@@ -31,8 +31,14 @@ func check(op *document.Op) error {
 		return fmt.Errorf("the ID has %d bytes; want 1 to 512", len(op.ID))
 	case !utf8.ValidString(op.Index) || !utf8.ValidString(op.ID) || !utf8.ValidString(op.Routing):
 		return errors.New("the Index, the ID or the Routing is not valid UTF-8")
-	case op.Fence > document.NewerOrEqual:
-		return fmt.Errorf("the Fence is %v; want NoFence, Newer or NewerOrEqual", op.Fence)
+	case op.Fence > document.Unchanged:
+		return fmt.Errorf("the Fence is %v; want NoFence, Newer, NewerOrEqual, Exact or Unchanged", op.Fence)
+	case op.Fence == document.Exact && (op.Sequence == "" || op.MarkField == ""):
+		return errors.New("the Fence is exact; want a Sequence, and the MarkField in which documents have theirs")
+	case op.Fence == document.Unchanged && op.Revision.PrimaryTerm < 1:
+		return errors.New("the Fence is unchanged; want the Revision of the document that was read")
+	case op.Version != 0 && op.Fence == document.Unchanged:
+		return fmt.Errorf("the Version is %d, and the Fence is unchanged, which compares the Revision", op.Version)
 	case op.Version < 0:
 		return fmt.Errorf("the Version is %d; want 0 or above", op.Version)
 	case op.Version != 0 && op.Fence == document.NoFence:

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/sluicehq/sluice/document"
 )
 
 // commit writes ws, the first of their lanes, with those that go with them. What
@@ -92,6 +94,7 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 	err := c.sink.try(ctx, ws, body, results)
 	if err == nil {
 		c.heard = true
+		var refused []*write
 		for i, w := range ws {
 			r := &results[i]
 			if (r.status == 200 || r.status == 201) && w.line == nil && r.err == nil { // nearly all
@@ -102,8 +105,15 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 			if r.err != nil {
 				f.typ, f.reason = r.err.typ, r.err.reason
 			}
-			c.settle(w, judge(w.current().op, f), f)
+			now := w.current()
+			o := judge(now.sent(), f)
+			if o == conflict && now.op.Fence == document.Exact {
+				refused = append(refused, w)
+				continue
+			}
+			c.settle(w, o, f)
 		}
+		c.compare(ctx, refused)
 		return
 	}
 	o := judgeRequest(err)
@@ -130,7 +140,7 @@ func (c *committing) encode(ws []*write) ([]*write, *buffer) {
 	e := encoder{b: slices.Grow(body.b, size)}
 	for i := 0; i < len(ws); i++ {
 		now := ws[i].current()
-		if err := e.add(now.op); err != nil {
+		if err := e.add(now.sent()); err != nil {
 			w := ws[i]
 			ws = slices.Delete(slices.Clone(ws), i, i+1)
 			i--

@@ -37,7 +37,13 @@ func (e *encoder) add(op *document.Op) error {
 	switch op.Fence {
 	case document.NoFence:
 		b = append(b, "\"}}\n"...)
-	case document.Newer:
+	case document.Unchanged:
+		b = append(b, `","if_seq_no":`...)
+		b = strconv.AppendInt(b, op.Revision.SeqNo, 10)
+		b = append(b, `,"if_primary_term":`...)
+		b = strconv.AppendInt(b, op.Revision.PrimaryTerm, 10)
+		b = append(b, "}}\n"...)
+	case document.Newer, document.Exact:
 		b = append(b, `","version":`...)
 		b = strconv.AppendInt(b, op.Version, 10)
 		b = append(b, ",\"version_type\":\"external\"}}\n"...)

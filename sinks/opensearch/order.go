@@ -21,6 +21,7 @@ import (
 // document (F099), and a hot document costs one operation a request.
 type write struct {
 	op   *document.Op
+	way  *document.Op // in which op is tried now; nil: as it is
 	lane uint64
 	call *call
 
@@ -34,6 +35,7 @@ type write struct {
 	line     *line     // with those that go with it; nil: it is alone
 	begun    time.Time // the first
 	failed   *failure  // of the last try
+	compared int       // times that the document was read to compare sequences
 	open     bool      // it has no result, and is for another commit
 	answered bool      // err is the result
 	err      error
@@ -169,20 +171,47 @@ func (f *write) unlink(w *write) {
 // alike reports whether one of two writes can stand for both: they are of one
 // document, and the same rule says which is the later one.
 func alike(a, b *document.Op) bool {
-	return a.ID == b.ID && a.Index == b.Index && a.Routing == b.Routing && (a.Fence == document.NoFence) == (b.Fence == document.NoFence)
+	return a.ID == b.ID && a.Index == b.Index && a.Routing == b.Routing && rule(a.Fence) == rule(b.Fence) && a.Fence != document.Unchanged
 }
 
-// insert puts w behind those that the cluster would put it over. Without a
-// fence it is the last; else the greatest version is.
+// rule is the fence that stands for all with the same rule.
+func rule(f document.Fence) document.Fence {
+	if f == document.NewerOrEqual {
+		return document.Newer
+	}
+	return f
+}
+
+// insert puts w behind those that it may follow: the last one stands for all.
 func (l *line) insert(w *write) {
 	at := len(l.all)
-	if w.op.Fence != document.NoFence {
-		for at > 0 && (l.all[at-1].op.Version > w.op.Version || l.all[at-1].op.Version == w.op.Version && w.op.Fence == document.Newer) {
-			at--
-		}
+	for at > 0 && !follows(w.op, l.all[at-1].op) {
+		at--
 	}
 	l.all = slices.Insert(l.all, at, w)
 	l.left = len(l.all)
+}
+
+// follows reports whether the cluster would write op, which came later, over
+// before.
+func follows(op, before *document.Op) bool {
+	switch op.Fence {
+	case document.Newer:
+		return op.Version > before.Version
+	case document.NewerOrEqual:
+		return op.Version >= before.Version
+	case document.Exact:
+		return op.Sequence > before.Sequence
+	}
+	return true
+}
+
+// sent is what is sent for the write.
+func (w *write) sent() *document.Op {
+	if w.way != nil {
+		return w.way
+	}
+	return w.op
 }
 
 // leave ends the first writes of lanes, after their commit or instead of it,

@@ -38,14 +38,25 @@ type getRef struct {
 }
 
 type gotDoc struct {
-	ID      string          `json:"_id"`
-	Found   bool            `json:"found"`
-	Version int64           `json:"_version"`
-	Source  json.RawMessage `json:"_source"`
-	Error   *struct{ Type, Reason string }
+	ID          string          `json:"_id"`
+	Found       bool            `json:"found"`
+	Version     int64           `json:"_version"`
+	SeqNo       int64           `json:"_seq_no"`
+	PrimaryTerm int64           `json:"_primary_term"`
+	Source      json.RawMessage `json:"_source"`
+	Error       *struct{ Type, Reason string }
 }
 
+// callFunc is Client.Call or Client.read.
+type callFunc = func(ctx context.Context, method, path string, in, out any) error
+
 func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.Ref) ([]document.Doc, error) {
+	// No filter_path: it has the cluster write sources anew.
+	return getBy(ctx, c.read, "/_mget", docs, refs)
+}
+
+// getBy appends the documents that one call reads.
+func getBy(ctx context.Context, call callFunc, path string, docs []document.Doc, refs []document.Ref) ([]document.Doc, error) {
 	var in struct {
 		Docs []getRef `json:"docs"`
 	}
@@ -53,8 +64,7 @@ func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.R
 		in.Docs = append(in.Docs, getRef(ref))
 	}
 	var out struct{ Docs []gotDoc }
-	// No filter_path: it has the cluster write sources anew.
-	if err := c.read(ctx, "POST", "/_mget", in, &out); err != nil {
+	if err := call(ctx, "POST", path, in, &out); err != nil {
 		return nil, err
 	}
 	if len(out.Docs) != len(refs) {
@@ -75,6 +85,7 @@ func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.R
 		doc := document.Doc{Ref: ref, Found: got.Found}
 		if got.Found {
 			doc.Version, doc.Source = got.Version, got.Source
+			doc.Revision = document.Revision{SeqNo: got.SeqNo, PrimaryTerm: got.PrimaryTerm}
 		}
 		docs = append(docs, doc)
 	}

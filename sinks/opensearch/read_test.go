@@ -52,7 +52,7 @@ func scripted(t *testing.T, answers ...string) (*Client, *script) {
 
 func TestGet(t *testing.T) {
 	c, s := scripted(t, `{"docs":[
-		{"_index":"i-000001","_id":"a<&>","_version":7,"_seq_no":1,"found":true,"_source":{"n": 1.0,"z":1,"a":2}},
+		{"_index":"i-000001","_id":"a<&>","_version":7,"_seq_no":1,"_primary_term":2,"found":true,"_source":{"n": 1.0,"z":1,"a":2}},
 		{"_index":"i-000001","_id":"b","found":false}]}`)
 	refs := []document.Ref{{Index: "i", ID: "a<&>", Routing: "r"}, {Index: "i", ID: "b"}}
 	docs, err := c.Get(t.Context(), refs)
@@ -60,7 +60,7 @@ func TestGet(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []document.Doc{
-		{Ref: refs[0], Found: true, Version: 7, Source: []byte(`{"n": 1.0,"z":1,"a":2}`)},
+		{Ref: refs[0], Found: true, Version: 7, Revision: document.Revision{SeqNo: 1, PrimaryTerm: 2}, Source: []byte(`{"n": 1.0,"z":1,"a":2}`)},
 		{Ref: refs[1]},
 	}
 	if diff := cmp.Diff(want, docs); diff != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehq/sluice/document"
 )
 
-// cluster is an OpenSearch cluster of which only bulk requests are known. It is
+// cluster is an OpenSearch cluster of which only _bulk and _mget are known. It is
 // what makes the requests, so that tests under virtual time need no network. It
 // reads them by encoding/json alone.
 type cluster struct {
@@ -32,12 +32,15 @@ type cluster struct {
 	bodies   []string
 	paths    []string
 	docs     map[string]stored // by index, id and routing
+	seqNo    int64
+	read     [][]string // ids of each _mget
 	running  int
 	most     int
 }
 
 type stored struct {
 	version int64
+	seqNo   int64
 	body    string
 	gone    bool
 }
@@ -66,6 +69,9 @@ type action struct {
 	Routing     string `json:"routing"`
 	Version     *int64 `json:"version"`
 	VersionType string `json:"version_type"`
+
+	IfSeqNo       *int64 `json:"if_seq_no"`
+	IfPrimaryTerm int64  `json:"if_primary_term"`
 }
 
 func (c *cluster) sink(t *testing.T, o Options) *Sink {
@@ -89,6 +95,9 @@ func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	req.Body.Close()
+	if req.URL.Path == "/_mget" {
+		return c.mget(req, body)
+	}
 	if req.Header.Get("Content-Encoding") == "gzip" {
 		z, err := gzip.NewReader(bytes.NewReader(body))
 		if err != nil {
@@ -205,6 +214,9 @@ func name(kind string, a action, source string) string {
 			s += "~"
 		}
 	}
+	if a.IfSeqNo != nil {
+		s += fmt.Sprintf("@#%d", *a.IfSeqNo)
+	}
 	if kind == "index" {
 		s += "=" + source
 	}
@@ -236,15 +248,18 @@ func (c *cluster) do(n int, name, kind string, a action, source string) map[stri
 	}
 	key := strings.Join([]string{index, a.ID, a.Routing}, "\x00")
 	old, known := c.docs[key]
-	now := stored{version: old.version + 1, body: source, gone: kind == "delete"}
+	now := stored{version: old.version + 1, seqNo: c.seqNo, body: source, gone: kind == "delete"}
+	refused := a.IfSeqNo != nil && (!known || old.gone || old.seqNo != *a.IfSeqNo || a.IfPrimaryTerm != 1)
 	if a.Version != nil {
 		now.version = *a.Version
-		if known && (old.version > now.version || old.version == now.version && a.VersionType != "external_gte") {
-			it["status"] = 409
-			it["error"] = map[string]any{"type": "version_conflict_engine_exception", "reason": "[" + a.ID + "]: version conflict"}
-			return it
-		}
+		refused = known && (old.version > now.version || old.version == now.version && a.VersionType != "external_gte")
 	}
+	if refused {
+		it["status"] = 409
+		it["error"] = map[string]any{"type": "version_conflict_engine_exception", "reason": "[" + a.ID + "]: version conflict"}
+		return it
+	}
+	c.seqNo++
 	c.docs[key] = now
 	if v != nil {
 		return it
@@ -257,6 +272,38 @@ func (c *cluster) do(n int, name, kind string, a action, source string) map[stri
 		it["status"] = 201
 	}
 	return it
+}
+
+// mget answers with whole sources, as services do that know no _source_includes.
+func (c *cluster) mget(req *http.Request, body []byte) (*http.Response, error) {
+	if c.delay > 0 {
+		time.Sleep(c.delay)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var in struct{ Docs []getRef }
+	if err := json.Unmarshal(body, &in); err != nil {
+		c.t.Error(err)
+	}
+	var ids []string
+	docs := []map[string]any{}
+	for _, ref := range in.Docs {
+		ids = append(ids, ref.ID)
+		d := c.docs[strings.Join([]string{ref.Index, ref.ID, ref.Routing}, "\x00")]
+		it := map[string]any{"_index": ref.Index, "_id": ref.ID, "found": d.body != "" && !d.gone}
+		if it["found"] == true {
+			it["_version"], it["_seq_no"], it["_primary_term"], it["_source"] = d.version, d.seqNo, 1, json.RawMessage(d.body)
+		}
+		docs = append(docs, it)
+	}
+	c.read = append(c.read, ids)
+	if c.request != nil {
+		if r := c.request(len(c.requests), append([]string{"mget"}, ids...)); r != nil {
+			return response(r.status, r.body), r.err
+		}
+	}
+	b, err := json.Marshal(map[string]any{"docs": docs})
+	return response(200, string(b)), err
 }
 
 // expect compares the requests, each sorted when sorted is asked for.

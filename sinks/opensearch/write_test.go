@@ -405,7 +405,9 @@ func TestF106_NeverSent(t *testing.T) {
 		{document.Op{Index: "i", ID: "x"}, "the Action is Action(0)"},
 		{putAt("i", "x", -1, "{}"), "the Version is -1"},
 		{document.Op{Action: document.Delete, Index: "i", ID: "x", Version: 1}, "no Fence"},
-		{document.Op{Action: document.Delete, Index: "i", ID: "x", Fence: 3}, "the Fence is Fence(3)"},
+		{document.Op{Action: document.Delete, Index: "i", ID: "x", Fence: 9}, "the Fence is Fence(9)"},
+		{document.Op{Action: document.Delete, Index: "i", ID: "x", Fence: document.Exact}, "want a Sequence"},
+		{document.Op{Action: document.Delete, Index: "i", ID: "x", Fence: document.Unchanged}, "want the Revision"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var c cluster

@@ -1,0 +1,112 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice/document"
+)
+
+// The Version of an Exact write is an abridged Sequence: two changes that follow
+// each other within about a second can have the same one. A write whose version
+// is greater than that of the document is the later one, and done with one
+// request. Else the document is read, and its whole Sequence compared. What is
+// older is written over it if nobody was faster (if_seq_no).
+//
+// The version of a document is never below that of its Sequence: an external
+// version is that, and a write by if_seq_no adds one to a version that is not
+// below it. So no older change is ever taken for a later one.
+
+// maxCompared is how often a document is read for one write before the write
+// waits a while: somebody else writes it all the time.
+const maxCompared = 8
+
+// compare decides about Exact writes whose version was refused.
+func (c *committing) compare(ctx context.Context, ws []*write) {
+	for chunk := range slices.Chunk(ws, maxGet) {
+		docs, err := c.sink.marks(ctx, chunk)
+		if err != nil {
+			o := judgeRequest(err)
+			if o == tooLarge || o == spoiled {
+				o = refused
+			}
+			f := failureOf(err)
+			for _, w := range chunk {
+				c.settle(w, o, f)
+			}
+			continue
+		}
+		for i, w := range chunk {
+			c.decide(w, docs[i])
+		}
+	}
+}
+
+// marks reads the documents of ws, of their sources the marks alone.
+func (s *Sink) marks(ctx context.Context, ws []*write) ([]document.Doc, error) {
+	var fields []string
+	refs := make([]document.Ref, len(ws))
+	for i, w := range ws {
+		op := w.current().op
+		refs[i] = op.Ref()
+		if field := url.QueryEscape(op.MarkField); !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
+	defer cancel()
+	return getBy(ctx, s.client.Call, "/_mget?_source_includes="+strings.Join(fields, ","), make([]document.Doc, 0, len(refs)), refs)
+}
+
+// decide says what becomes of a write, now that the document is known.
+func (c *committing) decide(w *write, doc document.Doc) {
+	now := w.current()
+	mark, err := MarkOf(doc, now.op.MarkField)
+	switch {
+	case err != nil:
+		c.settle(w, refused, failure{status: 409, err: err})
+		return
+	case doc.Found && mark.Sequence >= now.op.Sequence:
+		c.settle(w, conflict, failure{})
+		return
+	case !doc.Found && now.way != nil && now.way.Fence == document.NewerOrEqual:
+		c.settle(w, conflict, failure{}) // what was deleted there had a greater version
+		return
+	}
+	if now.compared++; now.compared%maxCompared == 0 {
+		c.settle(w, passing, failure{status: 409, err: errors.New("somebody else writes the document all the time")})
+		return
+	}
+	way := *now.op
+	switch {
+	case !doc.Found: // an equal version may be of a deletion that came before
+		way.Fence = document.NewerOrEqual
+	case doc.Version >= now.op.Version:
+		way.Fence, way.Version, way.Revision = document.Unchanged, 0, doc.Revision
+	}
+	now.way = &way
+	c.again = append(c.again, w)
+}
+
+// MarkOf returns the mark that a document has in its field; the zero Mark if
+// there is none.
+func MarkOf(doc document.Doc, field string) (document.Mark, error) {
+	var mark document.Mark
+	if !doc.Found {
+		return mark, nil
+	}
+	var source map[string]json.RawMessage
+	err := json.Unmarshal(doc.Source, &source)
+	if text, ok := source[field]; err == nil && ok {
+		err = json.Unmarshal(text, &mark)
+	}
+	if err != nil {
+		return mark, fmt.Errorf("the field %q of the document is not the mark of a projection by sequence: does another program write it?", field)
+	}
+	return mark, nil
+}

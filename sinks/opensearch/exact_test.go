@@ -1,0 +1,192 @@
+package opensearch
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+// ties is how many sequences in a row share a version, and 2 * ties its step.
+const ties = 4
+
+// exact is the write of change n of a document; a gone one leaves a tombstone.
+func exact(id string, n int, gone bool) document.Op {
+	mark := document.Mark{Sequence: fmt.Sprintf("%05d", n)}
+	if gone {
+		mark.Deleted = "2026-01-01T00:00:00Z"
+	}
+	body, _ := json.Marshal(map[string]any{"n": n, "sluice": mark})
+	return document.Op{
+		Action: document.Put, Index: "i", ID: id, Body: body,
+		Fence: document.Exact, Version: int64(n/ties) * 2 * ties, Sequence: mark.Sequence, MarkField: "sluice",
+	}
+}
+
+func (c *cluster) at(id string) (n int, version int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.docs["i\x00"+id+"\x00"]
+	var body struct{ N int }
+	if json.Unmarshal([]byte(d.body), &body) != nil {
+		return -1, d.version
+	}
+	return body.N, d.version
+}
+
+func TestExact(t *testing.T) {
+	gone := func(n int) document.Op { return exact("a", n, true) }
+	at := func(n int) document.Op { return exact("a", n, false) }
+	for _, tt := range []struct {
+		name  string
+		there string // a document or nothing, at version 16
+		write document.Op
+		want  int      // of the document
+		asked []string // requests, without their bodies
+	}{
+		{"nothing is there", "", at(9), 9, []string{"@16"}},
+		{"an older version", `{"n":3,"sluice":{"sequence":"00003"}}`, at(12), 12, []string{"@24"}},
+		{"an equal version of an older change", `{"n":8,"sluice":{"sequence":"00008"}}`, at(9), 9, []string{"@16", "get", "#0"}},
+		{"an equal version of a later change", `{"n":10,"sluice":{"sequence":"00010"}}`, at(9), 10, []string{"@16", "get"}},
+		{"the same again", `{"n":9,"sluice":{"sequence":"00009"}}`, at(9), 9, []string{"@16", "get"}},
+		{"a tombstone of a later change", `{"n":10,"sluice":{"sequence":"00010","deleted":"x"}}`, at(9), 10, []string{"@16", "get"}},
+		{"a tombstone over a change", `{"n":8,"sluice":{"sequence":"00008"}}`, gone(9), 9, []string{"@16", "get", "#0"}},
+		{"a greater version of an older change", `{"n":3,"sluice":{"sequence":"00003"}}`, at(7), 7, []string{"@8", "get", "#0"}},
+		{"a document without a mark", `{"n":3}`, at(7), 7, []string{"@8", "get", "#0"}},
+		{"a deletion that is remembered", "deleted", at(9), 9, []string{"@16", "get", "@16~"}},
+		{"a later deletion that is remembered", "deleted", at(7), -1, []string{"@8", "get", "@8~", "get"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked []string
+			c := &cluster{}
+			c.request = func(_ int, ops []string) *reply {
+				if ops[0] == "mget" {
+					asked = append(asked, "get")
+				}
+				return nil
+			}
+			c.item = func(_ int, op string) *verdict {
+				var version string
+				fmt.Sscanf(op, "i+a@%s", &version)
+				for i := range version {
+					if version[i] == '=' {
+						version = version[:i]
+						break
+					}
+				}
+				if version[0] != '#' {
+					version = "@" + version
+				}
+				asked = append(asked, version)
+				return nil
+			}
+			if tt.there != "" {
+				c.docs = map[string]stored{"i\x00a\x00": {version: 16, body: tt.there, gone: tt.there == "deleted"}}
+				c.seqNo = 1
+			}
+			s := c.sink(t, Options{})
+			if err := s.Write(t.Context(), tt.write); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			if n, _ := c.at("a"); n != tt.want {
+				t.Errorf("%s: change %d is there, want %d", tt.name, n, tt.want)
+			}
+			if fmt.Sprint(asked) != fmt.Sprint(tt.asked) {
+				t.Errorf("%s: asked %v, want %v", tt.name, asked, tt.asked)
+			}
+		})
+	}
+}
+
+// A field that is not a mark is of another program, and nothing is written over
+// it; nor is what waits for the moment lost.
+func TestExactBesideAnotherWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 99, body: `{"sluice":7}`}}}
+		s := c.sink(t, Options{})
+		err := s.Write(t.Context(), exact("a", 1, false))
+		if err == nil || sluice.IsPermanent(err) {
+			t.Errorf("%v, want an error that another try may end", err)
+		}
+	})
+}
+
+// The changes of some documents come in any order, several times and by several
+// writers, while requests fail before or after they had their effect, and the
+// cluster forgets what was deleted. In the end each document is the latest one,
+// and at no time was it older than before.
+func TestExactAgainstAModel(t *testing.T) {
+	const seeds = 300
+	first := rand.Uint64()
+	for i := range uint64(seeds) {
+		synctest.Test(t, func(t *testing.T) {
+			exactHistory(t, first+i)
+			if t.Failed() {
+				t.Logf("seed %d", first+i)
+			}
+		})
+	}
+}
+
+func exactHistory(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	documents, changes := 1+r.IntN(3), 1+r.IntN(30)
+	failing := r.Float64() * 0.3
+	var mu sync.Mutex
+	random := func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return r.IntN(n)
+	}
+	shown := map[string]int{}
+	c := &cluster{delay: time.Millisecond}
+	c.request = func(int, []string) *reply {
+		for key, d := range c.docs { // at each request: what is there only grows
+			var body struct {
+				N      int
+				Sluice document.Mark
+			}
+			if json.Unmarshal([]byte(d.body), &body) != nil || body.N < shown[key] {
+				t.Errorf("seed %d: change %d after %d", seed, body.N, shown[key])
+			}
+			shown[key] = body.N
+			if least := exact("", body.N, false).Version; d.version < least {
+				t.Errorf("seed %d: change %d has the version %d, below %d", seed, body.N, d.version, least)
+			}
+		}
+		if float64(random(1000))/1000 >= failing {
+			return nil
+		}
+		return []*reply{{status: 429, body: "{}"}, {status: 503, body: "{}"}, {lost: true}, {err: fmt.Errorf("connection refused")}}[random(4)]
+	}
+	writers := make([]*Sink, 1+r.IntN(3))
+	for i := range writers {
+		writers[i] = c.sink(t, Options{})
+	}
+	var wg sync.WaitGroup
+	for d := range documents {
+		for n := range changes {
+			for range 1 + r.IntN(2) {
+				s, op, after := writers[r.IntN(len(writers))], exact(fmt.Sprint(d), n, r.IntN(4) == 0), time.Duration(r.IntN(40))*time.Millisecond
+				wg.Go(func() {
+					time.Sleep(after)
+					for s.Write(t.Context(), op) != nil {
+						time.Sleep(time.Duration(random(10)) * time.Millisecond)
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
+	for d := range documents {
+		if n, version := c.at(fmt.Sprint(d)); n != changes-1 {
+			t.Errorf("seed %d: document %d is change %d at version %d, want %d", seed, d, n, version, changes-1)
+		}
+	}
+}
