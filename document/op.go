@@ -20,15 +20,6 @@ type Op struct {
 	Revision Revision // of Unchanged
 }
 
-// Mark is what a document says of the change that it shows, in a field of its
-// own.
-type Mark struct {
-	// Sequence is greater, as a string, for a later change.
-	Sequence string `json:"sequence"`
-	// Deleted is when a tombstone was written, in RFC 3339; empty of a document.
-	Deleted string `json:"deleted,omitempty"`
-}
-
 // Revision names one state of a document among all its states. The zero Revision
 // is none.
 type Revision struct {
@@ -68,13 +59,17 @@ const (
 	// NewerOrEqual takes an equal Version, too: what is there is written again.
 	NewerOrEqual
 	// Exact takes what has a greater Sequence than what is there. Version must be
-	// such that a greater Sequence never has a smaller one: it settles most cases
-	// with one request. Where it does not, the two Sequences are compared. What is
-	// there without a Sequence is older.
+	// such that a greater Sequence never has a smaller one, and its last TieBits
+	// are 0: it settles most cases with one request. Where it does not, the two
+	// Sequences are compared. What is there without a Sequence is older.
 	Exact
 	// Unchanged takes it if what is there is still at Revision.
 	Unchanged
 )
+
+// TieBits are the last bits of the Version of an Exact write: a write that goes
+// by a Revision adds one to the version that was there.
+const TieBits = 6
 
 // String returns the name that the bulk API has for it, as version_type, and
 // words of its own for Exact and Unchanged, for which it has none.

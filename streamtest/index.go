@@ -32,6 +32,7 @@ type Index struct {
 
 	mu      sync.Mutex
 	docs    map[docKey]indexed
+	writes  int64 // with an effect
 	refused []document.Op
 }
 
@@ -41,6 +42,7 @@ type docKey struct{ index, id string }
 type indexed struct {
 	routing string
 	version int64
+	seqNo   int64
 	deleted bool
 	source  []byte
 }
@@ -62,15 +64,32 @@ func (x *Index) Write(ctx context.Context, op document.Op) error {
 	defer x.mu.Unlock()
 	key := docKey{op.Index, op.ID}
 	is, known := x.docs[key]
-	next := indexed{version: op.Version, deleted: op.Action == document.Delete}
-	switch {
-	case op.Fence == document.NoFence:
+	next := indexed{version: op.Version, seqNo: x.writes, deleted: op.Action == document.Delete}
+	late := known && op.Version <= is.version
+	switch op.Fence {
+	case document.NoFence:
+		next.version, late = is.version+1, false
+	case document.NewerOrEqual:
+		late = known && op.Version < is.version
+	case document.Unchanged:
+		next.version, late = is.version+1, !known || is.deleted || is.revision() != op.Revision
+	case document.Exact:
+		if !late {
+			break
+		}
+		mark, err := is.doc(op.Index, op.ID).Mark(op.MarkField)
+		if err != nil {
+			return document.NewError(op, 409, "", err.Error())
+		}
 		next.version = is.version + 1
-	case known && (op.Version < is.version || op.Fence == document.Newer && op.Version == is.version):
+		late = is.deleted && op.Version|(1<<document.TieBits-1) < is.version || mark.Sequence >= op.Sequence
+	}
+	if late {
 		op.Body = bytes.Clone(op.Body)
 		x.refused = append(x.refused, op)
 		return nil
 	}
+	x.writes++
 	if op.Action == document.Put {
 		next.routing, next.source = op.Routing, bytes.Clone(op.Body)
 	}
@@ -121,8 +140,12 @@ func (x *Index) Docs(index string) []document.Doc {
 func (is indexed) doc(index, id string) document.Doc {
 	return document.Doc{
 		Ref:   document.Ref{Index: index, ID: id, Routing: is.routing},
-		Found: true, Version: is.version, Source: bytes.Clone(is.source),
+		Found: !is.deleted, Version: is.version, Revision: is.revision(), Source: bytes.Clone(is.source),
 	}
+}
+
+func (is indexed) revision() document.Revision {
+	return document.Revision{SeqNo: is.seqNo, PrimaryTerm: 1}
 }
 
 // Refused returns the writes that had no effect because of their version, in
@@ -162,7 +185,7 @@ func checkOp(op document.Op) *opError {
 		return refuse("action_request_validation_exception", "the id has %d bytes, 512 are allowed", len(op.ID))
 	case !utf8.ValidString(op.Index) || !utf8.ValidString(op.ID) || !utf8.ValidString(op.Routing):
 		return refuse("action_request_validation_exception", "the index, the id or the routing is no UTF-8")
-	case op.Fence > document.NewerOrEqual:
+	case op.Fence > document.Unchanged:
 		return refuse("illegal_argument_exception", "unknown fence %v", op.Fence)
 	case op.Fence == document.NoFence && op.Version != 0:
 		return refuse("illegal_argument_exception", "version %d without a fence", op.Version)

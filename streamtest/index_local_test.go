@@ -93,6 +93,8 @@ func found(t *testing.T, url string, ref document.Ref) document.Doc {
 		Docs []struct {
 			Found   bool
 			Version int64           `json:"_version"`
+			SeqNo   int64           `json:"_seq_no"`
+			Term    int64           `json:"_primary_term"`
 			Routing string          `json:"_routing"`
 			Source  json.RawMessage `json:"_source"`
 		}
@@ -104,7 +106,8 @@ func found(t *testing.T, url string, ref document.Ref) document.Doc {
 	if !d.Found {
 		return document.Doc{Ref: ref}
 	}
-	return document.Doc{Ref: document.Ref{Index: ref.Index, ID: ref.ID, Routing: d.Routing}, Found: true, Version: d.Version, Source: bytes.TrimSpace(d.Source)}
+	return document.Doc{Ref: document.Ref{Index: ref.Index, ID: ref.ID, Routing: d.Routing}, Found: true, Version: d.Version,
+		Revision: document.Revision{SeqNo: d.SeqNo, PrimaryTerm: d.Term}, Source: bytes.TrimSpace(d.Source)}
 }
 
 func ask(t *testing.T, method, url, body string) []byte {

@@ -71,8 +71,8 @@ func TestIndexTells(t *testing.T) {
 	}
 	body[1] = 'x' // memory of the caller's
 	want := []document.Doc{
-		{Ref: document.Ref{Index: "i", ID: "a", Routing: "r"}, Found: true, Version: 3, Source: []byte(`{"n":1}`)},
-		{Ref: document.Ref{Index: "i", ID: "b", Routing: "r"}, Found: true, Version: 2, Source: []byte(`{"n":1}`)},
+		{Ref: document.Ref{Index: "i", ID: "a", Routing: "r"}, Found: true, Version: 3, Revision: document.Revision{SeqNo: 1, PrimaryTerm: 1}, Source: []byte(`{"n":1}`)},
+		{Ref: document.Ref{Index: "i", ID: "b", Routing: "r"}, Found: true, Version: 2, Revision: document.Revision{PrimaryTerm: 1}, Source: []byte(`{"n":1}`)},
 	}
 	if diff := cmp.Diff(want, x.Docs("i")); diff != "" {
 		t.Error(diff)

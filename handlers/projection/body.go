@@ -2,7 +2,9 @@ package projection
 
 import (
 	"bytes"
+	"time"
 
+	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -58,6 +60,25 @@ func (w *writer) write(from source) error {
 	w.out = append(w.out, '}')
 	w.compare()
 	return nil
+}
+
+// mark adds the mark of an Exact write to the document, which has been written:
+// two documents are compared without theirs.
+func (w *writer) mark(op document.Op, deleted time.Time) {
+	if op.Fence != document.Exact {
+		return
+	}
+	w.out = w.out[:len(w.out)-1]
+	if w.out[len(w.out)-1] != '{' {
+		w.out = append(w.out, ',')
+	}
+	w.out = append(item.AppendString(w.out, op.MarkField), `:{"sequence":"`...)
+	w.out = append(append(w.out, op.Sequence...), '"')
+	if !deleted.IsZero() {
+		w.out = append(w.out, `,"deleted":"`...)
+		w.out = append(deleted.UTC().AppendFormat(w.out, time.RFC3339), '"')
+	}
+	w.out = append(w.out, "}}"...)
 }
 
 // fields writes the fields that are the projection's own.

@@ -38,7 +38,7 @@ func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, e
 	if rec.EventName == sluice.Insert || rec.EventName == sluice.Snapshot && rec.Sequence == "" || p.hadNone(rec) {
 		return nil, nil
 	}
-	version, fence, err := p.o.Version.of(rec)
+	at, err := p.o.Version.of(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, e
 		}
 		return nil, fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
 	}
-	gone, err := p.gone(s, ref, fence, version, from)
+	gone, err := p.gone(s, ref, at, rec, from)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,11 @@
 package projection
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -29,6 +31,22 @@ type Options struct {
 
 	Version Version // ByAttribute, BySequence, ByFunc or Unversioned
 
+	// Mark is the field in which a document says which change it shows (default
+	// "sluice"; BySequence alone has it). It is a [document.Mark]: map it as an
+	// object with sequence as keyword and deleted as date.
+	Mark string
+
+	// Current reads the item that a record is about, consistently: the absent Item
+	// when there is none. BySequence needs it for records that are redriven or
+	// replayed; Reader.Current of sources/reread is one.
+	Current func(ctx context.Context, rec *sluice.Record) (sluice.Item, error)
+
+	// ForgetDeleted deletes the document of a deleted item BySequence, which
+	// otherwise leaves a tombstone: a document of its mark and of the fields of
+	// Tombstone. OpenSearch forgets deletions after index.gc_deletes, and with the
+	// node: a record that comes again after that brings the document back.
+	ForgetDeleted bool
+
 	// UnfencedBackfill takes the records of a backfill although Version is
 	// Unversioned: an item that changes while it is being read may then stay in
 	// the state before that.
@@ -43,7 +61,7 @@ type Options struct {
 
 	// Tombstone are the fields of a document that takes the place of a deleted
 	// one, for which [Constant]("deleted", true) will do (default: none; the
-	// document is deleted).
+	// document is deleted, but see ForgetDeleted).
 	Tombstone []Field
 
 	// Only says which items have documents (default: all). It depends on the
@@ -109,6 +127,15 @@ func (o Options) validate() error {
 	_, err = parseTemplate(o.Routing)
 	bad("Routing", err)
 	bad("Version", o.Version.validate())
+	if o.Version.kind == bySequence {
+		bad("Mark", checkPath(o.Mark))
+		if strings.Contains(o.Mark, ".") {
+			bad("Mark", fmt.Errorf("%q: want the name of a field, without a dot", o.Mark))
+		}
+		if o.ForgetDeleted && len(o.Tombstone) > 0 {
+			bad("ForgetDeleted", errors.New("documents cannot be deleted and leave a Tombstone"))
+		}
+	}
 	for i, path := range o.Include {
 		bad(fmt.Sprintf("Include[%d]", i), checkPath(path))
 	}
@@ -191,6 +218,9 @@ func (o Options) body() (*body, error) {
 	b.root, b.flats = c.compile(rules, len(o.Include) == 0), c.flats
 	for _, f := range slices.Concat(o.First, o.Last) {
 		b.reserved.add(f.name)
+	}
+	if o.Version.kind == bySequence {
+		b.reserved.add(o.Mark)
 	}
 	var errs []error
 	for i, n := range c.flats {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -28,8 +29,14 @@ type Projection struct {
 // or wrong. write has no use for the Body of its Op once it has returned. It
 // may be nil for one whose Project alone is called.
 func New(write func(context.Context, document.Op) error, o Options) (*Projection, error) {
+	if o.Mark == "" {
+		o.Mark = "sluice"
+	}
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("projection: %w", err)
+	}
+	if write != nil && o.Version.kind == bySequence && o.Current == nil {
+		return nil, errors.New("projection: Current is missing: BySequence writes the item as it is now when a record is redriven or replayed; Reader.Current of sources/reread reads it")
 	}
 	b, err := o.body()
 	if err != nil {
@@ -40,7 +47,7 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 	p.place.id, _ = parseID(o.ID)
 	p.place.routing, _ = parseTemplate(o.Routing)
 	p.place.hash = o.HashLongIDs
-	if len(o.Tombstone) > 0 {
+	if len(o.Tombstone) > 0 || o.Version.kind == bySequence && !o.ForgetDeleted {
 		p.tombstone = &body{root: &node{}, last: o.Tombstone}
 	}
 	p.scratch.New = func() any { return &scratch{} }
@@ -51,11 +58,11 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 type scratch struct {
 	writer, before, tombstone writer
 	text                      []byte
-	ops                       [2]document.Op
+	ops                       [3]document.Op
 }
 
-// put gives s back. It keeps nothing of a record's page.
-func (p *Projection) put(s *scratch) {
+// release gives s back. It keeps nothing of a record's page.
+func (p *Projection) release(s *scratch) {
 	for _, w := range []*writer{&s.writer, &s.before} {
 		clear(w.stash[:cap(w.stash)])
 		clear(w.flat)
@@ -68,7 +75,13 @@ func (p *Projection) put(s *scratch) {
 func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	s := p.scratch.Get().(*scratch)
 	s.writer.count = p.o.Hooks.Dropped != nil
-	ops, err := p.ops(s, rec)
+	var ops []document.Op
+	var err error
+	if p.o.Version.kind == bySequence && (rec.Origin == sluice.Redriven || rec.Origin == sluice.Replayed) {
+		ops, err = p.current(ctx, s, rec)
+	} else {
+		ops, err = p.ops(s, rec)
+	}
 	if err != nil {
 		return err
 	}
@@ -76,7 +89,7 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 		if p.o.Hooks.Unchanged != nil {
 			p.o.Hooks.Unchanged(rec.Table)
 		}
-		p.put(s)
+		p.release(s)
 		return sluice.Skip("unchanged")
 	}
 	for _, field := range s.writer.dropped {
@@ -90,7 +103,7 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 			p.o.Hooks.Written(rec.Table, op.Action)
 		}
 	}
-	p.put(s)
+	p.release(s)
 	return nil
 }
 
@@ -108,7 +121,7 @@ func (p *Projection) Project(rec *sluice.Record) ([]document.Op, error) {
 	for i := range ops {
 		ops[i].Body = bytes.Clone(ops[i].Body)
 	}
-	p.put(s)
+	p.release(s)
 	return ops, nil
 }
 
@@ -147,7 +160,7 @@ func (p *Projection) changed(s *scratch, rec *sluice.Record) ([]document.Op, err
 	case !taken:
 		return p.withdrawn(s, rec)
 	}
-	version, fence, err := p.o.Version.of(rec)
+	at, err := p.o.Version.of(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -166,18 +179,15 @@ func (p *Projection) changed(s *scratch, rec *sluice.Record) ([]document.Op, err
 	if !moved && p.unchanged(s, rec) {
 		return nil, nil
 	}
-	put := document.Op{
-		Action: document.Put, Index: ref.Index, ID: ref.ID, Routing: ref.Routing,
-		Fence: fence, Version: version, Body: s.writer.out,
-	}
+	put := p.put(s, ref, at)
 	if !moved {
 		return append(s.ops[:0], put), nil
 	}
-	gone, err := p.gone(s, left, fence, version, source{image: rec.Old, keys: rec.Keys})
+	gone, err := p.gone(s, left, at, rec, source{image: rec.Old, keys: rec.Keys})
 	if err != nil {
 		return nil, err
 	}
-	if fence == document.NoFence && left.Index == ref.Index && left.ID == ref.ID {
+	if at.kind == document.NoFence && left.Index == ref.Index && left.ID == ref.ID {
 		// Both routings may lead to one shard, where they name one document.
 		return append(s.ops[:0], gone, put), nil
 	}
@@ -224,7 +234,7 @@ func (p *Projection) removed(s *scratch, rec *sluice.Record) ([]document.Op, err
 	if p.hadNone(rec) {
 		return nil, nil
 	}
-	version, fence, err := p.o.Version.of(rec)
+	at, err := p.o.Version.of(rec)
 	if err != nil {
 		return nil, err
 	}
@@ -236,22 +246,46 @@ func (p *Projection) removed(s *scratch, rec *sluice.Record) ([]document.Op, err
 		}
 		return nil, err
 	}
-	gone, err := p.gone(s, ref, fence, version, from)
+	gone, err := p.gone(s, ref, at, rec, from)
 	if err != nil {
 		return nil, err
 	}
 	return append(s.ops[:0], gone), nil
 }
 
+// put returns the write of the document that s.writer has written.
+func (p *Projection) put(s *scratch, ref document.Ref, at fence) document.Op {
+	op := p.op(document.Put, ref, at)
+	s.writer.mark(op, time.Time{})
+	op.Body = s.writer.out
+	return op
+}
+
 // gone returns what a document that is no longer at ref leaves there.
-func (p *Projection) gone(s *scratch, ref document.Ref, fence document.Fence, version int64, from source) (document.Op, error) {
-	op := document.Op{Action: document.Delete, Index: ref.Index, ID: ref.ID, Routing: ref.Routing, Fence: fence, Version: version}
+func (p *Projection) gone(s *scratch, ref document.Ref, at fence, rec *sluice.Record, from source) (document.Op, error) {
+	op := p.op(document.Delete, ref, at)
 	if p.tombstone == nil {
 		return op, nil
 	}
 	if err := s.tombstone.write(from); err != nil {
 		return op, fmt.Errorf("tombstone: %w", err)
 	}
+	deleted := rec.Created
+	if deleted.IsZero() { // some emulators say no time
+		deleted = time.Now()
+	}
+	s.tombstone.mark(op, deleted)
 	op.Action, op.Body = document.Put, s.tombstone.out
 	return op, nil
+}
+
+func (p *Projection) op(action document.Action, ref document.Ref, at fence) document.Op {
+	op := document.Op{
+		Action: action, Index: ref.Index, ID: ref.ID, Routing: ref.Routing,
+		Fence: at.kind, Version: at.version, Sequence: at.sequence,
+	}
+	if at.kind == document.Exact {
+		op.MarkField = p.o.Mark
+	}
+	return op
 }

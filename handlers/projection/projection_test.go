@@ -15,11 +15,19 @@ import (
 
 func must(t testing.TB, write func(context.Context, document.Op) error, o Options) *Projection {
 	t.Helper()
+	if o.Current == nil {
+		o.Current = asItIs(sluice.Item{})
+	}
 	p, err := New(write, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// asItIs is Options.Current where an item is as told.
+func asItIs(it sluice.Item) func(context.Context, *sluice.Record) (sluice.Item, error) {
+	return func(context.Context, *sluice.Record) (sluice.Item, error) { return it, nil }
 }
 
 // small are options of which most tests change one thing.
@@ -84,7 +92,7 @@ func TestHandle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := document.Doc{Ref: ref, Found: true, Version: 2, Source: []byte(`{"pk":"a","rev":2}`)}
+	want := document.Doc{Ref: ref, Found: true, Version: 2, Revision: document.Revision{SeqNo: 1, PrimaryTerm: 1}, Source: []byte(`{"pk":"a","rev":2}`)}
 	if diff := cmp.Diff(want, index.Get(ref)); diff != "" {
 		t.Error(diff)
 	}

@@ -1,11 +1,9 @@
 package projection
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -15,9 +13,10 @@ import (
 // Version says which of two states of an item is the later one; the package
 // comment compares its kinds.
 type Version struct {
-	kind versionKind
-	path string
-	f    func(sluice.Item) (int64, error)
+	kind        versionKind
+	path        string
+	f           func(sluice.Item) (int64, error)
+	generations *generations // of bySequence
 }
 
 type versionKind uint8
@@ -36,9 +35,10 @@ const (
 // 2: at plus 1 its document is taken for the deleted one's, and is not written.
 func ByAttribute(path string) Version { return Version{kind: byAttribute, path: path} }
 
-// BySequence makes the version of a record's sequence number. What a backfill
-// reads has none, and the version 1, which is below that of every record.
-func BySequence() Version { return Version{kind: bySequence} }
+// BySequence goes by the record's stream and sequence number, which stand in the
+// document ([Options.Mark]). What a backfill reads comes before all records. What
+// is redriven or replayed takes the item as it is now ([Options.Current]).
+func BySequence() Version { return Version{kind: bySequence, generations: &generations{}} }
 
 // ByFunc takes the version from f, which is given the new image, or the old one
 // of a removed item, whose deletion has the version plus 1. f must depend on
@@ -67,40 +67,39 @@ func (v Version) String() string {
 	return "none"
 }
 
-// backfilled is the version by sequence of what was read from the table. It is
-// less than that of any record.
-const backfilled = 1
+// fence is what keeps a write from taking a document back.
+type fence struct {
+	kind     document.Fence
+	version  int64
+	sequence string // of document.Exact
+}
 
-// of returns the version of what rec writes.
-func (v Version) of(rec *sluice.Record) (int64, document.Fence, error) {
+// of returns the fence of what rec writes.
+func (v Version) of(rec *sluice.Record) (fence, error) {
 	switch v.kind {
 	case unversioned:
-		return 0, document.NoFence, nil
+		return fence{kind: document.NoFence}, nil
 	case bySequence:
-		if rec.EventName == sluice.Snapshot && rec.Sequence == "" {
-			return backfilled, document.Newer, nil
-		}
-		n, err := sequenceVersion(rec.Sequence)
-		return n, document.Newer, err
+		return v.generations.fence(rec)
 	}
 	image, which := rec.New, "new"
 	if rec.EventName == sluice.Remove {
 		image, which = rec.Old, "old"
 	}
 	if !image.Exists() {
-		return 0, document.Newer, fmt.Errorf("the version is taken from the %s image, without which the record came: %s", which, viewRemedy)
+		return fence{}, fmt.Errorf("the version is taken from the %s image, without which the record came: %s", which, viewRemedy)
 	}
 	n, err := v.ofImage(image)
 	if err != nil {
-		return 0, document.Newer, fmt.Errorf("the version of the document: %w", err)
+		return fence{}, fmt.Errorf("the version of the document: %w", err)
 	}
 	if rec.EventName == sluice.Remove {
 		if n == math.MaxInt64 {
-			return 0, document.Newer, fmt.Errorf("the version of the document: it is %d, and there is none after it for the deletion", n)
+			return fence{}, fmt.Errorf("the version of the document: it is %d, and there is none after it for the deletion", n)
 		}
 		n++
 	}
-	return n, document.Newer, nil
+	return fence{kind: document.Newer, version: n}, nil
 }
 
 func (v Version) ofImage(image sluice.Item) (int64, error) {
@@ -129,37 +128,4 @@ func (v Version) ofImage(image sluice.Item) (int64, error) {
 		return 0, fmt.Errorf("attribute %q is %s, want an integer from 0 to %d", v.path, value.Text(), int64(math.MaxInt64))
 	}
 	return n, nil
-}
-
-// A sequence number is high·10^20 + low, where high grows with time and low
-// with the records of a shard.
-const (
-	lowDigits = 20
-	highBits  = 28
-	lowBits   = 35
-)
-
-// sequenceVersion returns high<<35 | low, plus 1.
-func sequenceVersion(s sluice.Sequence) (int64, error) {
-	if !s.Valid() {
-		return 0, fmt.Errorf("the record has the sequence number %q, want 1 to 40 digits to make a version of", string(s))
-	}
-	digits := strings.TrimLeft(string(s), "0")
-	cut := max(0, len(digits)-lowDigits)
-	high, errHigh := parseBits(digits[:cut], highBits)
-	low, errLow := parseBits(digits[cut:], lowBits)
-	v := high<<lowBits | low
-	if err := errors.Join(errHigh, errLow); err != nil || v == math.MaxInt64 {
-		return 0, fmt.Errorf("sequence number %s is not laid out as those of DynamoDB were, so that no version can be made of it: take another Version, by an attribute that the item's writers raise, and write all documents anew", s)
-	}
-	return v + 1, nil
-}
-
-// parseBits reads digits as a number of that many bits; none are 0.
-func parseBits(digits string, bits int) (int64, error) {
-	if digits == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(digits, 10, bits)
-	return int64(n), err
 }

@@ -14,9 +14,10 @@ import (
 
 // result is what an answer says of one item.
 type result struct {
-	status int // 0: none
-	err    *itemError
-	index  string // that was written, if it is not the one that was asked for
+	status   int // 0: none
+	err      *itemError
+	index    string // that was written, if it is not the one that was asked for
+	revision document.Revision
 }
 
 func (r *result) ofLoad() bool {
@@ -169,6 +170,10 @@ func (r *answerReader) outcome(op *document.Op, res *result) error {
 			err = r.indexName(op, res)
 		case "status":
 			res.status, err = r.number()
+		case "_seq_no":
+			res.revision.SeqNo, err = r.whole()
+		case "_primary_term":
+			res.revision.PrimaryTerm, err = r.whole()
 		case "error":
 			err = r.failure(res)
 		default:
@@ -383,10 +388,23 @@ func (r *answerReader) text() (string, error) {
 }
 
 func (r *answerReader) number() (int, error) {
-	r.space()
-	from, n := r.i, 0
-	for r.i < len(r.b) && r.b[r.i]-'0' <= 9 && n < 1_000_000 {
-		n = n*10 + int(r.b[r.i]-'0')
+	negative := r.space() == '-'
+	n, err := r.whole()
+	if n > 1_000_000 || negative {
+		return 0, errAnswer
+	}
+	return int(n), err
+}
+
+// whole reads a number of 0 and above, without a fraction. One that is out of
+// range, as seq_no is where nothing was written (-2), is an error or skipped.
+func (r *answerReader) whole() (int64, error) {
+	if r.space() == '-' {
+		return 0, r.skip()
+	}
+	from, n := r.i, int64(0)
+	for r.i < len(r.b) && r.b[r.i]-'0' <= 9 && n < 1e17 {
+		n = n*10 + int64(r.b[r.i]-'0')
 		r.i++
 	}
 	if r.i == from || r.b[from] == '0' && r.i > from+1 {

@@ -26,7 +26,7 @@ func TestParseAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []result{{status: 201}, {status: 404}, {status: 400, err: &itemError{"mapper_parsing_exception", "failed: \"x\"\n"}, index: "real-1"}}
+	want := []result{{status: 201, revision: document.Revision{SeqNo: 0, PrimaryTerm: 1}}, {status: 404}, {status: 400, err: &itemError{"mapper_parsing_exception", "failed: \"x\"\n"}, index: "real-1"}}
 	if diff := cmp.Diff(want, results, cmp.AllowUnexported(result{}, itemError{})); diff != "" {
 		t.Error(diff)
 	}

@@ -97,15 +97,18 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 		var refused []*write
 		for i, w := range ws {
 			r := &results[i]
-			if (r.status == 200 || r.status == 201) && w.line == nil && r.err == nil { // nearly all
-				w.err, w.answered = nil, true
-				continue
+			now := w.current()
+			if r.status == 200 || r.status == 201 {
+				c.sink.recent.wrote(now, r.revision)
+				if w.line == nil && r.err == nil { // nearly all
+					w.err, w.answered = nil, true
+					continue
+				}
 			}
 			f := failure{status: r.status}
 			if r.err != nil {
 				f.typ, f.reason = r.err.typ, r.err.reason
 			}
-			now := w.current()
 			o := judge(now.sent(), f)
 			if o == conflict && now.op.Fence == document.Exact {
 				refused = append(refused, w)
@@ -140,6 +143,7 @@ func (c *committing) encode(ws []*write) ([]*write, *buffer) {
 	e := encoder{b: slices.Grow(body.b, size)}
 	for i := 0; i < len(ws); i++ {
 		now := ws[i].current()
+		c.sink.recent.look(now)
 		if err := e.add(now.sent()); err != nil {
 			w := ws[i]
 			ws = slices.Delete(slices.Clone(ws), i, i+1)

@@ -2,12 +2,11 @@ package opensearch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sluicehq/sluice/document"
 )
@@ -21,6 +20,9 @@ import (
 // The version of a document is never below that of its Sequence: an external
 // version is that, and a write by if_seq_no adds one to a version that is not
 // below it. So no older change is ever taken for a later one.
+
+// Of what this sink wrote last the revision is known, so that even changes of one
+// version that follow each other take one request each.
 
 // maxCompared is how often a document is read for one write before the write
 // waits a while: somebody else writes it all the time.
@@ -66,7 +68,7 @@ func (s *Sink) marks(ctx context.Context, ws []*write) ([]document.Doc, error) {
 // decide says what becomes of a write, now that the document is known.
 func (c *committing) decide(w *write, doc document.Doc) {
 	now := w.current()
-	mark, err := MarkOf(doc, now.op.MarkField)
+	mark, err := doc.Mark(now.op.MarkField)
 	switch {
 	case err != nil:
 		c.settle(w, refused, failure{status: 409, err: err})
@@ -85,28 +87,58 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	way := *now.op
 	switch {
 	case !doc.Found: // an equal version may be of a deletion that came before
-		way.Fence = document.NewerOrEqual
+		way.Fence, way.Version = document.NewerOrEqual, now.op.Version|(1<<document.TieBits-1)
 	case doc.Version >= now.op.Version:
-		way.Fence, way.Version, way.Revision = document.Unchanged, 0, doc.Revision
+		way.Fence, way.Version, way.Revision = document.Unchanged, doc.Version+1, doc.Revision
 	}
 	now.way = &way
 	c.again = append(c.again, w)
 }
 
-// MarkOf returns the mark that a document has in its field; the zero Mark if
-// there is none.
-func MarkOf(doc document.Doc, field string) (document.Mark, error) {
-	var mark document.Mark
-	if !doc.Found {
-		return mark, nil
+// recent knows the documents that were written last by Exact writes.
+type recent struct {
+	mu          sync.Mutex
+	now, before map[document.Ref]seen
+}
+
+// seen is a document as it was when it was written.
+type seen struct {
+	sequence string
+	version  int64
+	revision document.Revision
+}
+
+const maxRecent = 8192 // in each of its two maps
+
+// look has a write go by the revision of its document where its version would be
+// refused although it is later.
+func (r *recent) look(w *write) {
+	op := w.op
+	if op.Fence != document.Exact || w.way != nil {
+		return
 	}
-	var source map[string]json.RawMessage
-	err := json.Unmarshal(doc.Source, &source)
-	if text, ok := source[field]; err == nil && ok {
-		err = json.Unmarshal(text, &mark)
+	r.mu.Lock()
+	is, ok := r.now[op.Ref()]
+	if !ok {
+		is, ok = r.before[op.Ref()]
 	}
-	if err != nil {
-		return mark, fmt.Errorf("the field %q of the document is not the mark of a projection by sequence: does another program write it?", field)
+	r.mu.Unlock()
+	if ok && is.version >= op.Version && is.sequence < op.Sequence {
+		way := *op
+		way.Fence, way.Version, way.Revision = document.Unchanged, is.version+1, is.revision
+		w.way = &way
 	}
-	return mark, nil
+}
+
+// wrote notes what was written.
+func (r *recent) wrote(w *write, at document.Revision) {
+	if w.op.Fence != document.Exact || at.PrimaryTerm == 0 || w.op.Action != document.Put {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.now) >= maxRecent || r.now == nil {
+		r.now, r.before = make(map[document.Ref]seen), r.now
+	}
+	r.now[w.op.Ref()] = seen{w.op.Sequence, w.sent().Version, at}
 }

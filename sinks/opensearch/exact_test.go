@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/document"
 )
 
-// ties is how many sequences in a row share a version, and 2 * ties its step.
+// ties is how many sequences in a row share a version.
 const ties = 4
 
 // exact is the write of change n of a document; a gone one leaves a tombstone.
@@ -25,7 +25,7 @@ func exact(id string, n int, gone bool) document.Op {
 	body, _ := json.Marshal(map[string]any{"n": n, "sluice": mark})
 	return document.Op{
 		Action: document.Put, Index: "i", ID: id, Body: body,
-		Fence: document.Exact, Version: int64(n/ties) * 2 * ties, Sequence: mark.Sequence, MarkField: "sluice",
+		Fence: document.Exact, Version: int64(n/ties) << document.TieBits, Sequence: mark.Sequence, MarkField: "sluice",
 	}
 }
 
@@ -45,22 +45,22 @@ func TestExact(t *testing.T) {
 	at := func(n int) document.Op { return exact("a", n, false) }
 	for _, tt := range []struct {
 		name  string
-		there string // a document or nothing, at version 16
+		there string // a document or nothing, at version 128
 		write document.Op
 		want  int      // of the document
 		asked []string // requests, without their bodies
 	}{
-		{"nothing is there", "", at(9), 9, []string{"@16"}},
-		{"an older version", `{"n":3,"sluice":{"sequence":"00003"}}`, at(12), 12, []string{"@24"}},
-		{"an equal version of an older change", `{"n":8,"sluice":{"sequence":"00008"}}`, at(9), 9, []string{"@16", "get", "#0"}},
-		{"an equal version of a later change", `{"n":10,"sluice":{"sequence":"00010"}}`, at(9), 10, []string{"@16", "get"}},
-		{"the same again", `{"n":9,"sluice":{"sequence":"00009"}}`, at(9), 9, []string{"@16", "get"}},
-		{"a tombstone of a later change", `{"n":10,"sluice":{"sequence":"00010","deleted":"x"}}`, at(9), 10, []string{"@16", "get"}},
-		{"a tombstone over a change", `{"n":8,"sluice":{"sequence":"00008"}}`, gone(9), 9, []string{"@16", "get", "#0"}},
-		{"a greater version of an older change", `{"n":3,"sluice":{"sequence":"00003"}}`, at(7), 7, []string{"@8", "get", "#0"}},
-		{"a document without a mark", `{"n":3}`, at(7), 7, []string{"@8", "get", "#0"}},
-		{"a deletion that is remembered", "deleted", at(9), 9, []string{"@16", "get", "@16~"}},
-		{"a later deletion that is remembered", "deleted", at(7), -1, []string{"@8", "get", "@8~", "get"}},
+		{"nothing is there", "", at(9), 9, []string{"@128"}},
+		{"an older version", `{"n":3,"sluice":{"sequence":"00003"}}`, at(12), 12, []string{"@192"}},
+		{"an equal version of an older change", `{"n":8,"sluice":{"sequence":"00008"}}`, at(9), 9, []string{"@128", "get", "#0"}},
+		{"an equal version of a later change", `{"n":10,"sluice":{"sequence":"00010"}}`, at(9), 10, []string{"@128", "get"}},
+		{"the same again", `{"n":9,"sluice":{"sequence":"00009"}}`, at(9), 9, []string{"@128", "get"}},
+		{"a tombstone of a later change", `{"n":10,"sluice":{"sequence":"00010","deleted":"x"}}`, at(9), 10, []string{"@128", "get"}},
+		{"a tombstone over a change", `{"n":8,"sluice":{"sequence":"00008"}}`, gone(9), 9, []string{"@128", "get", "#0"}},
+		{"a greater version of an older change", `{"n":3,"sluice":{"sequence":"00003"}}`, at(7), 7, []string{"@64", "get", "#0"}},
+		{"a document without a mark", `{"n":3}`, at(7), 7, []string{"@64", "get", "#0"}},
+		{"a deletion that is remembered", "deleted", at(9), 9, []string{"@128", "get", "@191~"}},
+		{"a later deletion that is remembered", "deleted", at(7), -1, []string{"@64", "get", "@127~", "get"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var asked []string
@@ -87,7 +87,7 @@ func TestExact(t *testing.T) {
 				return nil
 			}
 			if tt.there != "" {
-				c.docs = map[string]stored{"i\x00a\x00": {version: 16, body: tt.there, gone: tt.there == "deleted"}}
+				c.docs = map[string]stored{"i\x00a\x00": {version: 128, body: tt.there, gone: tt.there == "deleted"}}
 				c.seqNo = 1
 			}
 			s := c.sink(t, Options{})
@@ -122,7 +122,7 @@ func TestExactBesideAnotherWriter(t *testing.T) {
 // cluster forgets what was deleted. In the end each document is the latest one,
 // and at no time was it older than before.
 func TestExactAgainstAModel(t *testing.T) {
-	const seeds = 300
+	const seeds = 150
 	first := rand.Uint64()
 	for i := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
@@ -136,14 +136,14 @@ func TestExactAgainstAModel(t *testing.T) {
 
 func exactHistory(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	documents, changes := 1+r.IntN(3), 1+r.IntN(30)
-	failing := r.Float64() * 0.3
 	var mu sync.Mutex
 	random := func(n int) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return r.IntN(n)
 	}
+	documents, changes := 1+random(3), 1+random(30)
+	failing := float64(random(30)) / 100
 	shown := map[string]int{}
 	c := &cluster{delay: time.Millisecond}
 	c.request = func(int, []string) *reply {
@@ -165,15 +165,15 @@ func exactHistory(t *testing.T, seed uint64) {
 		}
 		return []*reply{{status: 429, body: "{}"}, {status: 503, body: "{}"}, {lost: true}, {err: fmt.Errorf("connection refused")}}[random(4)]
 	}
-	writers := make([]*Sink, 1+r.IntN(3))
+	writers := make([]*Sink, 1+random(3))
 	for i := range writers {
 		writers[i] = c.sink(t, Options{})
 	}
 	var wg sync.WaitGroup
 	for d := range documents {
 		for n := range changes {
-			for range 1 + r.IntN(2) {
-				s, op, after := writers[r.IntN(len(writers))], exact(fmt.Sprint(d), n, r.IntN(4) == 0), time.Duration(r.IntN(40))*time.Millisecond
+			for range 1 + random(2) {
+				s, op, after := writers[random(len(writers))], exact(fmt.Sprint(d), n, random(4) == 0), time.Duration(random(40))*time.Millisecond
 				wg.Go(func() {
 					time.Sleep(after)
 					for s.Write(t.Context(), op) != nil {
@@ -189,4 +189,36 @@ func exactHistory(t *testing.T, seed uint64) {
 			t.Errorf("seed %d: document %d is change %d at version %d, want %d", seed, d, n, version, changes-1)
 		}
 	}
+}
+
+// How many requests changes of one version cost: one each while one sink writes
+// them, and three where another sink wrote the change before.
+func TestExactRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		first, second := c.sink(t, Options{}), c.sink(t, Options{})
+		for _, step := range []struct {
+			by        *Sink
+			n         int
+			bulk, get int
+		}{
+			{first, 0, 1, 0}, {first, 1, 1, 0}, {first, 2, 1, 0}, // made, and changed twice
+			{second, 3, 2, 1},
+			{first, 4, 1, 0},                   // of a greater version
+			{second, 5, 2, 1},                  // what it knows is of an older version
+			{first, 6, 2, 1},                   // what it knows was written over
+			{first, 7, 1, 0}, {first, 7, 1, 1}, // and again
+		} {
+			bulk, get := len(c.requests), len(c.read)
+			if err := step.by.Write(t.Context(), exact("a", step.n, false)); err != nil {
+				t.Fatal(err)
+			}
+			if bulk, get = len(c.requests)-bulk, len(c.read)-get; bulk != step.bulk || get != step.get {
+				t.Errorf("change %d: %d bulk requests and %d reads, want %d and %d", step.n, bulk, get, step.bulk, step.get)
+			}
+			if n, _ := c.at("a"); n != step.n {
+				t.Errorf("change %d is there, want %d", n, step.n)
+			}
+		}
+	})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // bulkPath asks for the answer without what nobody reads.
-const bulkPath = "/_bulk?filter_path=took,errors,items.*._index,items.*._id,items.*.status,items.*.error.type,items.*.error.reason"
+const bulkPath = "/_bulk?filter_path=took,errors,items.*._index,items.*._id,items.*._seq_no,items.*._primary_term,items.*.status,items.*.error.type,items.*.error.reason"
 
 const maxAnswer = 256 << 20 // bytes; a reason may quote a document
 

@@ -26,6 +26,7 @@ type Sink struct {
 	waiting budget
 	order   order
 	limit   *limit
+	recent  recent
 	batch   *batch.Batcher[*write]
 }
 

@@ -264,7 +264,7 @@ func (c *cluster) do(n int, name, kind string, a action, source string) map[stri
 	if v != nil {
 		return it
 	}
-	it["status"] = 200
+	it["status"], it["_seq_no"], it["_primary_term"] = 200, now.seqNo, 1
 	switch {
 	case now.gone && (!known || old.gone):
 		it["status"] = 404

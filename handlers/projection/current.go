@@ -1,0 +1,71 @@
+package projection
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+// current returns what makes the index show the item as it is now, for a record
+// that comes out of its turn. Its own images may be days old, and the index may
+// have forgotten since that the document was deleted. The item is at least as new
+// as the record, so that the write takes the record's place among the changes: a
+// later change that was written stays, and one that is still to come is written
+// over it.
+func (p *Projection) current(ctx context.Context, s *scratch, rec *sluice.Record) ([]document.Op, error) {
+	it, err := p.o.Current(ctx, rec)
+	if err != nil {
+		return nil, fmt.Errorf("projection: reading the item as it is now: %w", err)
+	}
+	s.writer.body, s.tombstone.body = p.body, p.tombstone
+	ops, err := p.ofItem(s, rec, it)
+	if err != nil {
+		return nil, permanent(rec, err)
+	}
+	return ops, nil
+}
+
+func (p *Projection) ofItem(s *scratch, rec *sluice.Record, it sluice.Item) (ops []document.Op, err error) {
+	at, err := p.o.Version.of(rec)
+	if err != nil {
+		return nil, err
+	}
+	taken := false
+	if it.Exists() {
+		if taken, err = p.takes(it); err != nil {
+			return nil, err
+		}
+	}
+	ops = s.ops[:0]
+	if taken {
+		from := source{image: it, keys: rec.Keys}
+		var ref document.Ref
+		if ref, s.text, err = p.place.find(s.text, from); err != nil {
+			return nil, err
+		}
+		if err := s.writer.write(from); err != nil {
+			return nil, err
+		}
+		ops = append(ops, p.put(s, ref, at))
+	}
+	// Where the record says that the document was or is, and the item is not.
+	for _, image := range []sluice.Item{rec.New, rec.Old, {}} {
+		from := source{image: image, keys: rec.Keys}
+		ref, text, err := p.place.find(s.text, from)
+		s.text = text
+		if err != nil || slices.ContainsFunc(ops, func(op document.Op) bool { return op.Ref() == ref }) {
+			continue // an image without a place had no document
+		}
+		gone, err := p.gone(s, ref, at, rec, from)
+		if err != nil {
+			return nil, err
+		}
+		gone.Body = bytes.Clone(gone.Body) // the next one is written in the same memory
+		ops = append(ops, gone)
+	}
+	return ops, nil
+}

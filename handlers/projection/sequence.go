@@ -1,0 +1,111 @@
+package projection
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+// A sequence number has 21 to 40 digits, and AWS says no more of it than that it
+// grows (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_Record.html).
+// Those of another stream of the same table begin anew. So a change's place among
+// all changes of its item is the time at which its stream was made, and then its
+// number.
+//
+// The version of a document has 63 bits, and says less:
+//
+//	31 bits  second at which the stream was made, from 2015 to 2083
+//	 4 bits  digits of the number: fewer than 20, 20 to 33, or more
+//	22 bits  its first seven digits, as a share of those that there are
+//	 6 bits  zero: room for what the sink adds when it writes by if_seq_no
+//
+// A later change never has a lower version. Numbers that AWS wrote from 2019 to
+// 2025 have 23 to 28 digits: changes of an item that are less than a few seconds
+// apart have one version, and the sink compares all digits.
+const (
+	shareBits = 22
+	tieBits   = document.TieBits
+
+	leading     = 1_000_000 // the least number of seven digits
+	fewDigits   = 20
+	manyDigits  = 34
+	mostSeconds = 1<<31 - 1
+)
+
+var firstStreams = time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// What a backfill reads comes before all records.
+const backfilled = 1
+
+var beforeAll = generation{label: "00000000T000000.000"}.sequence("")
+
+// generation is one stream of a table.
+type generation struct {
+	arn   string
+	label string // of the stream, such as 20250704T123321.123: in the order of time
+	made  int64  // seconds from firstStreams on
+}
+
+// generations knows the stream that was seen last: records of another are rare.
+type generations struct{ last atomic.Pointer[generation] }
+
+// fence returns the fence of a record.
+func (g *generations) fence(rec *sluice.Record) (fence, error) {
+	if rec.EventName == sluice.Snapshot && rec.Sequence == "" {
+		return fence{kind: document.Exact, version: backfilled, sequence: beforeAll}, nil
+	}
+	if !rec.Sequence.Valid() {
+		return fence{}, fmt.Errorf("the record has the sequence number %q, want 1 to 40 digits", string(rec.Sequence))
+	}
+	gen := g.last.Load()
+	if gen == nil || gen.arn != rec.StreamARN {
+		var err error
+		if gen, err = parseGeneration(rec.StreamARN); err != nil {
+			return fence{}, err
+		}
+		g.last.Store(gen)
+	}
+	return fence{kind: document.Exact, version: gen.version(rec.Sequence), sequence: gen.sequence(rec.Sequence)}, nil
+}
+
+func parseGeneration(arn string) (*generation, error) {
+	_, label, _ := strings.Cut(arn, "/stream/")
+	made, err := time.Parse("2006-01-02T15:04:05", label) // takes a fraction, too
+	if err != nil {
+		return nil, fmt.Errorf("the record is of the stream %q, and version by sequence goes by the time at its end, as in arn:aws:dynamodb:eu-west-1:111122223333:table/orders/stream/2025-07-04T12:33:21.123", arn)
+	}
+	return &generation{
+		arn:   arn,
+		label: made.Format("20060102T150405.000"),
+		made:  min(max(int64(made.Sub(firstStreams)/time.Second), 0), mostSeconds),
+	}, nil
+}
+
+// sequence is the place of a change, in the order of text.
+func (g generation) sequence(number sluice.Sequence) string {
+	return g.label + "-" + number.Fence()
+}
+
+// version is the place of a change in short.
+func (g generation) version(number sluice.Sequence) int64 {
+	digits := strings.TrimLeft(string(number), "0")
+	first := int64(0) // seven digits
+	for i := range min(7, len(digits)) {
+		first = 10*first + int64(digits[i]-'0')
+	}
+	const most = 1<<shareBits - 1
+	size, share := int64(0), int64(most)
+	switch n := len(digits); {
+	case n <= 7:
+		share = min(first, most) // of an emulator
+	case n >= manyDigits:
+		size = manyDigits - fewDigits + 1
+	case n >= fewDigits:
+		size, share = int64(n-fewDigits+1), (first-leading)<<shareBits/(9*leading)
+	}
+	return (g.made<<4|size)<<(shareBits+tieBits) | share<<tieBits
+}
