@@ -56,6 +56,7 @@ func (c *checker) inOrder(life int, ch *change, route string) {
 		c.fail(propOrder, "%v is handled after %v", ch, last)
 	}
 	r.last[ch.item], r.begun[ch], r.busyAt = ch, true, time.Now()
+	r.calls++
 	switch {
 	case handled && ch.done[route] == r.session:
 		c.fail(propDuplicate, "%v is handled twice by one reading of its shard", ch)
@@ -104,6 +105,10 @@ func (c *checker) ended(life int, ch *change, route string, done bool, how strin
 		return
 	}
 	delete(c.busy, ch.item)
+	if r := c.readings[ch.shard.place]; r != nil && r.life == life {
+		r.busyAt = time.Now()
+		r.calls--
+	}
 	c.came(route, ch.item, how)
 	c.trace.add(life, "route %s with %v: %s", route, ch, how)
 	if done {

@@ -184,6 +184,7 @@ type proof struct {
 	since                  time.Time // it lives
 	stored, polled, listed time.Duration
 	room                   bool // no record has to wait for another, nor for memory
+	slots                  int  // calls at a time of one shard; 0: many
 }
 
 // unproven says what a life that is ready has not proven, or "". Asked before
@@ -221,7 +222,7 @@ func (c *checker) unproven(want proof) string {
 		case read && ch.settledBy(r.session) && now.Sub(ch.end) > want.stored:
 			return fmt.Sprintf("%v is settled since %v and not stored", ch, ch.end)
 		case s.denied || !want.room || ch.prev != nil && !ch.prev.settled():
-		case read && len(ch.tries) == 0 && now.Sub(ch.at) > want.polled && now.Sub(r.busyAt) > want.polled,
+		case read && len(ch.tries) == 0 && now.Sub(ch.at) > want.polled && now.Sub(r.busyAt) > want.polled && (want.slots == 0 || r.calls < want.slots),
 			!read && len(ch.tries) == 0 && now.Sub(later(ch.at, later(want.since, c.endedAt))) > want.listed && c.first(s):
 			return fmt.Sprintf("%v was written at %v and not read", ch, ch.at)
 		}

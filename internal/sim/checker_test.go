@@ -80,6 +80,7 @@ type reading struct {
 	session
 	shard  *shard
 	busyAt time.Time // when the last record of it was handled
+	calls  int       // of handlers, that have not come back
 	after  sluice.Sequence
 	last   map[string]*change // by item: the newest that was begun
 	begun  map[*change]bool
