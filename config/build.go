@@ -21,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // Setup is what an application is built on.
@@ -95,6 +96,9 @@ type Projected struct {
 	// Write writes as the route does: to the index behind an alias, and during a
 	// reindex to its successor, too. A reindex itself writes by Sink.
 	Write func(ctx context.Context, op document.Op) error
+	// Marks are those of its documents; nil where they are not versioned by
+	// sequence.
+	Marks *indices.Marks
 	Store *dynamodb.Store
 	Types []string // entity types of its patterns; "*" is all
 }

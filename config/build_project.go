@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 type writeDocument = func(context.Context, document.Op) error
@@ -34,9 +36,21 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 		}
 	}
 	o.Hooks = b.s.Projection
-	write, err := cl.writer(len(o.Tombstone) > 0)
+	index, sequenced := rt.Project.Index, rt.Project.Version == "sequence"
+	write, err := cl.writer(len(o.Tombstone) > 0 || sequenced && !o.ForgetDeleted)
 	if err != nil {
 		return nil, b.c.wrong(field, err)
+	}
+	var marks *indices.Marks
+	if sequenced {
+		o.Current = b.current()
+		marks = cl.indices.Marks(cmp.Or(o.Mark, projection.DefaultMark), o.ForgetDeleted)
+		if cl.fake == nil {
+			write = marks.Writer(write)
+		}
+	}
+	if !strings.Contains(index, "{") {
+		cl.names[index] = marks
 	}
 	p, err := projection.New(write, o)
 	if err != nil {
@@ -46,12 +60,16 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 		handle: p.Handle, options: []router.Option{router.NeedsBoth()}, late: rt.Project.Version != "none",
 	}
 	made.Projection = &Projected{
-		Projection: p, Options: o, Client: cl.client, Sink: cl.docs, Write: write, Store: b.sinks.store, Types: rt.types(),
+		Projection: p, Options: o, Client: cl.client, Sink: cl.docs, Write: write, Marks: marks, Store: b.sinks.store, Types: rt.types(),
 	}
-	if index := rt.Project.Index; !strings.Contains(index, "{") {
+	if !strings.Contains(index, "{") {
 		made.CheckIndex = func(ctx context.Context) error {
 			missing := cl.missing(ctx, index)
 			if missing == "" {
+				var scheme *indices.SchemeError
+				if err := cl.indices.Scheme(ctx, index, marks); errors.As(err, &scheme) {
+					return b.c.wrong(field+".index", scheme)
+				}
 				return nil
 			}
 			return b.c.fault(field+".index", "%s", b.c.source().masked(missing))
@@ -69,6 +87,16 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 		return effects, nil
 	}
 	return made, nil
+}
+
+// current reads an item as it is now.
+func (b *builder) current() func(context.Context, *sluice.Record) (sluice.Item, error) {
+	if tables := b.s.Fakes.Tables; tables != nil {
+		return func(ctx context.Context, rec *sluice.Record) (sluice.Item, error) {
+			return tables.Get(ctx, rec.Table, rec.Keys)
+		}
+	}
+	return b.sinks.store.Current
 }
 
 // missing says what becomes of documents for an index or alias that is not there,
@@ -106,7 +134,7 @@ func written(sink string, op document.Op) Effect {
 // options are those of a projection.
 func (p *Project) options() (projection.Options, error) {
 	o := projection.Options{
-		Index: p.Index, ID: p.ID, Routing: p.Routing, HashLongIDs: p.HashLongIDs,
+		Mark: p.Mark, ForgetDeleted: p.ForgetDeleted, Index: p.Index, ID: p.ID, Routing: p.Routing, HashLongIDs: p.HashLongIDs,
 		UnfencedBackfill: p.UnfencedBackfill, Include: p.Include, Exclude: p.Exclude, WriteUnchanged: p.WriteUnchanged,
 	}
 	path, byAttribute := strings.CutPrefix(p.Version, "attribute:")

@@ -61,7 +61,8 @@ type cluster struct {
 	client  *opensearch.Client
 	indices *indices.Cluster
 	docs    *opensearch.Sink
-	fake    writeDocument // in place of docs
+	names   map[string]*indices.Marks // of indices and aliases that are written to; nil: versioned otherwise
+	fake    writeDocument             // in place of docs
 	used    bool
 }
 
@@ -155,7 +156,7 @@ func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &cluster{sink: name, o: o, client: client, indices: indices.New(client), docs: docs}
+	made := &cluster{sink: name, o: o, names: map[string]*indices.Marks{}, client: client, indices: indices.New(client), docs: docs}
 	if write := s.Fakes.Write; write != nil {
 		made.fake = func(ctx context.Context, op document.Op) error { return write(ctx, name, op) }
 	}
@@ -242,6 +243,23 @@ func (cl *cluster) check(ctx context.Context, c *Config) error {
 			return err
 		}
 	}
+	if err := cl.apply(ctx, c); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(cl.names)) {
+		marks := cl.names[name]
+		if marks == nil {
+			errs = append(errs, cl.indices.Scheme(ctx, name, nil))
+		} else {
+			errs = append(errs, marks.Check(ctx, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// apply makes the indices of the sink's files.
+func (cl *cluster) apply(ctx context.Context, c *Config) error {
 	if len(cl.o.Indices) == 0 {
 		return nil
 	}
@@ -254,7 +272,7 @@ func (cl *cluster) check(ctx context.Context, c *Config) error {
 		}
 		files[name], called["indices/"+name] = body, file
 	}
-	return cl.indices.Apply(ctx, files, indices.Options{Called: called})
+	return cl.indices.Apply(ctx, files, indices.Options{Called: called, Marks: cl.names})
 }
 
 // writer returns the function that writes documents to wherever the aliases

@@ -109,6 +109,12 @@ type Project struct {
 	// Version is "sequence", "none", or "attribute:<path>" of a number that
 	// every change raises.
 	Version string `yaml:"version" is:"required"`
+	// Mark is the field in which a document says which change it shows, with
+	// version: sequence. Default "sluice".
+	Mark string `yaml:"mark"`
+	// ForgetDeleted deletes documents with version: sequence, instead of leaving
+	// tombstones: a record that comes again after index.gc_deletes brings one back.
+	ForgetDeleted bool `yaml:"forgetDeleted"`
 	// Only is an expression over new (the item) that says which items have
 	// documents: new.status == "published". One that no longer fulfils it loses
 	// its document. Default: all of the route's entity types.

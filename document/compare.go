@@ -16,7 +16,10 @@ import (
 // order they come in. Numbers are compared digit by digit, whatever their
 // spelling: 1, 1.0 and 10e-1 are one. What is no JSON is the same only byte by
 // byte.
-func Compare(a, b []byte) (path string, same bool) {
+//
+// The members without are left out of both: a document's mark, which is not of
+// its item.
+func Compare(a, b []byte, without ...string) (path string, same bool) {
 	if bytes.Equal(a, b) {
 		return "", true
 	}
@@ -24,6 +27,13 @@ func Compare(a, b []byte) (path string, same bool) {
 	y, errY := parseJSON(b)
 	if errX != nil || errY != nil {
 		return "", false
+	}
+	for _, v := range []any{x, y} {
+		if object, ok := v.(map[string]any); ok {
+			for _, name := range without {
+				delete(object, name)
+			}
+		}
 	}
 	return difference(x, y)
 }

@@ -1,7 +1,9 @@
 package reindex
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -81,7 +83,7 @@ func (r Reindex) Compare(ctx context.Context) (Comparison, error) {
 
 func (r Reindex) compare(ctx context.Context, st Status) (Comparison, error) {
 	r.Step("compare " + st.Current + " and " + st.Other)
-	r.NoVersions = r.NoVersions || st.meta.NoVersions
+	r.MarkField = cmp.Or(r.MarkField, st.meta.MarkField)
 	c := Comparison{Current: st.Current, Other: st.Other}
 	if err := r.counts(ctx, &c, 0); err != nil {
 		return c, wrap(err)
@@ -113,7 +115,7 @@ func (r Reindex) counts(ctx context.Context, c *Comparison, while time.Duration)
 	}
 	least, most := int64(math.MaxInt64), int64(0)
 	count := func() error {
-		n, err := r.Cluster.Count(ctx, c.Current)
+		n, err := r.Cluster.Count(ctx, c.Current, r.MarkField)
 		c.Counts[0], least, most = n, min(least, n), max(most, n)
 		return err
 	}
@@ -128,7 +130,7 @@ func (r Reindex) counts(ctx context.Context, c *Comparison, while time.Duration)
 			return err
 		}
 	}
-	other, err := r.Cluster.Count(ctx, c.Other)
+	other, err := r.Cluster.Count(ctx, c.Other, r.MarkField)
 	if err != nil {
 		return err
 	}
@@ -192,7 +194,11 @@ func (r Reindex) look(ctx context.Context, st Status, pend []pending) (open []pe
 			return nil, nil, fmt.Errorf("Get returned %d documents for %d names", len(docs), len(refs))
 		}
 		for i, p := range now {
-			current, other := docs[i], docs[len(now)+i]
+			current, err1 := r.shown(docs[i])
+			other, err2 := r.shown(docs[len(now)+i])
+			if err := errors.Join(err1, err2); err != nil {
+				return nil, nil, err
+			}
 			if d, same := r.same(p, current, other, st.Stage == Swapped); !same {
 				open = append(open, pending{id: p.id, routing: p.routing, current: current.Version, other: other.Version, looked: true})
 				differ = append(differ, d)
@@ -200,6 +206,16 @@ func (r Reindex) look(ctx context.Context, st Status, pend []pending) (open []pe
 		}
 	}
 	return open, differ, nil
+}
+
+// shown is a document as searches show it: a tombstone is none.
+func (r Reindex) shown(d document.Doc) (document.Doc, error) {
+	if r.MarkField == "" {
+		return d, nil
+	}
+	mark, err := d.Mark(r.MarkField)
+	d.Found = d.Found && mark.Deleted == ""
+	return d, err
 }
 
 // same compares a document of both indices, of which the current one is the new
@@ -219,9 +235,9 @@ func (r Reindex) same(p pending, current, other document.Doc, swapped bool) (Dif
 	}
 	same := false
 	if r.NewBodies {
-		same = r.NoVersions || newer >= older
+		same = r.MarkField != "" || newer >= older
 	} else { // an item is read with its attributes in any order
-		d.Path, same = document.Compare(current.Source, other.Source)
+		d.Path, same = document.Compare(current.Source, other.Source, r.MarkField)
 	}
 	if same {
 		return d, true

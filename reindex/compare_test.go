@@ -66,7 +66,7 @@ func TestVersionsThatTellNothing(t *testing.T) {
 		}
 		w.pending.Wait()
 		r := w.reindex()
-		r.NewBodies, r.NoVersions = true, true
+		r.NewBodies, r.MarkField = true, "sluice"
 		r.Project = func(rec *sluice.Record) ([]document.Op, error) {
 			ops, err := w.project(rec)
 			for i := range ops {
@@ -110,10 +110,10 @@ func TestSame(t *testing.T) {
 		{"of which the new one is newer", pending{}, doc(1, "1"), doc(2, "2"), Reindex{NewBodies: true}, true},
 		{"of which the old one is newer", pending{}, doc(2, "1"), doc(1, "2"), Reindex{NewBodies: true}, false},
 		{"and moves on", seen(2, 1), doc(4, "1"), doc(3, "2"), Reindex{NewBodies: true}, true},
-		{"which tells nothing", pending{}, doc(2, "1"), doc(1, "2"), Reindex{NewBodies: true, NoVersions: true}, true},
-		{"versions that say nothing", pending{}, doc(2, "1"), doc(1, "1"), Reindex{NoVersions: true}, true},
-		{"and another body", pending{}, doc(2, "1"), doc(1, "2"), Reindex{NoVersions: true}, false},
-		{"which stands still, too", seen(2, 1), doc(2, "1"), doc(1, "2"), Reindex{NoVersions: true}, false},
+		{"which tells nothing", pending{}, doc(2, "1"), doc(1, "2"), Reindex{NewBodies: true, MarkField: "sluice"}, true},
+		{"versions that say nothing", pending{}, doc(2, "1"), doc(1, "1"), Reindex{MarkField: "sluice"}, true},
+		{"and another body", pending{}, doc(2, "1"), doc(1, "2"), Reindex{MarkField: "sluice"}, false},
+		{"which stands still, too", seen(2, 1), doc(2, "1"), doc(1, "2"), Reindex{MarkField: "sluice"}, false},
 	} {
 		if _, same := tt.r.same(tt.before, tt.current, tt.other, false); same != tt.same {
 			t.Errorf("%s: %v", tt.name, same)

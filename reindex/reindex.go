@@ -31,7 +31,8 @@ type Cluster interface {
 	// SetMeta replaces it.
 	SetMeta(ctx context.Context, index string, meta map[string]json.RawMessage) error
 	// Count makes an index' documents searchable, and counts them.
-	Count(ctx context.Context, index string) (int64, error)
+	// Count counts what is not a tombstone of that field.
+	Count(ctx context.Context, index, markField string) (int64, error)
 	// Sample returns up to n documents, without sources: those written last, or
 	// any.
 	Sample(ctx context.Context, index string, n int, last bool) ([]document.Doc, error)
@@ -68,10 +69,9 @@ type Reindex struct {
 	// index is deleted, and TTL before the table is read.
 	TTL, Longest time.Duration
 
-	// NoVersions says that versions in the new index tell nothing beside those in
-	// the old one, as under the strategy "sequence". What Start was given holds for
-	// the steps after it, too.
-	NoVersions bool
+	// MarkField is where documents that are versioned by sequence have their marks;
+	// empty for others. What Start was given holds for the steps after it, too.
+	MarkField string
 	// NewBodies says that they may have other bodies: the projection has changed.
 	NewBodies bool
 	Sample    int           // documents compared by each of four samples (default 1000)

@@ -97,7 +97,7 @@ func (r Reindex) body(current string) ([]byte, error) {
 		}
 	}
 	put(&aliases, r.Alias+document.DeletesSuffix, struct{}{})
-	put(&meta, markName, mark{Alias: r.Alias, From: current, Body: hash(r.Body), NoVersions: r.NoVersions})
+	put(&meta, markName, mark{Alias: r.Alias, From: current, Body: hash(r.Body), MarkField: r.MarkField})
 	put(&mappings, "_meta", meta)
 	put(&body, "mappings", mappings)
 	put(&body, "aliases", aliases)

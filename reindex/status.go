@@ -54,7 +54,7 @@ type mark struct {
 	Body   string `json:"body"` // a hash of what it was made of
 	Filled bool   `json:"filled,omitempty"`
 
-	NoVersions bool `json:"noVersions,omitempty"` // of the Reindex that started it
+	MarkField string `json:"markField,omitempty"` // of the Reindex that started it
 }
 
 const markName = "sluice"

@@ -329,7 +329,7 @@ func (c *cluster) SetMeta(_ context.Context, index string, meta map[string]json.
 	})
 }
 
-func (c *cluster) Count(_ context.Context, index string) (n int64, err error) {
+func (c *cluster) Count(_ context.Context, index, _ string) (n int64, err error) {
 	err = c.kill(func() error {
 		n = int64(len(c.docs.Docs(index)))
 		return nil

@@ -44,6 +44,7 @@ type indexed struct {
 	version int64
 	seqNo   int64
 	deleted bool
+	hidden  bool // a tombstone
 	source  []byte
 }
 
@@ -93,6 +94,9 @@ func (x *Index) Write(ctx context.Context, op document.Op) error {
 	if op.Action == document.Put {
 		next.routing, next.source = op.Routing, bytes.Clone(op.Body)
 	}
+	if mark, err := next.doc(op.Index, op.ID).Mark(op.MarkField); err == nil {
+		next.hidden = mark.Deleted != ""
+	}
 	x.docs[key] = next
 	return nil
 }
@@ -123,13 +127,14 @@ func (x *Index) Get(ref document.Ref) document.Doc {
 	return is.doc(ref.Index, ref.ID)
 }
 
-// Docs returns the documents of an index, by their ids.
+// Docs returns the documents of an index, by their ids, but for tombstones of a
+// projection by sequence: as an alias shows them that leaves those out.
 func (x *Index) Docs(index string) []document.Doc {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var docs []document.Doc
 	for key, is := range x.docs {
-		if key.index == index && !is.deleted {
+		if key.index == index && !is.deleted && !is.hidden {
 			docs = append(docs, is.doc(key.index, key.id))
 		}
 	}

@@ -57,7 +57,7 @@ attributes.
 			out := &report{w: c.stdout, json: asJSON}
 			a := audit.Audit{
 				Scan: src.scan, Project: src.project, Read: src.store.Get, Get: client.Get, List: list(client),
-				Indices: literal(src.index), NoVersions: src.noVersions, Sample: sample, Settle: settle,
+				Indices: literal(src.index), NoVersions: src.markField != "", Sample: sample, Settle: settle,
 				Found: func(d audit.Drift) {
 					bar.clear()
 					out.drift(d)

@@ -132,7 +132,7 @@ func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (s
 		body, err = p.body(r.route.cli)
 		return src, body, err
 	}
-	if body, err = indices.Body(os.DirFS(folder), src.index, indices.Options{}); err != nil {
+	if body, err = indices.Body(os.DirFS(folder), src.index, indices.Options{Marks: marks(src.index, src.markField)}); err != nil {
 		err = &run.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
 	}
 	return src, body, err
@@ -176,7 +176,7 @@ with 2 for wrong usage.`,
 			if err != nil {
 				return err
 			}
-			x.Scan, x.Project, x.Write, x.NoVersions, x.SkipFailed = src.scan, src.project, sink.Write, src.noVersions, skip
+			x.Scan, x.Project, x.Write, x.MarkField, x.SkipFailed = src.scan, src.project, sink.Write, src.markField, skip
 			left := leftOut{w: r.stderr}
 			x.Failed = left.add
 			x.Progress = func(b reindex.Backfilled) {

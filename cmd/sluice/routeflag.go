@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
@@ -188,7 +190,7 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 		by[b.Name] = b
 	}
 	return &source{
-		cfg: services("dynamodb"), tables: tablesOf(&cfg), noVersions: of.Version == "sequence", store: p.built.Projection.Store,
+		cfg: services("dynamodb"), tables: tablesOf(&cfg), markField: markField(of), store: p.built.Projection.Store,
 		index: p.index, write: p.built.Projection.Write, tombstones: tombstones,
 		project: func(rec *sluice.Record) (ops []document.Op, err error) {
 			routes, err := app.Router.Match(nil, rec)
@@ -199,6 +201,23 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 			return ops, err
 		},
 	}, nil
+}
+
+// markField is where the documents of a projection have their marks; empty for
+// those that are not versioned by sequence.
+func markField(p *config.Project) string {
+	if p.Version != "sequence" {
+		return ""
+	}
+	return cmp.Or(p.Mark, projection.DefaultMark)
+}
+
+// marks are those of an index' file; none where documents have none.
+func marks(index, field string) map[string]*indices.Marks {
+	if field == "" {
+		return nil
+	}
+	return map[string]*indices.Marks{index: indices.New(nil).Marks(field, false)}
 }
 
 // entityTypes are the types of patterns, each once.
@@ -233,7 +252,7 @@ func (p *projected) body(c *cli) ([]byte, error) {
 				return nil, err
 			}
 			at := "indices/" + index.Alias + ".json"
-			return indices.Body(oneFile{at, text}, index.Alias, indices.Options{Called: map[string]string{at: file}})
+			return indices.Body(oneFile{at, text}, index.Alias, indices.Options{Called: map[string]string{at: file}, Marks: marks(p.index, markField(p.written().Project))})
 		}
 	}
 	return nil, usage("--indices is missing: the configuration's sink has no file for %s in indices", p.index)

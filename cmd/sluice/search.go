@@ -132,8 +132,8 @@ type source struct {
 	cfg        aws.Config
 	tables     []string
 	project    func(*sluice.Record) ([]document.Op, error)
-	noVersions bool // a SNAPSHOT's version tells nothing
-	tombstones bool // documents that have no item are no ghosts
+	markField  string // of documents that are versioned by sequence; else empty
+	tombstones bool   // documents that have no item are no ghosts
 	store      *dynamodb.Store
 	index      string                                   // template
 	write      func(context.Context, document.Op) error // as the route does; nil: as writers of a reindex do
@@ -193,11 +193,15 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	field := ""
+	if s.bySequence {
+		field = projection.DefaultMark
+	}
 	project := p.Project
 	if len(s.types) > 0 {
 		project = s.ofTypes(project)
 	}
-	return &source{cfg: cfg, tables: []string{s.table}, index: s.index, project: project, noVersions: s.bySequence, store: store}, nil
+	return &source{cfg: cfg, tables: []string{s.table}, index: s.index, project: project, markField: field, store: store}, nil
 }
 
 // ofTypes leaves out items of other types.

@@ -72,7 +72,7 @@ func TestWhatIsMissing(t *testing.T) {
 		{"other", true, exitFailed, `FILE:1:18: source.tables: table "other": `, "source.tables["},
 	} {
 		file := filepath.Join(t.TempDir(), "sluice.yaml")
-		text := fmt.Sprintf("source: {tables: %s}\nsinks: {search: {opensearch: {urls: [%q]}}}\nroutes: [{name: x, on: '*#INSERT', project: {id: '{id}', index: shop, version: sequence}}]\n", tt.tables, search.URL)
+		text := fmt.Sprintf("source: {tables: %s}\nsinks: {search: {opensearch: {urls: [%q]}}}\nroutes: [{name: x, on: '*#INSERT', project: {id: '{id}', index: shop, version: 'attribute:rev'}}]\n", tt.tables, search.URL)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

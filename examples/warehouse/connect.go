@@ -11,10 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
@@ -49,7 +51,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		}
 		return NewRouter(Deps{
 			Store: store, Send: queue.Send, Prefix: prefix,
-			Write: documents.Write, IndexPrefix: s.Env("WAREHOUSE_INDEX_PREFIX"),
+			Write: indices.New(client).Marks(projection.DefaultMark, false).Writer(documents.Write), IndexPrefix: s.Env("WAREHOUSE_INDEX_PREFIX"),
 		}, router.Observe(s.RouterHooks))
 	}
 }

@@ -2,13 +2,12 @@ package warehouse
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net/http"
+	"encoding/json"
 
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // DefaultIndexPrefix begins the names of the indexes where no other is given.
@@ -16,37 +15,43 @@ const DefaultIndexPrefix = "wrhs-"
 
 // projections are the documents of packages and builds. Nobody counts versions
 // in those tables, so that the position in the stream says what is later.
-func projections(write func(context.Context, document.Op) error, prefix string) (packages, builds *projection.Projection, err error) {
-	packages, err = projection.New(write, projection.Options{Index: prefix + "package", ID: "{name}", Version: projection.BySequence()})
-	if err != nil {
+func projections(d Deps) (packages, builds *projection.Projection, err error) {
+	o := projection.Options{Version: projection.BySequence(), Current: func(ctx context.Context, rec *sluice.Record) (sluice.Item, error) {
+		return d.Store.Get(ctx, rec.Table, rec.Keys)
+	}}
+	o.Index, o.ID = d.IndexPrefix+"package", "{name}"
+	if packages, err = projection.New(d.Write, o); err != nil {
 		return nil, nil, err
 	}
-	builds, err = projection.New(write, projection.Options{Index: prefix + "build", ID: "{build_id}", Version: projection.BySequence()})
+	o.Index, o.ID = d.IndexPrefix+"build", "{build_id}"
+	builds, err = projection.New(d.Write, o)
 	return packages, builds, err
 }
 
-// CreateIndexes makes the two indexes, if they are not there. replicas may be 0,
-// on a cluster of one node.
-//
-// The version of a deleted document is remembered for as long as a stream keeps
-// records, and some hours: a record that is handled again within that time
-// brings nothing back.
+// CreateIndexes makes the two indexes behind their aliases, if they are not there.
+// replicas may be 0, on a cluster of one node.
 func CreateIndexes(ctx context.Context, c *opensearch.Client, prefix string, replicas int) error {
+	cluster := indices.New(c)
+	marks := cluster.Marks(projection.DefaultMark, false)
 	for _, kind := range []string{"package", "build"} {
-		err := c.Call(ctx, http.MethodPut, "/"+prefix+kind, map[string]any{
-			"settings": map[string]any{"index": map[string]any{"number_of_replicas": replicas, "gc_deletes": "36h"}},
+		body, err := json.Marshal(map[string]any{
+			"settings": map[string]any{"index": map[string]any{"number_of_replicas": replicas}},
+			"aliases":  map[string]any{prefix + kind: map[string]any{}},
 			// What is in a package.json is not ours to say: it is stored, and not
 			// searched, so that two packages cannot disagree about a field.
 			"mappings": map[string]any{"properties": map[string]any{
 				"dependencies": closed, "devDependencies": closed, "peerDependencies": closed, "optionalDependencies": closed,
 				"config": closed, "repository": closed, "license": closed,
 			}},
-		}, nil)
-		if refused, ok := errors.AsType[*opensearch.StatusError](err); ok && refused.Type == "resource_already_exists_exception" {
-			continue
-		}
+		})
 		if err != nil {
-			return fmt.Errorf("creating index %s: %w", prefix+kind, err)
+			return err
+		}
+		if _, err := cluster.Create(ctx, prefix+kind+"-000001", body); err != nil {
+			return err
+		}
+		if err := marks.Check(ctx, prefix+kind); err != nil { // it gets the field of its marks
+			return err
 		}
 	}
 	return nil

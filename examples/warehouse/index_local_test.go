@@ -35,7 +35,7 @@ func TestIndexes(t *testing.T) {
 			}
 		}
 		t.Cleanup(func() { // the test's own context has ended by now
-			if err := client.Call(context.Background(), http.MethodDelete, "/"+prefix+"package,"+prefix+"build", nil, nil); err != nil {
+			if err := client.Call(context.Background(), http.MethodDelete, "/"+prefix+"package-000001,"+prefix+"build-000001", nil, nil); err != nil {
 				t.Error(err)
 			}
 		})

@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sluicehq/sluice"
@@ -16,11 +17,20 @@ const (
 	buildDoc = `{"key":"email!prod!2.1","locale":"en-US","build_id":"email!prod!2.1!en-US","previous_build_id":"email!prod!2.0!en-US","env":"prod","name":"email","version":"2.1","fingerprints":["a","a.gz"],"artifacts":["a/email.js"]}`
 )
 
+// shown is a document without its mark; a tombstone is none.
+func shown(d document.Doc) string {
+	if mark, err := d.Mark(projection.DefaultMark); err != nil || mark.Deleted != "" {
+		return ""
+	}
+	body, _, _ := strings.Cut(string(d.Source), `,"sluice":`)
+	return strings.TrimSuffix(body, "}") + strings.Repeat("}", min(1, len(body)))
+}
+
 // Records that come again, in whatever order, leave the document as the last
 // change has it.
 func TestDocumentsAndRedeliveries(t *testing.T) {
 	index := streamtest.NewIndex()
-	packages, builds, err := projections(index.Write, DefaultIndexPrefix)
+	packages, builds, err := projections(Deps{Write: index.Write, IndexPrefix: DefaultIndexPrefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +72,7 @@ func TestDocumentsAndRedeliveries(t *testing.T) {
 			}
 		}
 		is := func(when string) {
-			if got := string(index.Get(tt.ref).Source); got != tt.want {
+			if got := shown(index.Get(tt.ref)); got != tt.want {
 				t.Errorf("%s, %s: %s\nwant %s", tt.name, when, got, tt.want)
 			}
 		}

@@ -68,7 +68,7 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	if d.IndexPrefix == "" {
 		d.IndexPrefix = DefaultIndexPrefix
 	}
-	packages, builds, err := projections(d.Write, d.IndexPrefix)
+	packages, builds, err := projections(d)
 	if err != nil {
 		return nil, fmt.Errorf("warehouse: %w", err)
 	}

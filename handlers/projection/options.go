@@ -32,13 +32,13 @@ type Options struct {
 	Version Version // ByAttribute, BySequence, ByFunc or Unversioned
 
 	// Mark is the field in which a document says which change it shows (default
-	// "sluice"; BySequence alone has it). It is a [document.Mark]: map it as an
+	// DefaultMark; BySequence alone has it). It is a [document.Mark]: map it as an
 	// object with sequence as keyword and deleted as date.
 	Mark string
 
 	// Current reads the item that a record is about, consistently: the absent Item
 	// when there is none. BySequence needs it for records that are redriven or
-	// replayed; Reader.Current of sources/reread is one.
+	// replayed; Store.Current of sinks/dynamodb is one.
 	Current func(ctx context.Context, rec *sluice.Record) (sluice.Item, error)
 
 	// ForgetDeleted deletes the document of a deleted item BySequence, which
@@ -107,6 +107,9 @@ type Hooks struct {
 	// another field has its name.
 	Dropped func(table, field string)
 }
+
+// DefaultMark is the field of marks unless Options say otherwise.
+const DefaultMark = "sluice"
 
 func (o Options) validate() error {
 	var errs []error

@@ -30,13 +30,13 @@ type Projection struct {
 // may be nil for one whose Project alone is called.
 func New(write func(context.Context, document.Op) error, o Options) (*Projection, error) {
 	if o.Mark == "" {
-		o.Mark = "sluice"
+		o.Mark = DefaultMark
 	}
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("projection: %w", err)
 	}
 	if write != nil && o.Version.kind == bySequence && o.Current == nil {
-		return nil, errors.New("projection: Current is missing: BySequence writes the item as it is now when a record is redriven or replayed; Reader.Current of sources/reread reads it")
+		return nil, errors.New("projection: Current is missing: BySequence writes the item as it is now when a record is redriven or replayed; Store.Current of sinks/dynamodb reads it")
 	}
 	b, err := o.body()
 	if err != nil {

@@ -88,7 +88,7 @@ func (c *Cluster) applyIndex(ctx context.Context, f file, o Options) (*differenc
 	index := behind[f.name][0]
 	var first *difference
 	for _, name := range append(append(behind[f.name], behind[f.name+document.AlsoSuffix]...), behind[f.name+document.DeletesSuffix]...) {
-		d, err := c.diffIndex(ctx, name, o.complete(flat), mappings, o)
+		d, err := c.diffIndex(ctx, name, o.complete(flat), mappings, o, o.Marks[f.name])
 		if err != nil || d == nil {
 			return nil, "", err
 		}
@@ -105,6 +105,12 @@ func (c *Cluster) makeIndex(ctx context.Context, f file, o Options, flat map[str
 	if m, ok := f.body["mappings"]; ok {
 		body["mappings"] = m
 	}
+	if marks := o.Marks[f.name]; marks != nil {
+		body["mappings"] = marks.complete(object(f.body["mappings"]))
+		if !marks.plain {
+			body["aliases"] = map[string]any{f.name: map[string]any{"filter": marks.filter()}}
+		}
+	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return false, err
@@ -113,7 +119,7 @@ func (c *Cluster) makeIndex(ctx context.Context, f file, o Options, flat map[str
 }
 
 // diffIndex compares an index with what a file says.
-func (c *Cluster) diffIndex(ctx context.Context, index string, flat map[string]string, mappings map[string]any, o Options) (*difference, error) {
+func (c *Cluster) diffIndex(ctx context.Context, index string, flat map[string]string, mappings map[string]any, o Options, marks *Marks) (*difference, error) {
 	if o.NoReplicas {
 		delete(flat, replicas)
 	}
@@ -122,19 +128,24 @@ func (c *Cluster) diffIndex(ctx context.Context, index string, flat map[string]s
 	if err := c.c.Call(ctx, http.MethodGet, path+"/_settings", nil, &have); err != nil {
 		return nil, err
 	}
-	is, err := settings(map[string]any{"settings": have[index].Settings})
+	set, err := settings(map[string]any{"settings": have[index].Settings})
 	if err != nil {
 		return nil, err
 	}
-	if d := diffSettings(flat, is); d != nil {
+	if d := diffSettings(flat, set); d != nil {
 		return d, nil
 	}
 	var mapping map[string]struct{ Mappings map[string]any }
 	if err := c.c.Call(ctx, http.MethodGet, path+"/_mapping", nil, &mapping); err != nil {
 		return nil, err
 	}
+	is, field := mapping[index].Mappings, ""
+	if marks != nil && object(mappings["properties"])[marks.field] == nil {
+		field = marks.field // whether it is there, Marks.Check says
+	}
+	delete(object(is["properties"]), field)
 	full := &fullFields{c: c, ctx: ctx, path: path}
-	d := diffMapping("mappings", "", mappings, mapping[index].Mappings, full.of)
+	d := diffMapping("mappings", "", mappings, is, full.of)
 	return d, full.err
 }
 

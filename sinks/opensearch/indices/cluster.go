@@ -170,7 +170,7 @@ func (c *Cluster) Refresh(ctx context.Context, index string) error {
 }
 
 // Count makes an index' documents searchable, and counts them.
-func (c *Cluster) Count(ctx context.Context, index string) (int64, error) {
+func (c *Cluster) Count(ctx context.Context, index, markField string) (int64, error) {
 	if err := c.Refresh(ctx, index); err != nil {
 		return 0, err
 	}
@@ -178,7 +178,11 @@ func (c *Cluster) Count(ctx context.Context, index string) (int64, error) {
 		Count  int64
 		Shards struct{ Failed int } `json:"_shards"`
 	}
-	err := c.c.Call(ctx, http.MethodGet, "/"+url.PathEscape(index)+"/_count", nil, &out)
+	var in any
+	if markField != "" {
+		in = map[string]any{"query": noTombstones(markField)}
+	}
+	err := c.c.Call(ctx, http.MethodPost, "/"+url.PathEscape(index)+"/_count", in, &out)
 	if err == nil && out.Shards.Failed > 0 {
 		err = fmt.Errorf("%d shards failed", out.Shards.Failed)
 	}

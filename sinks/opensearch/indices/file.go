@@ -163,5 +163,8 @@ func Body(fsys fs.FS, alias string, o Options) ([]byte, error) {
 	if m, ok := f.body["mappings"]; ok {
 		body["mappings"] = m
 	}
+	if marks := o.Marks[alias]; marks != nil {
+		body["mappings"] = marks.complete(object(f.body["mappings"]))
+	}
 	return json.Marshal(body)
 }

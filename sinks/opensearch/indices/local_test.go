@@ -197,7 +197,7 @@ func TestAliasesRealServer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n, err := c.Count(ctx, one); err != nil || n != 5 {
+		if n, err := c.Count(ctx, one, ""); err != nil || n != 5 {
 			t.Errorf("%d, %v", n, err)
 		}
 		last, err := c.Sample(ctx, one, 2, true)

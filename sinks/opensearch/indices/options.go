@@ -21,6 +21,9 @@ type Options struct {
 	// Called is what messages call a file, by its path in the folder, such as
 	// indices/products.json (default: that path).
 	Called map[string]string
+	// Marks are of those aliases whose documents are versioned by sequence: their
+	// mappings get the field, unless a file has it.
+	Marks map[string]*Marks
 	// Different is told of what is there and is not as its file says, instead of
 	// Apply returning it.
 	Different func(*DifferentError)
