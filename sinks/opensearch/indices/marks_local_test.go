@@ -1,0 +1,134 @@
+//go:build integration
+
+package indices
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/localtest"
+)
+
+// search returns the ids that a search by a name finds.
+func search(t *testing.T, c *Cluster, name string) string {
+	t.Helper()
+	if err := c.Refresh(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	var out struct {
+		Hits struct {
+			Hits []struct {
+				ID string `json:"_id"`
+			}
+		}
+	}
+	if err := c.c.Call(t.Context(), http.MethodPost, "/"+name+"/_search", map[string]any{"sort": []string{"_doc"}}, &out); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, h := range out.Hits.Hits {
+		ids = append(ids, h.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestMarksRealServer(t *testing.T) {
+	localtest.OpenSearch(t, func(t *testing.T, url string) {
+		client, c, name := connect(t, url)
+		put := func(index, id, body string) {
+			t.Helper()
+			if err := client.Call(t.Context(), http.MethodPut, "/"+index+"/_doc/"+id, []byte(body), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused := func(err error, want string) {
+			t.Helper()
+			var scheme *SchemeError
+			if !errors.As(err, &scheme) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want one with %q", err, want)
+			}
+		}
+		ok := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Error(err)
+			}
+		}
+
+		// What is not there is made, once, by several programs at once.
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { ok(c.Marks("sluice", false).Check(t.Context(), name)) })
+		}
+		wg.Wait()
+		put(name, "a", `{"sluice":{"sequence":"1"}}`)
+		put(name, "b", `{"sluice":{"sequence":"1","deleted":"2026-01-01T00:00:00Z"}}`)
+		if got := search(t, c, name); got != "a" {
+			t.Errorf("a search finds %q", got)
+		}
+		if n, err := c.Count(t.Context(), name+"-000001", "sluice"); n != 1 || err != nil {
+			t.Errorf("%d documents, %v", n, err)
+		}
+		// It takes those who go by the same marks, and nobody else.
+		ok(c.Scheme(t.Context(), name, c.Marks("sluice", false)))
+		refused(c.Scheme(t.Context(), name, nil), "versioned by sequence")
+		refused(c.Marks("other", false).Check(t.Context(), name), `marks in the field "sluice"`)
+		ok(c.Apply(t.Context(), fstest.MapFS{"indices/" + name + ".json": {Data: []byte(`{"mappings":{"dynamic":"false"}}`)}},
+			Options{NoReplicas: true, Different: func(*DifferentError) {}, Marks: map[string]*Marks{name: c.Marks("sluice", false)}}))
+
+		// A second index behind the alias makes of one change two documents.
+		ok(func() error { _, err := c.Create(t.Context(), name+"-000002", []byte(`{}`)); return err }())
+		ok(c.Point(t.Context(), nil, map[string]string{name: name + "-000002"}))
+		refused(c.Marks("sluice", false).Check(t.Context(), name), "an alias of 2 indices")
+		refused(c.Scheme(t.Context(), name, nil), "an alias of 2 indices")
+
+		// Documents without marks are taken when somebody says so.
+		old := name + "-000003"
+		ok(client.Call(t.Context(), http.MethodPut, "/"+old, []byte(`{"settings":{"number_of_replicas":0},"aliases":{"`+name+`-old":{"is_write_index":true}}}`), nil))
+		marks := c.Marks("sluice", false)
+		put(old, "c", `{}`)
+		refused(marks.Check(t.Context(), name+"-old"), "has 1 documents")
+		ok(marks.Adopt(t.Context(), name+"-old"))
+		ok(c.Marks("sluice", false).Check(t.Context(), name+"-old"))
+		put(old, "d", `{"sluice":{"sequence":"1","deleted":"2026-01-01T00:00:00Z"}}`)
+		if got := search(t, c, name+"-old"); got != "c" {
+			t.Errorf("a search finds %q", got)
+		}
+		var alias map[string]struct{ Aliases map[string]map[string]json.RawMessage }
+		if err := client.Call(t.Context(), http.MethodGet, "/"+old+"/_alias", nil, &alias); err != nil || string(alias[old].Aliases[name+"-old"]["is_write_index"]) != "true" {
+			t.Errorf("%s, %v", fmt.Sprint(alias), err)
+		}
+		refused(c.Marks("sluice", false).Adopt(t.Context(), name+"-000002"), "it is an index")
+		ok(c.Marks("sluice", true).Adopt(t.Context(), name+"-000002"))
+	})
+}
+
+// Of many writes to a new index the first alone asks, and none is made before.
+func TestMarksOfTheFirstWrite(t *testing.T) {
+	localtest.OpenSearch(t, func(t *testing.T, url string) {
+		client, c, name := connect(t, url)
+		write := c.Marks("sluice", false).Writer(func(ctx context.Context, op document.Op) error {
+			return client.Call(ctx, http.MethodPut, "/"+op.Index+"/_doc/"+op.ID, op.Body, nil)
+		})
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				if err := write(t.Context(), document.Op{Index: name, ID: fmt.Sprint(i), Body: []byte(`{"sluice":{"sequence":"1"}}`)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if d, err := c.describe(t.Context(), name); err != nil || d == nil || d.index != name+"-000001" || !d.hides("sluice") {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
