@@ -146,6 +146,8 @@ func (c *cli) commands() []*cobra.Command {
 		recountCommand(c),
 		dlqCommand(c),
 		parkCommand(c),
+		adoptCommand(c),
+		sweepCommand(c),
 		stateCommand(c),
 		replayCommand(c),
 		lambdaCommand(c),

@@ -67,7 +67,17 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, que
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)
 	}
-	return run.Daemon(ctx, run.App{Name: "sluice", Routes: routesOf(cfg)}, o, c.envWith(cfg), c.stderr)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	routes := func(start context.Context, s run.Setup) (sluice.Matcher, error) {
+		app, err := cfg.Build(start, setupOf(s))
+		if err != nil {
+			return nil, err
+		}
+		go sweepEvery(ctx, app, s.Logger)
+		return app.Router, nil
+	}
+	return run.Daemon(ctx, run.App{Name: "sluice", Routes: routes}, o, c.envWith(cfg), c.stderr)
 }
 
 // routesOf makes a file's routes with what a daemon gives to them.

@@ -8,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // search returns the ids that a search by a name finds.
@@ -102,7 +105,9 @@ func TestMarksRealServer(t *testing.T) {
 		if got := search(t, c, name+"-old"); got != "c" {
 			t.Errorf("a search finds %q", got)
 		}
-		var alias map[string]struct{ Aliases map[string]map[string]json.RawMessage }
+		var alias map[string]struct {
+			Aliases map[string]map[string]json.RawMessage
+		}
 		if err := client.Call(t.Context(), http.MethodGet, "/"+old+"/_alias", nil, &alias); err != nil || string(alias[old].Aliases[name+"-old"]["is_write_index"]) != "true" {
 			t.Errorf("%s, %v", fmt.Sprint(alias), err)
 		}
@@ -129,6 +134,58 @@ func TestMarksOfTheFirstWrite(t *testing.T) {
 		wg.Wait()
 		if d, err := c.describe(t.Context(), name); err != nil || d == nil || d.index != name+"-000001" || !d.hides("sluice") {
 			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
+// Old tombstones go, but for those that something was written over after they were
+// found.
+func TestSweepRealServer(t *testing.T) {
+	localtest.OpenSearch(t, func(t *testing.T, url string) {
+		client, c, name := connect(t, url)
+		m := c.Marks("sluice", false)
+		if err := m.Check(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		sink, err := opensearch.New(client, opensearch.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := func(id, routing string, deleted time.Duration) document.Op {
+			mark := document.Mark{Sequence: "1"}
+			if deleted > 0 {
+				mark.Deleted = time.Now().Add(-deleted).UTC().Format(time.RFC3339)
+			}
+			body, _ := json.Marshal(map[string]any{"sluice": mark})
+			return document.Op{Action: document.Put, Index: name, ID: id, Routing: routing, Body: body}
+		}
+		ids := func() string {
+			got := strings.Fields(search(t, c, name+"-000001"))
+			slices.Sort(got)
+			return strings.Join(got, " ")
+		}
+		ops := []document.Op{op("routed", "r", 50*time.Hour), op("young", "", 30*time.Hour), op("alive", "", 0), op("made again", "", 50*time.Hour)}
+		for i := range 1100 {
+			ops = append(ops, op(fmt.Sprintf("old-%d", i), "", 50*time.Hour))
+		}
+		if err := errors.Join(sink.WriteAll(t.Context(), ops)...); err != nil {
+			t.Fatal(err)
+		}
+		again := false
+		n, err := m.Sweep(t.Context(), name, time.Now().Add(-48*time.Hour), func(ctx context.Context, gone document.Op) error {
+			if gone.ID == "made again" && !again {
+				again = true
+				if err := sink.Write(ctx, op(gone.ID, "", 0)); err != nil {
+					return err
+				}
+			}
+			return sink.Write(ctx, gone)
+		})
+		if got := ids(); err != nil || n != 1102 || got != "again alive made young" {
+			t.Errorf("%d swept, %v; left are %s", n, err, got)
+		}
+		if _, err := m.Sweep(t.Context(), name, time.Now().Add(-24*time.Hour), sink.Write); err == nil {
+			t.Error("tombstones of a day are swept")
 		}
 	})
 }

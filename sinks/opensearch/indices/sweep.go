@@ -1,0 +1,98 @@
+package indices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/document"
+)
+
+// LeastKept is how long a tombstone stays at least: a stream holds a record for a
+// day, and a record that a reader holds may be an hour on its way.
+const LeastKept = 25 * time.Hour
+
+const (
+	sweepPage    = 1000 // tombstones in one search
+	sweepWriters = 64
+)
+
+// Sweep deletes the tombstones of the index or alias whose items were deleted
+// before that time, which is LeastKept ago at least, and returns how many it
+// found. One that somebody writes over meanwhile stays. write is Write of a
+// sinks/opensearch.Sink.
+func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write func(context.Context, document.Op) error) (n int, err error) {
+	if least := time.Now().Add(-LeastKept); before.After(least) {
+		return 0, fmt.Errorf("indices: %s: tombstones are kept for %v at least: a record that comes again later than that would bring a document back", name, LeastKept)
+	}
+	for {
+		if err := m.c.Refresh(ctx, name); err != nil {
+			return n, err
+		}
+		ops, err := m.tombstones(ctx, name, before)
+		if err != nil {
+			return n, fmt.Errorf("indices: looking for tombstones in %s: %w", name, err)
+		}
+		if len(ops) == 0 {
+			return n, nil
+		}
+		if err := sweepAll(ctx, ops, write); err != nil {
+			return n, fmt.Errorf("indices: sweeping tombstones of %s: %w", name, err)
+		}
+		n += len(ops)
+	}
+}
+
+// tombstones returns deletions of some tombstones.
+func (m *Marks) tombstones(ctx context.Context, name string, before time.Time) ([]document.Op, error) {
+	d, err := m.c.describe(ctx, name)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	var out struct {
+		Hits struct {
+			Hits []struct {
+				ID          string `json:"_id"`
+				Routing     string `json:"_routing"`
+				SeqNo       int64  `json:"_seq_no"`
+				PrimaryTerm int64  `json:"_primary_term"`
+			}
+		}
+	}
+	in := map[string]any{
+		"size": sweepPage, "seq_no_primary_term": true, "_source": false, "track_total_hits": false, "sort": []string{"_doc"},
+		"query": map[string]any{"range": map[string]any{m.field + ".deleted": map[string]any{"lt": before.UTC().Format(time.RFC3339), "format": "strict_date_time_no_millis"}}},
+	}
+	// The index itself: its alias hides them.
+	path := "/" + url.PathEscape(d.index) + "/_search?allow_partial_search_results=false"
+	if err := m.c.c.Call(ctx, http.MethodPost, path, in, &out); err != nil {
+		return nil, err
+	}
+	var ops []document.Op
+	for _, h := range out.Hits.Hits {
+		ops = append(ops, document.Op{
+			Action: document.Delete, Index: d.index, ID: h.ID, Routing: h.Routing, Fence: document.Unchanged,
+			Revision: document.Revision{SeqNo: h.SeqNo, PrimaryTerm: h.PrimaryTerm},
+		})
+	}
+	return ops, nil
+}
+
+func sweepAll(ctx context.Context, ops []document.Op, write func(context.Context, document.Op) error) error {
+	errs := make([]error, len(ops))
+	slots := make(chan struct{}, sweepWriters)
+	var wg sync.WaitGroup
+	for i := range ops {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = write(ctx, ops[i])
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
