@@ -19,13 +19,13 @@ func (w *world) audit() Audit {
 }
 
 func TestValidate(t *testing.T) {
-	_, err := Audit{Sample: 2, Settle: -1, Attempts: -1, KeyOf: func(document.Ref) (sluice.Item, bool) { return sluice.Item{}, false }}.Run(t.Context())
+	_, err := Audit{Sample: 2, Settle: -1, Attempts: -1, MaxDeletes: -1, KeyOf: func(document.Ref) (sluice.Item, bool) { return sluice.Item{}, false }}.Run(t.Context())
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
 		"Scan is missing", "Project is missing", "Read is missing", "Get is missing",
-		"Sample is 2, want", "Settle is -1ns, want", "Attempts is -1, want", "Table is empty; want",
+		"Sample is 2, want", "Settle is -1ns, want", "Attempts is -1, want", "MaxDeletes is -1, want", "Table is empty; want",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
@@ -121,7 +121,7 @@ func TestFailedProjection(t *testing.T) {
 			w.items["bad"] = row{rev: 1, text: "bad"}
 			delete(w.items, "gone")
 			a := w.audit()
-			a.Write = w.Write
+			a.Write, a.MaxDeletes = w.Write, 1
 			if byKey {
 				a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }
 			}

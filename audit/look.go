@@ -191,8 +191,15 @@ func (r *run) read(ctx context.Context, c *candidate) (*document.Op, *look, erro
 		r.failed(c, err)
 		return nil, nil, nil
 	}
+	if ops, err = r.wanted(ctx, ops); err != nil {
+		return nil, nil, err
+	}
 	for _, op := range ops {
-		if op.Ref() == c.ref {
+		same, err := r.same(ctx, op.Ref(), c.ref)
+		if err != nil {
+			return nil, nil, err
+		}
+		if same {
 			now.wanted, now.want = true, op.Version
 			return &op, now, nil
 		}

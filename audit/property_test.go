@@ -59,7 +59,7 @@ func auditUnderWrites(t *testing.T, seed uint64) map[string]Kind {
 
 	a := Audit{
 		Scan: w.Scan, Project: w.Project, Read: w.Read, Get: w.Get, List: w.List,
-		Settle: 2 * time.Second, Attempts: 30, NoVersions: w.sequence,
+		Settle: 2 * time.Second, Attempts: 30, NoVersions: w.sequence, MaxDeletes: 1000,
 	}
 	if seed%2 == 0 {
 		a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }

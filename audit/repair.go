@@ -13,9 +13,14 @@ var (
 	errRefused = errors.New("the index does not take it: a newer version was deleted there not long ago; repair again when index.gc_deletes has passed")
 )
 
-// repair repairs a confirmed drift, if that is asked for, and tells it. doc is
-// the document as it was read before its item was, and op what the item asks for.
+// repair repairs a confirmed drift, if that is asked for, and tells it; a ghost
+// waits until all are known. doc is the document as it was read before its item
+// was, and op what the item asks for.
 func (r *run) repair(ctx context.Context, d Drift, op *document.Op, doc document.Doc) error {
+	if d.Kind == Ghost {
+		r.hold(d, doc, op == nil)
+		return nil
+	}
 	if r.Write != nil {
 		if d.Kind == Ahead {
 			d.Err = errAhead

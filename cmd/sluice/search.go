@@ -134,6 +134,7 @@ type source struct {
 	project    func(*sluice.Record) ([]document.Op, error)
 	noVersions bool // a SNAPSHOT's version tells nothing
 	tombstones bool // documents that have no item are no ghosts
+	foreign    func(document.Doc) bool
 	store      *dynamodb.Store
 	index      string                                   // template
 	write      func(context.Context, document.Op) error // as the route does; nil: as writers of a reindex do
@@ -197,7 +198,18 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 	if len(s.types) > 0 {
 		project = s.ofTypes(project)
 	}
-	return &source{cfg: cfg, tables: []string{s.table}, index: s.index, project: project, noVersions: s.bySequence, store: store}, nil
+	return &source{
+		cfg: cfg, tables: []string{s.table}, index: s.index, project: project, noVersions: s.bySequence, store: store,
+		foreign: foreign([]owner{s.owner()}),
+	}, nil
+}
+
+func (s *search) owner() owner {
+	o := owner{id: fixedTexts(s.id), types: s.types}
+	if len(s.types) > 0 {
+		o.field = s.typeAttribute
+	}
+	return o
 }
 
 // ofTypes leaves out items of other types.
