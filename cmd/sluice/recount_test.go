@@ -33,7 +33,7 @@ func customers(names ...string) (one rollup.Recount, parents iter.Seq2[sluice.It
 		keys = append(keys, item.Of(item.String("id", name)))
 	}
 	return rollup.Recount{
-		Table: "customers", Keys: []string{"id"}, Attribute: "orders",
+		Name: "orders", Markers: "markers", Table: "customers", Keys: []string{"id"}, Attribute: "orders",
 		Get: func(_ context.Context, _ string, key sluice.Item) (sluice.Item, error) {
 			return key.With(item.Number("orders", "2")), nil
 		},
@@ -79,7 +79,7 @@ func TestRecountBrake(t *testing.T) {
 			var out, errs bytes.Buffer
 			r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, repair: tt.repair, asJSON: tt.json, maxDeletes: tt.most}}
 			one, parents := customers("a", "b")
-			one.Write = func(context.Context, dynamo.Op) error { return nil }
+			one.Transact = func(context.Context, ...dynamo.Op) error { return nil }
 			err := r.run(t.Context(), one, parents)
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.HasSuffix(err.Error(), tt.fails) {
 				t.Errorf("%+v: %v", tt, err)

@@ -54,7 +54,9 @@ func (s *shops) recount() Recount {
 				}
 			}
 		},
-		Write: func(_ context.Context, op dynamo.Op) error {
+		Name: "orders", Markers: "markers",
+		Transact: func(_ context.Context, ops ...dynamo.Op) error {
+			op := ops[0]
 			i := s.at(op.Key)
 			if s.before != nil {
 				s.before(i)

@@ -52,13 +52,18 @@ type Recount struct {
 	// Get reads an item, consistently; the absent Item if there is none.
 	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 
-	// Write writes with a condition; one that does not hold is a
+	// Transact makes all writes or none; a condition that does not hold is a
 	// [*dynamo.ConditionError].
-	Write func(ctx context.Context, op dynamo.Op) error
+	Transact func(ctx context.Context, ops ...dynamo.Op) error
 
-	Settle   time.Duration // between two looks at a parent (default 1 min)
-	Attempts int           // looks at a parent after the first (default 5)
-	DryRun   bool          // tell, write nothing
+	// Name and Markers are those of the Rollup: a child that was not counted, since
+	// its parent came later, counts from now on, and is noted so among the markers.
+	Name, Markers string
+
+	Settle   time.Duration    // between two looks at a parent (default 1 min)
+	Attempts int              // looks at a parent after the first (default 5)
+	Now      func() time.Time // as in Config
+	DryRun   bool             // tell, write nothing
 
 	// MaxDeletes is how many counters a run lowers at most: those count children
 	// that are not there (default 1,000, and 5 % of the parents, or one). With
@@ -180,6 +185,9 @@ func (r Recount) withDefaults() Recount {
 	if r.Attempts == 0 {
 		r.Attempts = 5
 	}
+	if r.Now == nil {
+		r.Now = time.Now
+	}
 	if r.Found == nil {
 		r.Found = func(Correction) {}
 	}
@@ -200,7 +208,9 @@ func (r Recount) validate() error {
 		{"Attribute", r.Attribute != ""},
 		{"Children", r.Children != nil},
 		{"Get", r.Get != nil},
-		{"Write", r.Write != nil || r.DryRun},
+		{"Transact", r.Transact != nil || r.DryRun},
+		{"Name", r.Name != "" || r.DryRun},
+		{"Markers", r.Markers != "" || r.DryRun},
 	} {
 		if !f.ok {
 			errs = append(errs, fmt.Errorf("%s is missing", f.name))
@@ -221,6 +231,7 @@ func (r Recount) validate() error {
 // look is a look at a parent and its children.
 type look struct {
 	key  sluice.Item
+	at   time.Time
 	gone bool
 	seen
 }
@@ -240,7 +251,7 @@ func (s seen) right() bool { return s.counter == s.sum }
 // look reads the counter first: what moves it from then on fails the write that
 // follows, or shows at the next look.
 func (r *recount) look(ctx context.Context, key sluice.Item) (look, error) {
-	l := look{key: key}
+	l := look{key: key, at: r.Now()}
 	parent, err := r.Get(ctx, r.Table, key)
 	if err != nil {
 		return l, fmt.Errorf("reading %s of table %s: %w", key.Raw(), r.Table, err)
@@ -344,7 +355,8 @@ func (r *recount) settle(ctx context.Context, before, now look, last bool) (ende
 // correct sets a counter right.
 func (r *recount) correct(ctx context.Context, l look) error {
 	if !r.DryRun {
-		if err := r.Write(ctx, r.correction(l)); err != nil {
+		noted := recountedOp(r.Name, r.Markers, r.Table, l.key, r.Attribute, l.at)
+		if err := r.Transact(ctx, r.correction(l), noted); err != nil {
 			return fmt.Errorf("setting %q of %s of table %s from %d to %d: %w", r.Attribute, l.key.Raw(), r.Table, l.counter, l.sum, err)
 		}
 	}
@@ -357,7 +369,7 @@ func (r *recount) correctionOf(l look) Correction {
 	return Correction{Table: r.Table, Key: l.key, Attribute: r.Attribute, Old: l.counter, New: l.sum}
 }
 
-func (r Recount) correction(l look) dynamo.Op {
+func (r *recount) correction(l look) dynamo.Op {
 	op := dynamo.Update(r.Table, l.key, "SET #n = :new").Name("#n", r.Attribute).Value(":new", l.sum)
 	if l.has {
 		return op.If("#n = :old").Value(":old", l.counter)
