@@ -21,7 +21,8 @@ type Audit struct {
 	Scan func(ctx context.Context) iter.Seq2[*sluice.Record, error]
 
 	// Project returns what is to be written for a SNAPSHOT record. It depends on
-	// the record's Table, Keys and New alone.
+	// the record's Table, Keys and New alone. It returns what all writers of the
+	// indices write, since what it does not return is a ghost.
 	Project func(rec *sluice.Record) ([]document.Op, error)
 
 	// Read reads an item, consistently; the absent Item if there is none.
@@ -38,6 +39,23 @@ type Audit struct {
 	// something newer is there is no error.
 	Write func(ctx context.Context, op document.Op) error
 
+	// MaxDeletes is how many ghosts a run deletes at most (default 1,000, and 5 %
+	// of the documents). With more it deletes none, and Run returns a
+	// [*BrakeError]. It deletes none either, whatever MaxDeletes says, when the
+	// table asks for no document at all, or more than half of the documents have
+	// no item: then it is likely to be another table than the index's.
+	MaxDeletes int
+
+	// Behind returns the indices that the name of an index or alias leads to, and
+	// nothing for a name that is no alias (default: each name is an index). So
+	// documents are the same by whichever name they are written.
+	Behind func(ctx context.Context, name string) ([]string, error)
+
+	// Foreign reports whether a document without an item is another application's
+	// (default: none is). Such a document is no ghost. It is asked with the whole
+	// document. It must be safe for concurrent use.
+	Foreign func(doc document.Doc) bool
+
 	// Indices are searched for ghosts, besides those that records name.
 	Indices []string
 
@@ -49,10 +67,8 @@ type Audit struct {
 	KeyOf func(doc document.Ref) (key sluice.Item, ok bool)
 	Table string
 
-	// NoVersions says that the versions of SNAPSHOT records tell nothing about
-	// which of two is newer, as under the strategy "sequence": bodies are compared
-	// alone. Ops without a fence are treated so by themselves.
-	NoVersions bool
+	// Marks describe documents that are versioned by sequence; nil is otherwise.
+	Marks *Marks
 
 	// Sample is the share of items that are compared, above 0 and up to 1
 	// (default 1, all). Which ones, Seed decides (default: others each time).
@@ -81,6 +97,13 @@ type Result struct {
 	Different int64 `json:"different"`
 	Ghosts    int64 `json:"ghosts"`
 	Ahead     int64 `json:"ahead"`
+	Unfenced  int64 `json:"unfenced"`
+
+	// Foreign are documents without an item that are another application's.
+	Foreign int64 `json:"foreign"`
+
+	// Brake says why no ghost is deleted, or would be by a repair.
+	Brake *BrakeError `json:"brake,omitempty"`
 
 	// Failed are items that cannot be projected. Nothing is known about their
 	// documents.
@@ -95,7 +118,9 @@ type Result struct {
 }
 
 // Drift is how many documents are not as they should be.
-func (r Result) Drift() int64 { return r.Missing + r.Stale + r.Different + r.Ghosts + r.Ahead }
+func (r Result) Drift() int64 {
+	return r.Missing + r.Stale + r.Different + r.Ghosts + r.Ahead + r.Unfenced
+}
 
 // Clean reports whether the table and the index agree as far as they were
 // compared: neither drift nor anything left open. What was repaired is drift.
@@ -145,14 +170,21 @@ func (a Audit) validate() error {
 	if a.Settle < 0 {
 		wrong("Settle is %v, want 0 (5s) or above", a.Settle)
 	}
+	if a.MaxDeletes < 0 {
+		wrong("MaxDeletes is %d, want 0 (1,000, and 5 %% of the documents) or above", a.MaxDeletes)
+	}
 	if a.Attempts < 0 {
 		wrong("Attempts is %d, want 0 (5) or above", a.Attempts)
 	}
 	return errors.Join(errs...)
 }
 
+var errEnded = errors.New("the audit ended before")
+
 // Run compares the two. It ends at the first error of a function, and can then
-// be run again from the start; what it returns was found until then.
+// be run again from the start; what it returns was found until then. Ghosts are
+// deleted at its end, when all of them are known; a [*BrakeError] says that there
+// are too many.
 func (a Audit) Run(ctx context.Context) (Result, error) {
 	a = a.withDefaults()
 	if err := a.validate(); err != nil {
@@ -167,6 +199,10 @@ func (a Audit) Run(ctx context.Context) (Result, error) {
 	if err == nil && r.ghosts {
 		err = r.searchGhosts(ctx)
 	}
+	if err == nil {
+		err = r.release(ctx)
+	}
+	r.leave(errEnded)
 	r.Progress(r.result)
 	return r.result, err
 }

@@ -19,13 +19,13 @@ func (w *world) audit() Audit {
 }
 
 func TestValidate(t *testing.T) {
-	_, err := Audit{Sample: 2, Settle: -1, Attempts: -1, KeyOf: func(document.Ref) (sluice.Item, bool) { return sluice.Item{}, false }}.Run(t.Context())
+	_, err := Audit{Sample: 2, Settle: -1, Attempts: -1, MaxDeletes: -1, KeyOf: func(document.Ref) (sluice.Item, bool) { return sluice.Item{}, false }}.Run(t.Context())
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
 		"Scan is missing", "Project is missing", "Read is missing", "Get is missing",
-		"Sample is 2, want", "Settle is -1ns, want", "Attempts is -1, want", "Table is empty; want",
+		"Sample is 2, want", "Settle is -1ns, want", "Attempts is -1, want", "MaxDeletes is -1, want", "Table is empty; want",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
@@ -41,30 +41,29 @@ func TestJudge(t *testing.T) {
 	other := document.Doc{Found: true, Version: 5, Source: []byte(`{"a":{"b":[1,3]}}`)}
 	gone := &document.Op{Action: document.Delete, Version: 5, Fence: document.Newer}
 	for _, tt := range []struct {
-		name     string
-		want     *document.Op
-		doc      document.Doc
-		versions bool
-		kind     Kind
-		path     string
+		name string
+		want *document.Op
+		doc  document.Doc
+		kind Kind
+		path string
 	}{
-		{"nothing and nothing", nil, document.Doc{}, true, 0, ""},
-		{"no item", nil, same, true, Ghost, ""},
-		{"an item that is not to be there", gone, same, true, Ghost, ""},
-		{"and is not", gone, document.Doc{}, true, 0, ""},
-		{"no document", put(5, document.Newer), document.Doc{}, true, Missing, ""},
-		{"equal", put(5, document.Newer), same, true, 0, ""},
-		{"older", put(6, document.Newer), other, true, Stale, "a.b[1]"},
-		{"older, and changes left it as it is", put(6, document.Newer), same, true, 0, ""},
-		{"newer", put(4, document.Newer), same, true, Ahead, ""},
-		{"newer, and another body", put(4, document.Newer), other, true, Ahead, ""},
-		{"another body", put(5, document.Newer), other, true, Different, "a.b[1]"},
-		{"versions that say nothing", put(1, document.Newer), same, false, 0, ""},
-		{"and another body", put(1, document.Newer), other, false, Different, "a.b[1]"},
-		{"no fence", put(0, document.NoFence), same, true, 0, ""},
-		{"no fence and another body", put(0, document.NoFence), other, true, Different, "a.b[1]"},
+		{"nothing and nothing", nil, document.Doc{}, 0, ""},
+		{"no item", nil, same, Ghost, ""},
+		{"an item that is not to be there", gone, same, Ghost, ""},
+		{"and is not", gone, document.Doc{}, 0, ""},
+		{"no document", put(5, document.Newer), document.Doc{}, Missing, ""},
+		{"equal", put(5, document.Newer), same, 0, ""},
+		{"older", put(6, document.Newer), other, Stale, "a.b[1]"},
+		{"older, and changes left it as it is", put(6, document.Newer), same, 0, ""},
+		{"newer", put(4, document.Newer), same, Ahead, ""},
+		{"newer, and another body", put(4, document.Newer), other, Ahead, ""},
+		{"another body", put(5, document.Newer), other, Different, "a.b[1]"},
+		{"versions that say nothing", put(1, document.Exact), same, 0, ""},
+		{"and another body", put(1, document.Exact), other, Different, "a.b[1]"},
+		{"no fence", put(0, document.NoFence), same, 0, ""},
+		{"no fence and another body", put(0, document.NoFence), other, Different, "a.b[1]"},
 	} {
-		if kind, path := judge(tt.want, tt.doc, tt.versions); kind != tt.kind || path != tt.path {
+		if kind, path := judge(tt.want, tt.doc); kind != tt.kind || path != tt.path {
 			t.Errorf("%s: %v at %q, want %v at %q", tt.name, kind, path, tt.kind, tt.path)
 		}
 	}
@@ -83,27 +82,63 @@ func TestRemedy(t *testing.T) {
 	put := func(f document.Fence, version int64) *document.Op { o := op(document.Put, f, version); return &o }
 	at := func(version int64) document.Doc { return document.Doc{Ref: ref, Found: true, Version: version} }
 	for _, tt := range []struct {
-		name       string
-		kind       Kind
-		want       *document.Op
-		doc        document.Doc
-		noVersions bool
-		remedy     document.Op
+		name   string
+		kind   Kind
+		want   *document.Op
+		doc    document.Doc
+		remedy document.Op
 	}{
-		{"ghost", Ghost, nil, at(7), false, op(document.Delete, document.NewerOrEqual, 7)},
-		{"hidden", Ghost, &document.Op{Action: document.Delete, Version: 9}, at(7), false, op(document.Delete, document.NewerOrEqual, 7)},
-		{"missing", Missing, put(document.Newer, 7), document.Doc{Ref: ref}, false, op(document.Put, document.NewerOrEqual, 7)},
-		{"stale", Stale, put(document.Newer, 7), at(6), false, op(document.Put, document.NewerOrEqual, 7)},
-		{"different", Different, put(document.Newer, 7), at(7), false, op(document.Put, document.NewerOrEqual, 7)},
-		{"different, by sequence", Different, put(document.Newer, 1), at(7), true, op(document.Put, document.NewerOrEqual, 7)},
-		{"missing, by sequence", Missing, put(document.Newer, 1), document.Doc{Ref: ref}, true, op(document.Put, document.Newer, 1)},
-		{"different, no fence", Different, put(document.NoFence, 0), at(7), false, op(document.Put, document.NewerOrEqual, 7)},
-		{"missing, no fence", Missing, put(document.NoFence, 0), document.Doc{Ref: ref}, false, op(document.Put, document.Newer, 1)},
+		{"ghost", Ghost, nil, at(7), op(document.Delete, document.NewerOrEqual, 7)},
+		{"hidden", Ghost, &document.Op{Action: document.Delete, Version: 9}, at(7), op(document.Delete, document.NewerOrEqual, 7)},
+		{"missing", Missing, put(document.Newer, 7), document.Doc{Ref: ref}, op(document.Put, document.NewerOrEqual, 7)},
+		{"stale", Stale, put(document.Newer, 7), at(6), op(document.Put, document.NewerOrEqual, 7)},
+		{"different", Different, put(document.Newer, 7), at(7), op(document.Put, document.NewerOrEqual, 7)},
+		{"different, no fence", Different, put(document.NoFence, 0), at(7), op(document.Put, document.NewerOrEqual, 7)},
+		{"missing, no fence", Missing, put(document.NoFence, 0), document.Doc{Ref: ref}, op(document.Put, document.Newer, 1)},
 	} {
-		r := &run{Audit: Audit{NoVersions: tt.noVersions}}
+		r := &run{}
 		got := r.remedy(Drift{Kind: tt.kind, Ref: ref}, tt.want, tt.doc)
 		if fmt.Sprint(got) != fmt.Sprint(tt.remedy) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.remedy)
+		}
+	}
+}
+
+// A repair by marks keeps the mark of the document, and is refused when the
+// document has changed since it was read.
+func TestRemedyByMarks(t *testing.T) {
+	ref, at := document.Ref{Index: "things", ID: "a", Routing: "r"}, document.Revision{SeqNo: 3, PrimaryTerm: 2}
+	doc := func(source string) document.Doc {
+		return document.Doc{Ref: ref, Found: true, Version: 7, Revision: at, Source: []byte(source)}
+	}
+	marked, tombstone := doc(`{"n":1,"m":{"sequence":"05"}}`), doc(`{"m":{"sequence":"05","deleted":"2026-01-01T00:00:00Z"}}`)
+	want := &document.Op{Action: document.Put, Index: "things", ID: "a", Routing: "r", Fence: document.Exact, Version: 1, Sequence: "00", MarkField: "m", Body: []byte(`{"n":2,"m":{"sequence":"00"}}`)}
+	for _, tt := range []struct {
+		name   string
+		kind   Kind
+		want   *document.Op
+		doc    document.Doc
+		forget bool
+		action document.Action
+		fence  document.Fence
+		body   string // of which a time is left out
+	}{
+		{"different", Different, want, marked, false, document.Put, document.Unchanged, `{"m":{"sequence":"05"},"n":2}`},
+		{"over a tombstone", Missing, want, tombstone, false, document.Put, document.Unchanged, `{"m":{"sequence":"05"},"n":2}`},
+		{"over a document without a mark", Different, want, doc(`{"n":1}`), false, document.Put, document.Unchanged, `{"m":{"sequence":"00"},"n":2}`},
+		{"missing", Missing, want, document.Doc{Ref: ref}, false, document.Put, document.Exact, string(want.Body)},
+		{"ghost", Ghost, nil, marked, false, document.Put, document.Unchanged, `{"m":{"sequence":"05","deleted":"`},
+		{"ghost without a mark", Ghost, nil, doc(`{"n":1}`), false, document.Delete, document.Unchanged, ""},
+		{"ghost, plain", Ghost, nil, marked, true, document.Delete, document.Unchanged, ""},
+		{"unfenced", Unfenced, want, marked, false, document.Put, document.Newer, string(marked.Source)},
+	} {
+		m := &Marks{Field: "m", ForgetDeleted: tt.forget, LeastVersion: func(s string) int64 { return int64(len(s)) * 100 }}
+		got := (&run{Audit: Audit{Marks: m}}).remedy(Drift{Kind: tt.kind, Ref: ref}, tt.want, m.shown(tt.doc))
+		if got.Action != tt.action || got.Fence != tt.fence || got.Ref() != ref || !strings.HasPrefix(string(got.Body), tt.body) || (got.Fence == document.Unchanged) != (got.Revision == at) {
+			t.Errorf("%s: %+v %s", tt.name, got, got.Body)
+		}
+		if tt.kind == Unfenced && got.Version != 200 {
+			t.Errorf("version %d", got.Version)
 		}
 	}
 }
@@ -121,7 +156,7 @@ func TestFailedProjection(t *testing.T) {
 			w.items["bad"] = row{rev: 1, text: "bad"}
 			delete(w.items, "gone")
 			a := w.audit()
-			a.Write = w.Write
+			a.Write, a.MaxDeletes = w.Write, 1
 			if byKey {
 				a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }
 			}
@@ -337,9 +372,9 @@ func TestMovesOnBelowItsVersion(t *testing.T) {
 		rows []row
 		want Result
 	}{
-		{"caught up", []doc{{1, "A"}, {4, "B"}, {6, "C"}}, []row{{5, "B", false}, {6, "C", false}, {6, "C", false}},
+		{"caught up", []doc{{1, "A", 0}, {4, "B", 0}, {6, "C", 0}}, []row{{5, "B", false}, {6, "C", false}, {6, "C", false}},
 			Result{Items: 1, Documents: 1, Settled: 1}},
-		{"stands still", []doc{{1, "A"}, {1, "A"}}, []row{{5, "B", false}, {6, "C", false}},
+		{"stands still", []doc{{1, "A", 0}, {1, "A", 0}}, []row{{5, "B", false}, {6, "C", false}},
 			Result{Items: 1, Documents: 1, Stale: 1}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

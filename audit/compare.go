@@ -23,10 +23,12 @@ type run struct {
 	ghosts  bool            // they are looked for
 	seen    *idSet          // what the scan gave, when ghosts are looked for
 	indices map[string]bool // that were named
+	names   names           // and what they lead to
 	waiting []candidate     // differed, in the order of their looks
 
-	mu     sync.Mutex // Found and result, during looks
+	mu     sync.Mutex // Found, result and brake, during looks
 	result Result
+	brake  brake
 }
 
 // pair is a document that an item is to have, as the scan gave it.
@@ -57,10 +59,15 @@ func (r *run) compare(ctx context.Context) error {
 			r.found(Drift{Kind: Failed, Table: rec.Table, Key: origin.Keys, Err: err})
 			continue
 		}
-		for _, op := range ops {
-			if r.ghosts {
-				r.remember(op)
+		if ops, err = r.wanted(ctx, ops); err != nil {
+			return err
+		}
+		if r.ghosts {
+			if err := r.remember(ctx, ops); err != nil {
+				return err
 			}
+		}
+		for _, op := range ops {
 			if op.Action == document.Put {
 				r.result.Documents++
 			}
@@ -98,13 +105,22 @@ func (r *run) sampled(rec *sluice.Record) bool {
 	return float64(hi^lo) < r.Sample*math.MaxUint64
 }
 
-// remember notes a document that the item is about, whether it is to be there
-// or not: those are compared by their item.
-func (r *run) remember(op document.Op) {
-	r.seen.add(op.Ref())
-	if len(r.indices) < maxIndices {
-		r.indices[op.Index] = true
+// remember notes the documents that the item is about, whether they are to be
+// there or not: those are compared by their item.
+func (r *run) remember(ctx context.Context, ops []document.Op) error {
+	for _, op := range ops {
+		if len(r.indices) < maxIndices {
+			r.indices[op.Index] = true
+		}
+		places, err := r.places(ctx, op.Ref())
+		if err != nil {
+			return err
+		}
+		for _, place := range places {
+			r.seen.add(place)
+		}
 	}
+	return nil
 }
 
 // first looks at documents for the first time.
@@ -121,7 +137,7 @@ func (r *run) first(ctx context.Context, batch []pair) error {
 			return err
 		}
 		for i, p := range chunk {
-			kind, _ := judge(&p.op, docs[i], !r.NoVersions)
+			kind, _ := r.judge(&p.op, docs[i])
 			if kind == 0 {
 				continue
 			}
@@ -144,12 +160,20 @@ func (r *run) get(ctx context.Context, refs []document.Ref) ([]document.Doc, err
 	if len(docs) != len(refs) {
 		return nil, fmt.Errorf("audit: Get returned %d documents for %d names", len(docs), len(refs))
 	}
+	for i := range docs {
+		docs[i] = r.Marks.shown(docs[i])
+	}
 	return docs, nil
 }
 
 func (r *run) found(d Drift) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.tell(d)
+}
+
+// tell is found for a caller that holds the lock.
+func (r *run) tell(d Drift) {
 	r.result.count(d)
 	r.Found(d)
 }

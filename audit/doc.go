@@ -46,12 +46,18 @@
 // may be that of an item written since: KeyOf leads from it to its item, which is
 // read; without KeyOf the table is scanned again, for these documents only.
 //
+// An index may have documents of others. Those that Project returns are known, by
+// whichever name of the index (Behind). [Audit.Foreign] tells which of the rest
+// are another application's.
+//
 // # Repair
 //
 // With Write set, what is confirmed as drift is repaired right after the reads
-// that confirmed it, and read again: what the index then holds in its place,
-// because it was newer or because it refuses, is told as refused. No repair can
-// undo a newer write:
+// that confirmed it, and read again. Ghosts are deleted at the end of the run, and
+// only when they are not too many ([Audit.MaxDeletes]): all documents of an index
+// are ghosts to an audit that reads the wrong table. What the index then holds in
+// its place, because it was newer or because it refuses, is told as refused. No
+// repair can undo a newer write:
 //
 //   - A document is written at its item's version ([document.NewerOrEqual]),
 //     with the item as it was read after the document was.

@@ -16,6 +16,7 @@ const (
 	Different                 // it is as old as its item, or of unknown age, and has another body
 	Ghost                     // there is no item that has this document
 	Ahead                     // the document has a higher version than its item
+	Unfenced                  // the document's version is too low: an older change would be written over it
 	Failed                    // the item cannot be projected; nothing is known about its documents
 )
 
@@ -32,6 +33,8 @@ func (k Kind) String() string {
 		return "ghost"
 	case Ahead:
 		return "ahead"
+	case Unfenced:
+		return "unfenced"
 	case Failed:
 		return "failed"
 	}
@@ -93,6 +96,8 @@ func (r *Result) count(d Drift) {
 		r.Ghosts++
 	case Ahead:
 		r.Ahead++
+	case Unfenced:
+		r.Unfenced++
 	case Failed:
 		r.Failed++
 		return
@@ -107,7 +112,7 @@ func (r *Result) count(d Drift) {
 
 // judge compares what an item asks for with the document that is there; 0 is
 // agreement. want is nil when the item is absent or has no such document.
-func judge(want *document.Op, doc document.Doc, versions bool) (kind Kind, path string) {
+func judge(want *document.Op, doc document.Doc) (kind Kind, path string) {
 	if want == nil || want.Action != document.Put {
 		if doc.Found {
 			return Ghost, ""
@@ -117,11 +122,11 @@ func judge(want *document.Op, doc document.Doc, versions bool) (kind Kind, path 
 	if !doc.Found {
 		return Missing, ""
 	}
-	versions = versions && want.Fence != document.NoFence
+	versions := want.Fence == document.Newer || want.Fence == document.NewerOrEqual
 	if versions && doc.Version > want.Version {
 		return Ahead, ""
 	}
-	path, same := document.Compare(want.Body, doc.Source)
+	path, same := document.Compare(want.Body, doc.Source, want.MarkField)
 	switch {
 	case same: // a projection writes no change that leaves the document as it was
 		return 0, ""

@@ -146,7 +146,7 @@ func (r *run) lookAt(ctx context.Context, c *candidate, doc document.Doc) (open 
 		return false, nil
 	}
 	now.see(doc)
-	kind, path := judge(op, doc, !r.NoVersions)
+	kind, path := r.judge(op, doc)
 	was := c.was
 	c.was = *now
 	c.looks++
@@ -166,7 +166,7 @@ func (r *run) lookAt(ctx context.Context, c *candidate, doc document.Doc) (open 
 		return false, nil
 	}
 	d := Drift{Kind: kind, Ref: c.ref, Table: c.rec.Table, Key: c.rec.Keys, Want: now.want, Have: now.have, Path: path}
-	if r.NoVersions || op != nil && op.Fence == document.NoFence {
+	if op != nil && (op.Fence == document.NoFence || op.Fence == document.Exact) {
 		d.Want = 0
 	}
 	return false, r.repair(ctx, d, op, doc)
@@ -191,8 +191,15 @@ func (r *run) read(ctx context.Context, c *candidate) (*document.Op, *look, erro
 		r.failed(c, err)
 		return nil, nil, nil
 	}
+	if ops, err = r.wanted(ctx, ops); err != nil {
+		return nil, nil, err
+	}
 	for _, op := range ops {
-		if op.Ref() == c.ref {
+		same, err := r.same(ctx, op.Ref(), c.ref)
+		if err != nil {
+			return nil, nil, err
+		}
+		if same {
 			now.wanted, now.want = true, op.Version
 			return &op, now, nil
 		}

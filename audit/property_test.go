@@ -28,7 +28,7 @@ func TestFindsExactlyTheDrift(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	for kind := Missing; kind <= Ahead; kind++ {
+	for kind := Missing; kind <= Unfenced; kind++ {
 		if kinds[kind] < 20 {
 			t.Errorf("only %d documents were %v: the worlds say little", kinds[kind], kind)
 		}
@@ -59,7 +59,10 @@ func auditUnderWrites(t *testing.T, seed uint64) map[string]Kind {
 
 	a := Audit{
 		Scan: w.Scan, Project: w.Project, Read: w.Read, Get: w.Get, List: w.List,
-		Settle: 2 * time.Second, Attempts: 30, NoVersions: w.sequence,
+		Settle: 2 * time.Second, Attempts: 30, MaxDeletes: 1000,
+	}
+	if w.sequence {
+		a.Marks = &Marks{Field: "m", LeastVersion: leastVersion}
 	}
 	if seed%2 == 0 {
 		a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }
@@ -108,8 +111,8 @@ func drift(w *world, rng *rand.Rand, n int) map[string]Kind {
 	want := map[string]Kind{}
 	for i := 0; i < n; i += 3 {
 		id := fmt.Sprintf("k%03d", i)
-		d, ok := w.docs[id]
-		switch r := w.items[id]; rng.IntN(8) {
+		d, ok := w.visible()[id]
+		switch r := w.items[id]; rng.IntN(9) {
 		case 0:
 			if ok {
 				delete(w.docs, id)
@@ -117,24 +120,29 @@ func drift(w *world, rng *rand.Rand, n int) map[string]Kind {
 			}
 		case 1:
 			if ok && !w.sequence {
-				w.docs[id] = doc{d.version - 1, w.body(id, row{rev: r.rev - 1, text: "old"})}
+				w.docs[id] = doc{d.version - 1, w.body(id, row{rev: r.rev - 1, text: "old"}), 0}
 				want[id] = Stale
 			}
 		case 2:
 			if ok {
-				w.docs[id] = doc{d.version, w.body(id, row{rev: r.rev, text: "other"})}
+				w.docs[id] = doc{d.version, w.marked(d, w.body(id, row{rev: r.rev, text: "other"})), w.writes}
 				want[id] = Different
 			}
 		case 3:
 			if ok && !w.sequence {
-				w.docs[id] = doc{d.version + 5, d.body}
+				w.docs[id] = doc{d.version + 5, d.body, 0}
 				want[id] = Ahead
 			}
 		case 4:
 			if !ok { // hidden
-				w.docs[id] = doc{r.rev, "{}"}
+				w.docs[id] = doc{r.rev, w.marked(d, "{}"), w.writes}
 				delete(w.buried, id)
 				want[id] = Ghost
+			}
+		case 6:
+			if ok && w.sequence { // as a copy by another program has it
+				w.docs[id] = doc{1, d.body, w.writes}
+				want[id] = Unfenced
 			}
 		case 5:
 			delete(w.items, id)
@@ -154,6 +162,18 @@ func drift(w *world, rng *rand.Rand, n int) map[string]Kind {
 		}
 	}
 	return want
+}
+
+// marked is a body with the mark of a document, where there are marks.
+func (w *world) marked(d doc, body string) string {
+	if !w.sequence {
+		return body
+	}
+	mark := document.Mark{Sequence: "000000000"}
+	if d.body != "" {
+		mark = d.mark()
+	}
+	return string(document.WithMark([]byte(body), "m", mark))
 }
 
 // writeOn writes, deletes and writes anew until stop.

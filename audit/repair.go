@@ -13,9 +13,14 @@ var (
 	errRefused = errors.New("the index does not take it: a newer version was deleted there not long ago; repair again when index.gc_deletes has passed")
 )
 
-// repair repairs a confirmed drift, if that is asked for, and tells it. doc is
-// the document as it was read before its item was, and op what the item asks for.
+// repair repairs a confirmed drift, if that is asked for, and tells it; a ghost
+// waits until all are known. doc is the document as it was read before its item
+// was, and op what the item asks for.
 func (r *run) repair(ctx context.Context, d Drift, op *document.Op, doc document.Doc) error {
+	if d.Kind == Ghost {
+		r.hold(d, doc, op == nil)
+		return nil
+	}
 	if r.Write != nil {
 		if d.Kind == Ahead {
 			d.Err = errAhead
@@ -33,6 +38,9 @@ func (r *run) repair(ctx context.Context, d Drift, op *document.Op, doc document
 // remedy is the write that repairs d. Whatever is newer than what was read is
 // newer than it.
 func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
+	if r.Marks != nil {
+		return r.Marks.remedy(d, op, doc)
+	}
 	if d.Kind == Ghost {
 		return document.Op{
 			Action: document.Delete, Index: d.Ref.Index, ID: d.Ref.ID, Routing: d.Ref.Routing,
@@ -41,7 +49,7 @@ func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	}
 	fix := *op
 	switch {
-	case fix.Fence != document.NoFence && !r.NoVersions:
+	case fix.Fence != document.NoFence:
 		fix.Fence = document.NewerOrEqual
 	case doc.Found:
 		// The item was read after the document: what it says is not older than
@@ -57,8 +65,8 @@ func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 // write writes a remedy and reads what is there then: a refusal by version is no
 // error of Write.
 func (r *run) write(ctx context.Context, fix document.Op) error {
-	if err := r.Write(ctx, fix); err != nil {
-		return err
+	if err := r.Write(ctx, fix); err != nil || fix.Fence == document.Unchanged {
+		return err // of what has changed since, somebody was faster
 	}
 	docs, err := r.get(ctx, []document.Ref{fix.Ref()})
 	if err != nil {
@@ -68,7 +76,7 @@ func (r *run) write(ctx context.Context, fix document.Op) error {
 	if doc.Found && doc.Version > fix.Version {
 		return nil // somebody was faster
 	}
-	if kind, _ := judge(&fix, doc, true); kind != 0 {
+	if kind, _ := judge(&fix, doc); kind != 0 {
 		return errRefused
 	}
 	return nil

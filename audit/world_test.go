@@ -32,6 +32,7 @@ type world struct {
 	sequence bool             // versions are those of changes, and SNAPSHOTs have none
 	quiet    bool             // documents lack the revision: a change of it alone is not written
 	changes  int64
+	writes   int64
 	pipes    sync.WaitGroup
 }
 
@@ -44,6 +45,20 @@ type row struct {
 type doc struct {
 	version int64
 	body    string
+	seqNo   int64
+}
+
+func (d doc) found(ref document.Ref) document.Doc {
+	return document.Doc{Ref: ref, Found: true, Version: d.version, Source: []byte(d.body), Revision: document.Revision{SeqNo: d.seqNo, PrimaryTerm: 1}}
+}
+
+// mark is that of a document, which is as it should be.
+func (d doc) mark() document.Mark {
+	m, err := d.found(document.Ref{}).Mark("m")
+	if err != nil {
+		panic(err)
+	}
+	return m
 }
 
 func newWorld(seed uint64) *world {
@@ -67,10 +82,6 @@ func (w *world) change(id string, deleted, hidden bool) {
 	w.revs[id]++
 	w.changes++
 	r := row{rev: w.revs[id], text: strconv.Itoa(w.rng.IntN(5)), hidden: hidden}
-	version := r.rev
-	if w.sequence {
-		version = 1000 + w.changes
-	}
 	old, there := w.items[id]
 	if deleted {
 		delete(w.items, id)
@@ -81,8 +92,16 @@ func (w *world) change(id string, deleted, hidden bool) {
 	if w.stuck[id] || unchanged {
 		return
 	}
-	op := document.Op{Action: document.Put, Index: "things", ID: id, Fence: document.Newer, Version: version, Body: []byte(w.body(id, r))}
-	if deleted || hidden {
+	op := document.Op{Action: document.Put, Index: "things", ID: id, Fence: document.Newer, Version: r.rev, Body: []byte(w.body(id, r))}
+	switch {
+	case w.sequence: // two changes have one version
+		mark := document.Mark{Sequence: fmt.Sprintf("%09d", 1000+w.changes)}
+		op.Fence, op.Version, op.Sequence, op.MarkField = document.Exact, leastVersion(mark.Sequence), mark.Sequence, "m"
+		if deleted || hidden {
+			mark.Deleted, op.Body = "2026-01-01T00:00:00Z", []byte("{}")
+		}
+		op.Body = document.WithMark(op.Body, "m", mark)
+	case deleted || hidden:
 		op.Action, op.Body = document.Delete, nil
 	}
 	late := time.Duration(w.rng.IntN(1500)) * time.Millisecond
@@ -97,19 +116,34 @@ func (w *world) Write(_ context.Context, op document.Op) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at, known := w.buried[op.ID]
-	if d, ok := w.docs[op.ID]; ok {
+	d, there := w.docs[op.ID]
+	if there {
 		at, known = d.version, true
 	}
-	if known && (op.Version < at || op.Version == at && op.Fence == document.Newer) {
-		return nil
+	switch op.Fence {
+	case document.Unchanged:
+		if !there || d.seqNo != op.Revision.SeqNo {
+			return nil
+		}
+		op.Version = at + 1
+	case document.Exact:
+		if known && op.Version <= at && there && d.mark().Sequence >= op.Sequence {
+			return nil
+		}
+		op.Version = max(op.Version, at+1)
+	default:
+		if known && (op.Version < at || op.Version == at && op.Fence == document.Newer) {
+			return nil
+		}
 	}
 	delete(w.docs, op.ID)
 	delete(w.buried, op.ID)
+	w.writes++
 	if op.Action == document.Delete {
 		w.buried[op.ID] = op.Version
 		return nil
 	}
-	w.docs[op.ID] = doc{op.Version, string(op.Body)}
+	w.docs[op.ID] = doc{op.Version, string(op.Body), w.writes}
 	return nil
 }
 
@@ -178,7 +212,10 @@ func (w *world) Project(rec *sluice.Record) ([]document.Op, error) {
 	}
 	op := document.Op{Action: document.Put, Index: "things", ID: r.ID, Fence: document.Newer, Version: r.Rev}
 	if w.sequence {
-		op.Version = 1
+		op.Fence, op.Version, op.Sequence, op.MarkField = document.Exact, 1, "000000000", "m"
+		if r.Hidden {
+			return nil, nil // as a projection has it for what a backfill reads
+		}
 	}
 	if r.Hidden {
 		op.Action = document.Delete
@@ -188,6 +225,9 @@ func (w *world) Project(rec *sluice.Record) ([]document.Op, error) {
 		r.Rev = 0
 	}
 	op.Body = fmt.Appendf(nil, `{"rev":%d.0,"id":%q,"text":%q}`, r.Rev, r.ID, r.Text)
+	if w.sequence {
+		op.Body = document.WithMark(op.Body, "m", document.Mark{Sequence: op.Sequence})
+	}
 	return []document.Op{op}, nil
 }
 
@@ -215,7 +255,7 @@ func (w *world) Get(_ context.Context, refs []document.Ref) ([]document.Doc, err
 		d, ok := w.docs[ref.ID]
 		found := document.Doc{Ref: ref, Found: ok && ref.Index == "things"}
 		if found.Found {
-			found.Version, found.Source = d.version, []byte(d.body)
+			found = d.found(ref)
 		}
 		docs = append(docs, found)
 	}
@@ -226,7 +266,7 @@ func (w *world) Get(_ context.Context, refs []document.Ref) ([]document.Doc, err
 func (w *world) List(_ context.Context, index string) iter.Seq2[document.Doc, error] {
 	return func(yield func(document.Doc, error) bool) {
 		w.mu.Lock()
-		docs := maps.Clone(w.docs)
+		docs := w.visible()
 		w.mu.Unlock()
 		for _, id := range slices.Sorted(maps.Keys(docs)) {
 			time.Sleep(2 * time.Millisecond)
@@ -238,13 +278,30 @@ func (w *world) List(_ context.Context, index string) iter.Seq2[document.Doc, er
 	}
 }
 
+// visible are the documents that a search shows.
+func (w *world) visible() map[string]doc {
+	docs := maps.Clone(w.docs)
+	maps.DeleteFunc(docs, func(_ string, d doc) bool { return w.sequence && d.mark().Deleted != "" })
+	return docs
+}
+
+// leastVersion has one version for two changes.
+func leastVersion(sequence string) int64 {
+	n, err := strconv.ParseInt(sequence, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return max(n/2*100, 1)
+}
+
 // disagreements are what a brute-force look at a world at rest finds.
 func (w *world) disagreements() map[string]Kind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wrong := map[string]Kind{}
+	docs := w.visible()
 	for id, r := range w.items {
-		d, ok := w.docs[id]
+		d, ok := docs[id]
 		switch {
 		case r.hidden && ok:
 			wrong[id] = Ghost
@@ -259,8 +316,11 @@ func (w *world) disagreements() map[string]Kind {
 		default:
 			wrong[id] = Different
 		}
+		if _, found := wrong[id]; ok && !found && w.sequence && d.version < leastVersion(d.mark().Sequence) {
+			wrong[id] = Unfenced
+		}
 	}
-	for id := range w.docs {
+	for id := range docs {
 		if _, ok := w.items[id]; !ok {
 			wrong[id] = Ghost
 		}

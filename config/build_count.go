@@ -28,7 +28,7 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 		}
 	}
 	store := b.sinks.use(field, used...)
-	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Now: b.s.Fakes.Now, Hooks: b.s.Rollup}
+	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Get: store.Get, Now: b.s.Fakes.Now, Hooks: b.s.Rollup}
 	var whens []itemWhen
 	ofNumber := make([]itemWhen, len(o.Numbers))
 	for i, n := range o.Numbers {
@@ -160,7 +160,7 @@ func (c *Count) orphans(store Tables) (*rollup.Orphans, error) {
 			return nil, fmt.Errorf("numbers[%d] and numbers[%d] have different parents in table %s: which of them a child is an orphan without is not said; want one key for both, or a route of its own for one", i, j, c.DeleteOrphans)
 		}
 	}
-	o := &rollup.Orphans{Table: c.DeleteOrphans, Get: store.Get, Transact: store.Transact}
+	o := &rollup.Orphans{Table: c.DeleteOrphans, Transact: store.Transact}
 	for _, child := range slices.Sorted(maps.Values(c.Numbers[i].Key)) {
 		if strings.Contains(child, ".") {
 			return nil, fmt.Errorf("the key of the parents in table %s is taken from %q, within a map: want an attribute, to delete a child only while it is what it was", c.DeleteOrphans, child)

@@ -36,7 +36,7 @@ func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens
 				of := fmt.Sprintf("route %q, %s.numbers[%d].when", rt.name(), field, i)
 				return r.told(ctx, of, whens[i], r.children(ctx, i, parent))
 			},
-			Get: store.Get, Write: store.Write,
+			Get: store.Get, Transact: store.Transact, Name: rt.Count.ID, Markers: rt.Count.Markers, Now: b.s.Fakes.Now,
 		})
 	}
 	return all, r.check

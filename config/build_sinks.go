@@ -122,7 +122,8 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 func openQueue(o *SQS, name string, s Setup) (*queue, error) {
 	q, err := sqs.New(s.AWS("sqs"), o.Queue, sqs.Options{
 		InFlight: o.InFlight, Timeout: time.Duration(o.Timeout), Logger: s.Logger,
-		Hooks: sqs.Hooks{Committed: s.BatchHooks(name).Committed},
+		DeduplicationIDs: true, // routes give each message one
+		Hooks:            sqs.Hooks{Committed: s.BatchHooks(name).Committed},
 	})
 	if err != nil {
 		return nil, err

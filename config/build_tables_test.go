@@ -211,6 +211,7 @@ func TestRecountsByIndex(t *testing.T) {
 		w := newWorld()
 		w.tables.Create("orders", "pk", "")
 		w.tables.Create("shops", "shop", "")
+		w.tables.Create("markers", "pk", "")
 		c := one(Route{On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
 			{Table: "shops", Attribute: "orders", Of: "n", Key: KeyFrom{"shop": "byshopPK"}, Index: "byshop", Partition: "byshopPK"},
 		}}})
@@ -236,6 +237,7 @@ func TestRecountEndsWhereAConditionFails(t *testing.T) {
 		w := newWorld()
 		w.tables.Create("orders", "shop", "id")
 		w.tables.Create("shops", "shop", "")
+		w.tables.Create("markers", "pk", "")
 		c := one(Route{Name: "orders of shops", On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
 			{Table: "shops", Attribute: "all", Key: KeyFrom{"shop": "shop"}},
 			{Table: "shops", Attribute: "large", Key: KeyFrom{"shop": "shop"}, When: "new.total > 5"},

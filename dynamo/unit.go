@@ -47,6 +47,10 @@ type Add struct {
 	// that is not there is dropped, and the rest of its Unit is applied: a late
 	// −1 does not bring back what was deleted.
 	Create bool
+
+	// Else is written in the place of an Add that is dropped (default: nothing).
+	// It has a Key, and no condition.
+	Else Op
 }
 
 // Applied says what a Unit did.

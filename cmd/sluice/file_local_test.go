@@ -62,7 +62,7 @@ routes:
         - {table: NAME-lines, key: [order, line], partition: {name: order, from: order}}
 `
 
-func newFileWorld(t *testing.T) *fileWorld {
+func newFileWorld(t *testing.T, text string) *fileWorld {
 	cfg, url := localtest.DynamoDB(t), localtest.OpenSearchURL(t)
 	for name, value := range map[string]string{
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
@@ -77,7 +77,7 @@ func newFileWorld(t *testing.T) *fileWorld {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "sluice.yaml")
 	for path, text := range map[string]string{
-		file:                                strings.ReplaceAll(fileWorldText, "NAME", w.name),
+		file:                                strings.ReplaceAll(text, "NAME", w.name),
 		filepath.Join(folder, "index.json"): `{"settings":{"number_of_replicas":0},"mappings":{"properties":{"order":{"type":"keyword"}}}}`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -118,9 +118,8 @@ func (w *fileWorld) table(what string, keys ...string) {
 // put writes an item of texts and, of rev and lines, numbers.
 func (w *fileWorld) put(what string, pairs ...string) {
 	w.t.Helper()
-	it := map[string]types.AttributeValue{}
+	it := texts(pairs...)
 	for i := 0; i < len(pairs); i += 2 {
-		it[pairs[i]] = &types.AttributeValueMemberS{Value: pairs[i+1]}
 		if pairs[i] == "rev" || pairs[i] == "lines" {
 			it[pairs[i]] = &types.AttributeValueMemberN{Value: pairs[i+1]}
 		}
@@ -128,6 +127,14 @@ func (w *fileWorld) put(what string, pairs ...string) {
 	if _, err := w.db.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(w.name + "-" + what), Item: it}); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+func texts(pairs ...string) map[string]types.AttributeValue {
+	it := map[string]types.AttributeValue{}
+	for i := 0; i < len(pairs); i += 2 {
+		it[pairs[i]] = &types.AttributeValueMemberS{Value: pairs[i+1]}
+	}
+	return it
 }
 
 // sluice runs a command; says are texts of what it prints.
@@ -148,7 +155,7 @@ func (w *fileWorld) sluice(code int, args []string, says ...string) string {
 }
 
 func TestByTheFile(t *testing.T) {
-	w := newFileWorld(t)
+	w := newFileWorld(t, fileWorldText)
 	for i := range 3 {
 		w.put("orders", "order", fmt.Sprint(i), "entityType", "order", "rev", "1", "status", "new", "lines", fmt.Sprint(i))
 		w.put("lines", "order", fmt.Sprint(i), "line", "a", "entityType", "line", "rev", "1")

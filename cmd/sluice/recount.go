@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -21,6 +22,7 @@ type recountOptions struct {
 	route, table, attribute, key string
 	settle                       time.Duration
 	repair, asJSON               bool
+	maxDeletes                   int
 }
 
 func recountCommand(c *cli) *cobra.Command {
@@ -29,10 +31,16 @@ func recountCommand(c *cli) *cobra.Command {
 		Use:   "recount",
 		Short: "Compare counters with what they count, and repair them",
 		Long: `Count the children of parents, and tell which counters of a count route are wrong;
-with --repair they are set right. A counter is looked at twice, --settle apart,
-before it is called wrong: what is under way arrives in between. So --settle has to be longer than a record takes
+with --repair they are set right, and without it what would be set is printed. A
+counter is looked at twice, --settle apart, before it is called wrong: what is
+under way arrives in between. So --settle has to be longer than a record takes
 from its write to its effect, and the routes should be without lag and without
 dead letters; docs/counters.md says more.
+
+A counter that is lowered counted children that are not there. A repair lowers at
+most 1,000 counters of a kind and 5 % of those looked at (or one), or as many as
+--max-deletes says; with more it lowers none. It lowers none either when no parent
+has a child: then the table or index of the children is likely to be another one.
 
 All parents are looked at, which reads their table whole; or one, by --key. A
 route with several counters has all of them looked at, unless --table or
@@ -54,6 +62,7 @@ usage.`,
 	f.StringVar(&o.key, "key", "", "key of the only parent, as `JSON`, such as '{\"pk\":\"1\"}', or as DynamoDB's own")
 	f.DurationVar(&o.settle, "settle", time.Minute, "time between two looks at a counter that is wrong")
 	f.BoolVar(&o.repair, "repair", false, "set right what is wrong")
+	f.IntVar(&o.maxDeletes, "max-deletes", 0, "most `counters` that a repair lowers, for children that are gone (default: 1000, and 5 % of the parents)")
 	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each wrong counter, and one for each result")
 	completeBy(cmd, "route", c.routeNames("count"))
 	completeBy(cmd, "table", c.ofFile(counterTables))
@@ -63,6 +72,9 @@ usage.`,
 func (c *cli) recount(ctx context.Context, o recountOptions) error {
 	if o.settle <= 0 {
 		return usage("--settle: %v is not above 0", o.settle)
+	}
+	if o.maxDeletes < 0 {
+		return usage("--max-deletes: %d is below 0", o.maxDeletes)
 	}
 	var key sluice.Item
 	if o.key != "" {
@@ -161,7 +173,7 @@ type recounting struct {
 }
 
 func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.Seq2[sluice.Item, error]) error {
-	one.DryRun, one.Settle = !r.o.repair, r.o.settle
+	one.DryRun, one.Settle, one.MaxDeletes = !r.o.repair, r.o.settle, r.o.maxDeletes
 	bar := newCounting(r.cli.stderr, one.Table+": parents")
 	one.Found = func(c rollup.Correction) {
 		bar.clear()
@@ -176,6 +188,9 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 	done, err := one.Run(ctx, bar.count(parents))
 	bar.end()
 	err = stopped(ctx, err, "all counters were looked at: the same command begins anew")
+	if done.Brake != nil && err != nil {
+		err = errors.New(lowering(done.Brake))
+	}
 	r.wrong += done.Corrected + done.Busy
 	r.result(one, done, err)
 	return err
@@ -195,6 +210,8 @@ func (r *recounting) found(c rollup.Correction) {
 	switch {
 	case c.Busy:
 		verb = "left, since it keeps changing: from"
+	case c.Held:
+		verb = "left, since too many would be lowered: from"
 	case !r.o.repair:
 		verb = "would be set from"
 	}
@@ -206,7 +223,8 @@ func (r *recounting) found(c rollup.Correction) {
 		New       int64   `json:"new"`
 		Corrected bool    `json:"corrected"`
 		Busy      bool    `json:"busy,omitempty"`
-	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && r.o.repair, c.Busy}
+		Held      bool    `json:"held,omitempty"`
+	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !c.Held && r.o.repair, c.Busy, c.Held}
 	r.print(fmt.Sprintf("table %s, %s: %s %s %d to %d", c.Table, keyText(c.Key), c.Attribute, verb, c.Old, c.New), line)
 }
 
@@ -221,8 +239,11 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 		Busy      int    `json:"busy"`
 		Gone      int    `json:"gone"`
 		Open      int    `json:"open,omitempty"` // not looked at again
+		Held      int    `json:"held,omitempty"`
 		Error     string `json:"error,omitempty"`
-	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone, done.Open(), ""}
+
+		Brake *rollup.BrakeError `json:"brake,omitempty"`
+	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone, done.Open(), done.Held, "", done.Brake}
 	if err != nil {
 		line.Error = err.Error()
 	}
@@ -231,14 +252,27 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 	if done.Open() > 0 {
 		text += fmt.Sprintf(", %d did not agree and were not looked at again", done.Open())
 	}
+	if done.Held > 0 {
+		text += fmt.Sprintf(", %d left as they are", done.Held)
+	}
 	switch {
-	case err == nil:
+	case err == nil && done.Brake != nil:
+		text += "\n--repair would stop: " + lowering(done.Brake)
+	case err == nil, done.Brake != nil:
 	case done.Parents == 0 && !r.o.asJSON:
 		return // the error is all that there is to say
 	default:
 		text = "so far: " + text
 	}
 	r.print(text, line)
+}
+
+// lowering says why no counter is lowered, and what to do.
+func lowering(b *rollup.BrakeError) string {
+	if b.Empty {
+		return b.Error()
+	}
+	return fmt.Sprintf("%v: --max-deletes %d lowers them", b, b.Lowered)
 }
 
 func (r *recounting) print(text string, line any) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/handlers/rollup"
 	"github.com/sluicehq/sluice/item"
 )
@@ -32,7 +33,7 @@ func customers(names ...string) (one rollup.Recount, parents iter.Seq2[sluice.It
 		keys = append(keys, item.Of(item.String("id", name)))
 	}
 	return rollup.Recount{
-		Table: "customers", Keys: []string{"id"}, Attribute: "orders",
+		Name: "orders", Markers: "markers", Table: "customers", Keys: []string{"id"}, Attribute: "orders",
 		Get: func(_ context.Context, _ string, key sluice.Item) (sluice.Item, error) {
 			return key.With(item.Number("orders", "2")), nil
 		},
@@ -58,6 +59,38 @@ func TestRecountSaysThatItLooksAgain(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
+}
+
+// Too many counters that would be lowered are left as they are, and named.
+func TestRecountBrake(t *testing.T) {
+	for _, tt := range []struct {
+		repair bool
+		json   bool
+		most   int
+		says   []string
+		fails  string
+	}{
+		{false, false, 0, []string{"id=b: orders would be set from 2 to 1\n", "2 wrong, 0 busy, 0 not there\n--repair would stop: no counter is lowered: 2 of 2 are higher than what is there, and 1 may be lowered; look at them first: --max-deletes 2 lowers them\n"}, ""},
+		{true, false, 0, []string{"id=b: orders left, since too many would be lowered: from 2 to 1\n", "0 wrong, 0 busy, 0 not there, 2 left as they are\n"}, "--max-deletes 2 lowers them"},
+		{true, true, 0, []string{`"corrected":false,"held":true}`, `"held":2,"error":"no counter is lowered`, `"brake":{"lowered":2,"parents":2,"allowed":1}}`}, "--max-deletes 2 lowers them"},
+		{true, false, 2, []string{"id=b: orders set from 2 to 1\n", "2 wrong, 0 busy, 0 not there\n"}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, repair: tt.repair, asJSON: tt.json, maxDeletes: tt.most}}
+			one, parents := customers("a", "b")
+			one.Transact = func(context.Context, ...dynamo.Op) error { return nil }
+			err := r.run(t.Context(), one, parents)
+			if (err == nil) != (tt.fails == "") || err != nil && !strings.HasSuffix(err.Error(), tt.fails) {
+				t.Errorf("%+v: %v", tt, err)
+			}
+			for _, want := range tt.says {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("%q is not in %q", want, out.String())
+				}
+			}
+		})
+	}
 }
 
 // Where nothing was looked at, the error is all that is said.

@@ -157,8 +157,8 @@ func snapshots(r config.Route, types []string) config.Route {
 }
 
 // source is what becomes of the tables' items in the route's index, by all
-// routes of the file that project into it: what another one has written is no
-// ghost. unfenced takes projections without versions.
+// routes of the file that project into it, by whichever template: what another
+// one has written is no ghost. unfenced takes projections without versions.
 func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source, error) {
 	if p.version() == "none" && !unfenced {
 		return nil, fmt.Errorf("route %s: its version is none, so that nothing would keep an older state from standing: want sequence, or attribute:<path>", p.built.Name)
@@ -167,14 +167,23 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 	cfg.Routes = nil
 	of := p.written().Project
 	tombstones := false
+	reach := newReach(p.built.Projection.Client)
+	var owners []owner
 	for _, r := range p.cfg.Routes {
-		if r.Project == nil || r.Project.To != of.To || r.Project.Index != of.Index {
+		if r.Project == nil || !sameCluster(p.cfg, r.Project.To, of.To) {
+			continue
+		}
+		if meet, err := reach.meet(ctx, r.Project.Index, of.Index); !meet || err != nil {
+			if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		project := *r.Project
 		project.UnfencedBackfill = project.UnfencedBackfill || unfenced
 		r.Project = &project
 		tombstones = tombstones || len(project.Tombstone) > 0
+		owners = append(owners, ownerOf(r, typeAttribute(p.cfg)))
 		cfg.Routes = append(cfg.Routes, snapshots(r, entityTypes(r.On)))
 	}
 	app, err := c.build(ctx, &cfg, false)
@@ -190,13 +199,20 @@ func (p *projected) source(ctx context.Context, c *cli, unfenced bool) (*source,
 		by[b.Name] = b
 	}
 	return &source{
-		cfg: services("dynamodb"), tables: tablesOf(&cfg), markField: markField(of), store: p.built.Projection.Store,
+		cfg: services("dynamodb"), tables: tablesOf(&cfg), markField: markField(of), forgetDeleted: of.ForgetDeleted, store: p.built.Projection.Store,
 		index: p.index, write: p.built.Projection.Write, tombstones: tombstones,
+		foreign: foreign(owners),
 		project: func(rec *sluice.Record) (ops []document.Op, err error) {
 			routes, err := app.Router.Match(nil, rec)
 			for _, r := range routes {
 				more, oneErr := by[r.Name].Projection.Project(rec)
-				ops, err = append(ops, more...), errors.Join(err, oneErr)
+				err = errors.Join(err, oneErr)
+				for _, op := range more {
+					meet, oneErr := reach.meet(ctx, op.Index, of.Index)
+					if err = errors.Join(err, oneErr); meet {
+						ops = append(ops, op)
+					}
+				}
 			}
 			return ops, err
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/audit"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/reindex"
@@ -134,9 +135,20 @@ type source struct {
 	project    func(*sluice.Record) ([]document.Op, error)
 	markField  string // of documents that are versioned by sequence; else empty
 	tombstones bool   // documents that have no item are no ghosts
-	store      *dynamodb.Store
-	index      string                                   // template
-	write      func(context.Context, document.Op) error // as the route does; nil: as writers of a reindex do
+	foreign    func(document.Doc) bool
+	// forgetDeleted says that documents by sequence leave no tombstones.
+	forgetDeleted bool
+	store         *dynamodb.Store
+	index         string                                   // template
+	write         func(context.Context, document.Op) error // as the route does; nil: as writers of a reindex do
+}
+
+// marks are what an audit needs to know of documents by sequence; else nil.
+func (s *source) marks() *audit.Marks {
+	if s.markField == "" {
+		return nil
+	}
+	return &audit.Marks{Field: s.markField, ForgetDeleted: s.forgetDeleted, LeastVersion: projection.LeastVersion}
 }
 
 // writer writes repairs.
@@ -201,7 +213,18 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 	if len(s.types) > 0 {
 		project = s.ofTypes(project)
 	}
-	return &source{cfg: cfg, tables: []string{s.table}, index: s.index, project: project, markField: field, store: store}, nil
+	return &source{
+		cfg: cfg, tables: []string{s.table}, index: s.index, project: project, markField: field, store: store,
+		foreign: foreign([]owner{s.owner()}),
+	}, nil
+}
+
+func (s *search) owner() owner {
+	o := owner{id: fixedTexts(s.id), types: s.types}
+	if len(s.types) > 0 {
+		o.field = s.typeAttribute
+	}
+	return o
 }
 
 // ofTypes leaves out items of other types.

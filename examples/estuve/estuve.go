@@ -101,25 +101,31 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	return r, nil
 }
 
+// Names of what is counted, which must never change.
+const (
+	pointsName = "estuve.points"
+	mapsName   = "estuve.maps"
+)
+
 // newRollups returns what counts points and maps. A point whose map is not there
 // is counted on its user and then deleted, which takes it off again.
 func newRollups(d Deps) (points, maps *rollup.Rollup, err error) {
 	points, err = rollup.New(rollup.Config{
-		Name: "estuve.points",
+		Name: pointsName,
 		Counts: []rollup.Count{
 			{Table: d.Tables.Maps, Attribute: "num_points", Key: rollup.By(mapKey...)},
 			{Table: d.Tables.Users, Attribute: "num_points", Key: rollup.By(userKey...)},
 		},
-		Orphans: &rollup.Orphans{Table: d.Tables.Maps, While: []string{"user_id"}, Get: d.Store.Get, Transact: d.Store.Transact},
-		Once:    d.Store.Once, Markers: d.Tables.Markers, Now: d.Now,
+		Orphans: &rollup.Orphans{Table: d.Tables.Maps, While: []string{"user_id"}, Transact: d.Store.Transact},
+		Once:    d.Store.Once, Get: d.Store.Get, Markers: d.Tables.Markers, Now: d.Now,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	maps, err = rollup.New(rollup.Config{
-		Name:   "estuve.maps",
+		Name:   mapsName,
 		Counts: []rollup.Count{{Table: d.Tables.Users, Attribute: "num_maps", Key: rollup.By(userKey...)}},
-		Once:   d.Store.Once, Markers: d.Tables.Markers, Now: d.Now,
+		Once:   d.Store.Once, Get: d.Store.Get, Markers: d.Tables.Markers, Now: d.Now,
 	})
 	return points, maps, err
 }

@@ -32,10 +32,11 @@ func (r Recounter) Run(ctx context.Context, users iter.Seq[string]) (all rollup.
 			}
 		}
 	}
-	base := rollup.Recount{Get: r.Store.Get, Write: r.Store.Write, Settle: r.Settle, DryRun: r.DryRun, Found: r.Found}
+	base := rollup.Recount{Name: pointsName, Get: r.Store.Get, Transact: r.Store.Transact, Markers: r.Tables.Markers, Settle: r.Settle, DryRun: r.DryRun, Found: r.Found}
 	ofMaps := base
 	ofMaps.Table, ofMaps.Keys, ofMaps.Attribute, ofMaps.Children = r.Tables.Maps, mapKey, "num_points", r.points
 	maps := base
+	maps.Name = mapsName
 	maps.Table, maps.Keys, maps.Attribute, maps.Children = r.Tables.Users, userKey, "num_maps", r.maps
 	ofUsers := base
 	ofUsers.Table, ofUsers.Keys, ofUsers.Attribute, ofUsers.Children = r.Tables.Users, userKey, "num_points", r.pointsOfUser
@@ -54,6 +55,7 @@ func (r Recounter) Run(ctx context.Context, users iter.Seq[string]) (all rollup.
 		all.Corrected += done.Corrected
 		all.Busy += done.Busy
 		all.Gone += done.Gone
+		all.Held += done.Held
 		if err != nil {
 			return all, err
 		}

@@ -80,9 +80,16 @@ func parseGeneration(arn string) (*generation, error) {
 	}
 	return &generation{
 		arn:   arn,
-		label: made.Format("20060102T150405.000"),
-		made:  min(max(int64(made.Sub(firstStreams)/time.Second), 0), mostSeconds),
+		label: made.Format(labelForm),
+		made:  secondsOf(made),
 	}, nil
+}
+
+// labelForm is the form of a label within a sequence.
+const labelForm = "20060102T150405.000"
+
+func secondsOf(made time.Time) int64 {
+	return min(max(int64(made.Sub(firstStreams)/time.Second), 0), mostSeconds)
 }
 
 // sequence is the place of a change, in the order of text.
@@ -108,4 +115,20 @@ func (g generation) version(number sluice.Sequence) int64 {
 		size, share = int64(n-fewDigits+1), (first-leading)<<shareBits/(9*leading)
 	}
 	return (g.made<<4|size)<<(shareBits+tieBits) | share<<tieBits
+}
+
+// LeastVersion returns the version that a document has at least whose mark has
+// that sequence; 0 for a text that BySequence does not write. A document with a
+// lower one was copied by another program, and an older change would be written
+// over it.
+func LeastVersion(sequence string) int64 {
+	if sequence == beforeAll {
+		return backfilled
+	}
+	label, number, _ := strings.Cut(sequence, "-")
+	made, err := time.Parse(labelForm, label)
+	if err != nil || !sluice.Sequence(number).Valid() {
+		return 0
+	}
+	return generation{made: secondsOf(made)}.version(sluice.Sequence(number))
 }

@@ -121,8 +121,14 @@ func value(child sluice.Item, of string, when func(sluice.Item) bool) (int64, er
 	return n, nil
 }
 
+// change is what a record adds to a parent.
+type change struct {
+	dynamo.Add
+	had, has bool // the old or the new image counts there
+}
+
 // counted is what a record adds to the parents of its item.
-func counted(counts []Count, rec *sluice.Record) ([]dynamo.Add, error) {
+func counted(counts []Count, rec *sluice.Record) ([]change, error) {
 	if len(counts) == 0 {
 		return nil, nil
 	}
@@ -132,7 +138,7 @@ func counted(counts []Count, rec *sluice.Record) ([]dynamo.Add, error) {
 	case rec.EventName != sluice.Remove && !rec.New.Exists():
 		return nil, errors.New("the record has no new image, which says what counts: the view type of the stream must be NEW_AND_OLD_IMAGES")
 	}
-	var adds []dynamo.Add
+	var changes []change
 	for _, n := range counts {
 		for _, side := range []struct {
 			image sluice.Item
@@ -149,12 +155,32 @@ func counted(counts []Count, rec *sluice.Record) ([]dynamo.Add, error) {
 			if v == 0 || !key.Exists() {
 				continue
 			}
-			if adds, err = merge(adds, dynamo.Add{Table: n.Table, Key: key, By: map[string]int64{n.Attribute: side.sign * v}, Create: n.Create}); err != nil {
-				return nil, err
+			i := slices.IndexFunc(changes, func(c change) bool { return c.Table == n.Table && c.Key.Equal(key) })
+			if i < 0 {
+				i = len(changes)
+				changes = append(changes, change{Add: dynamo.Add{Table: n.Table, Key: key, By: map[string]int64{}, Create: n.Create}})
+			}
+			c := &changes[i]
+			c.had = c.had || side.sign < 0
+			c.has = c.has || side.sign > 0
+			if err := addTo(c.By, n.Attribute, side.sign*v); err != nil {
+				return nil, fmt.Errorf("%w of table %s", err, n.Table)
 			}
 		}
 	}
-	return adds, nil
+	return slices.DeleteFunc(changes, func(c change) bool { return len(c.By) == 0 }), nil
+}
+
+// addTo adds n to a number of by; one that comes to 0 is taken out.
+func addTo(by map[string]int64, name string, n int64) error {
+	sum := by[name] + n
+	if (sum > n) != (by[name] > 0) && by[name] != 0 {
+		return fmt.Errorf("what is added to attribute %q does not fit into 64 bits", name)
+	}
+	if by[name] = sum; sum == 0 {
+		delete(by, name)
+	}
+	return nil
 }
 
 // merge adds b to those of adds: what goes to one item is one Add, and what
@@ -168,12 +194,8 @@ func merge(adds []dynamo.Add, b dynamo.Add) ([]dynamo.Add, error) {
 	}
 	by := maps.Clone(adds[i].By)
 	for name, n := range b.By {
-		sum := by[name] + n
-		if (sum > n) != (by[name] > 0) && by[name] != 0 {
-			return nil, fmt.Errorf("what is added to attribute %q of table %s does not fit into 64 bits", name, b.Table)
-		}
-		if by[name] = sum; sum == 0 {
-			delete(by, name)
+		if err := addTo(by, name, n); err != nil {
+			return nil, fmt.Errorf("%w of table %s", err, b.Table)
 		}
 	}
 	if len(by) == 0 {

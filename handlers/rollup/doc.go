@@ -8,6 +8,7 @@
 //			{Table: "users", Attribute: "num_points", Key: rollup.By("user_id")},
 //		},
 //		Once:    store.Once, // of sinks/dynamodb
+//		Get:     store.Get,
 //		Markers: "markers",
 //	})
 //	r.Handle("point#INSERT point#MODIFY point#REMOVE", points.Handle, router.NeedsBoth(), router.Redrive())
@@ -41,10 +42,15 @@
 //
 // A parent that is not there is not made (unless [Count.Create] says so): a late
 // −1 does not bring back what was deleted. What was dropped is told by
-// [Hooks.Dropped]. A child that is written before its parent is not counted,
-// then or later; write parents first, or have [Config.Orphans] delete it. When a
-// parent is deleted and made again while records of its old children are under
-// way, those count for the new one.
+// [Hooks.Dropped].
+//
+// A child that is written before its parent is not counted, then or later, and
+// not subtracted when it goes: a row among the markers says so of the two, from
+// the child's record until it leaves the parent. It costs a read for each record
+// of a child that counts no more, or counts otherwise. Write parents first, or
+// have [Config.Orphans] delete such a child; a [Recount] counts it. When a parent
+// is deleted and made again while children stay that it counted, their end is
+// subtracted from the new one: a [Recount] repairs that.
 //
 // # Drift
 //

@@ -24,6 +24,7 @@ func Example() {
 			}
 			return dynamo.Applied{}, nil
 		},
+		Get: func(context.Context, string, sluice.Item) (sluice.Item, error) { return sluice.Item{}, nil }, // store.Get
 	})
 	if err != nil {
 		fmt.Println(err)

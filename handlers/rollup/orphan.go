@@ -27,9 +27,7 @@ type Orphans struct {
 	// While are the attributes of the child that Key is made of, beside those of
 	// its own key: it is deleted only while they are what they were.
 	While []string
-	// Get reads an item, consistently; Transact makes all writes or none. Those of
-	// a sinks/dynamodb.Store do.
-	Get      func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+	// Transact makes all writes or none; that of a sinks/dynamodb.Store does.
 	Transact func(ctx context.Context, ops ...dynamo.Op) error
 }
 
@@ -41,9 +39,6 @@ func (o *Orphans) validate(counts []Count) error {
 		errs = append(errs, fmt.Errorf("Orphans.Table is %q, want that of one of Counts", o.Table))
 	case counts[i].Create:
 		errs = append(errs, fmt.Errorf("Orphans.Table is %q, where a Count makes the parents that are not there", o.Table))
-	}
-	if o.Get == nil {
-		errs = append(errs, errors.New("Orphans.Get is missing"))
 	}
 	if o.Transact == nil {
 		errs = append(errs, errors.New("Orphans.Transact is missing"))
@@ -69,7 +64,7 @@ func (r *Rollup) inserted(ctx context.Context, rec *sluice.Record) error {
 	case !a.Before && slices.ContainsFunc(adds, ofParent):
 		return nil // it was there
 	default:
-		it, err := o.Get(ctx, o.Table, parent)
+		it, err := r.c.Get(ctx, o.Table, parent)
 		if err != nil {
 			return fmt.Errorf("rollup %s: reading the parent %s of table %s: %w", r.c.Name, parent.Raw(), o.Table, err)
 		}

@@ -38,14 +38,14 @@ func newOrphans(t *testing.T) *orphans {
 			}},
 			{Table: "owners", Attribute: "orders", Key: By("owner")},
 		},
-		Orphans: &Orphans{Table: "shops", While: []string{"shop", "gift"}, Get: w.Get, Transact: func(ctx context.Context, ops ...dynamo.Op) error {
+		Orphans: &Orphans{Table: "shops", While: []string{"shop", "gift"}, Transact: func(ctx context.Context, ops ...dynamo.Op) error {
 			if f := w.transact; f != nil {
 				w.transact = nil
 				f()
 			}
 			return w.Transact(ctx, ops...)
 		}},
-		Once: w.Once, Markers: "markers", Now: w.Now,
+		Once: w.Once, Get: w.Get, Markers: "markers", Now: w.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -172,9 +172,9 @@ func TestOrphanOfItself(t *testing.T) {
 	w.Create("nodes", "pk", "")
 	w.Create("markers", "pk", "")
 	r, err := New(Config{
-		Name: "nodes", Markers: "markers", Once: w.Once, Now: w.Now,
+		Name: "nodes", Markers: "markers", Once: w.Once, Get: w.Get, Now: w.Now,
 		Counts:  []Count{{Table: "nodes", Attribute: "children", Key: From(map[string]string{"pk": "parent"})}},
-		Orphans: &Orphans{Table: "nodes", While: []string{"parent"}, Get: w.Get, Transact: w.Transact},
+		Orphans: &Orphans{Table: "nodes", While: []string{"parent"}, Transact: w.Transact},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,6 @@ func TestOrphansAreValidated(t *testing.T) {
 	for want, o := range map[string]Orphans{
 		`Orphans.Table is "x", want that of one of Counts`: {Table: "x"},
 		"where a Count makes the parents":                  {Table: "made"},
-		"Orphans.Get is missing":                           {Table: "shops"},
 		"Orphans.Transact is missing":                      {Table: "shops"},
 	} {
 		_, err := New(Config{

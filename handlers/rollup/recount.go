@@ -52,13 +52,26 @@ type Recount struct {
 	// Get reads an item, consistently; the absent Item if there is none.
 	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 
-	// Write writes with a condition; one that does not hold is a
+	// Transact makes all writes or none; a condition that does not hold is a
 	// [*dynamo.ConditionError].
-	Write func(ctx context.Context, op dynamo.Op) error
+	Transact func(ctx context.Context, ops ...dynamo.Op) error
 
-	Settle   time.Duration // between two looks at a parent (default 1 min)
-	Attempts int           // looks at a parent after the first (default 5)
-	DryRun   bool          // tell, write nothing
+	// Name and Markers are those of the Rollup: a child that was not counted, since
+	// its parent came later, counts from now on, and is noted so among the markers.
+	Name, Markers string
+
+	Settle   time.Duration    // between two looks at a parent (default 1 min)
+	Attempts int              // looks at a parent after the first (default 5)
+	Now      func() time.Time // as in Config
+	DryRun   bool             // tell, write nothing
+
+	// MaxDeletes is how many counters a run lowers at most: those count children
+	// that are not there (default 1,000, and 5 % of the parents, or one). With
+	// more it lowers none, and Run returns a [*BrakeError]. It lowers none either,
+	// whatever MaxDeletes says, when there are several and no parent has a child:
+	// then Children is likely to read another table than the counters are of. They
+	// are lowered at the end of the run, when all of them are known.
+	MaxDeletes int
 
 	// Found is called for each counter that is wrong, once its parent's turn is
 	// over (default: nothing).
@@ -80,6 +93,10 @@ type Correction struct {
 	// Busy says that the parent kept changing: Old and New are what was seen
 	// last, and nothing was written.
 	Busy bool
+
+	// Held says that nothing was written, since too many counters would be
+	// lowered.
+	Held bool
 }
 
 // Recounted says how many parents were found how.
@@ -90,12 +107,15 @@ type Recounted struct {
 	Corrected int // or, by a dry run, to be corrected
 	Busy      int
 	Gone      int // not there (any more)
+	Held      int // to be lowered, and left, since there are too many
+
+	Brake *BrakeError // why no counter is lowered, or would be by a repair
 }
 
 // Open is how many counters did not agree and were still to be looked at again,
 // which is 0 unless the recount has failed.
 func (r Recounted) Open() int {
-	return r.Parents - r.Right - r.Settled - r.Corrected - r.Busy - r.Gone
+	return r.Parents - r.Right - r.Settled - r.Corrected - r.Busy - r.Gone - r.Held
 }
 
 // batchSize is how many wrong counters wait for their second look together.
@@ -105,22 +125,39 @@ const batchSize = 1000
 // first error, and can then be run again from the start.
 func (r Recount) Run(ctx context.Context, parents iter.Seq2[sluice.Item, error]) (Recounted, error) {
 	r = r.withDefaults()
-	var done Recounted
 	if err := r.validate(); err != nil {
-		return done, fmt.Errorf("rollup: Recount: %w", err)
+		return Recounted{}, fmt.Errorf("rollup: Recount: %w", err)
 	}
+	run := recount{Recount: r}
+	err := run.all(ctx, parents)
+	if err == nil {
+		err = run.release(ctx)
+	}
+	return run.done, err
+}
+
+// recount is one call of Run.
+type recount struct {
+	Recount
+	done  Recounted
+	brake brake
+}
+
+// all looks at all parents, and corrects what is not to be lowered.
+func (r *recount) all(ctx context.Context, parents iter.Seq2[sluice.Item, error]) error {
+	done := &r.done
 	var wrong []look
 	for parent, err := range parents {
 		if err != nil {
-			return done, fmt.Errorf("reading the parents of table %s: %w", r.Table, err)
+			return fmt.Errorf("reading the parents of table %s: %w", r.Table, err)
 		}
 		key := parent.Only(r.Keys...)
 		if key.Len() != len(r.Keys) {
-			return done, fmt.Errorf("a parent has not all of the key attributes %q of table %s", r.Keys, r.Table)
+			return fmt.Errorf("a parent has not all of the key attributes %q of table %s", r.Keys, r.Table)
 		}
 		l, err := r.look(ctx, key)
 		if err != nil {
-			return done, err
+			return err
 		}
 		done.Parents++
 		switch {
@@ -132,13 +169,13 @@ func (r Recount) Run(ctx context.Context, parents iter.Seq2[sluice.Item, error])
 			continue
 		}
 		if wrong = append(wrong, l); len(wrong) == batchSize {
-			if err := r.repair(ctx, wrong, &done); err != nil {
-				return done, err
+			if err := r.repair(ctx, wrong); err != nil {
+				return err
 			}
 			wrong = nil
 		}
 	}
-	return done, r.repair(ctx, wrong, &done)
+	return r.repair(ctx, wrong)
 }
 
 func (r Recount) withDefaults() Recount {
@@ -147,6 +184,9 @@ func (r Recount) withDefaults() Recount {
 	}
 	if r.Attempts == 0 {
 		r.Attempts = 5
+	}
+	if r.Now == nil {
+		r.Now = time.Now
 	}
 	if r.Found == nil {
 		r.Found = func(Correction) {}
@@ -168,7 +208,9 @@ func (r Recount) validate() error {
 		{"Attribute", r.Attribute != ""},
 		{"Children", r.Children != nil},
 		{"Get", r.Get != nil},
-		{"Write", r.Write != nil || r.DryRun},
+		{"Transact", r.Transact != nil || r.DryRun},
+		{"Name", r.Name != "" || r.DryRun},
+		{"Markers", r.Markers != "" || r.DryRun},
 	} {
 		if !f.ok {
 			errs = append(errs, fmt.Errorf("%s is missing", f.name))
@@ -176,6 +218,9 @@ func (r Recount) validate() error {
 	}
 	if r.Settle < 0 {
 		errs = append(errs, fmt.Errorf("Settle is %v, want more than 0", r.Settle))
+	}
+	if r.MaxDeletes < 0 {
+		errs = append(errs, fmt.Errorf("MaxDeletes is %d, want 0 (1,000, and 5 %% of the parents) or above", r.MaxDeletes))
 	}
 	if r.Attempts < 0 {
 		errs = append(errs, fmt.Errorf("Attempts is %d, want at least 1", r.Attempts))
@@ -186,6 +231,7 @@ func (r Recount) validate() error {
 // look is a look at a parent and its children.
 type look struct {
 	key  sluice.Item
+	at   time.Time
 	gone bool
 	seen
 }
@@ -204,8 +250,8 @@ func (s seen) right() bool { return s.counter == s.sum }
 
 // look reads the counter first: what moves it from then on fails the write that
 // follows, or shows at the next look.
-func (r Recount) look(ctx context.Context, key sluice.Item) (look, error) {
-	l := look{key: key}
+func (r *recount) look(ctx context.Context, key sluice.Item) (look, error) {
+	l := look{key: key, at: r.Now()}
 	parent, err := r.Get(ctx, r.Table, key)
 	if err != nil {
 		return l, fmt.Errorf("reading %s of table %s: %w", key.Raw(), r.Table, err)
@@ -230,6 +276,7 @@ func (r Recount) look(ctx context.Context, key sluice.Item) (look, error) {
 			return l, fmt.Errorf("the sum over the children of %s of table %s does not fit into 64 bits", key.Raw(), r.Table)
 		}
 		l.children, l.sum = l.children+1, sum
+		r.brake.children = true
 		l.print += child.Hash()
 	}
 	return l, nil
@@ -251,8 +298,8 @@ func (r Recount) counter(parent sluice.Item) (n int64, has bool, err error) {
 }
 
 // repair looks again at parents whose counters are wrong, until each is right,
-// corrected, gone or busy.
-func (r Recount) repair(ctx context.Context, wrong []look, done *Recounted) error {
+// corrected, held, gone or busy.
+func (r *recount) repair(ctx context.Context, wrong []look) error {
 	for attempt := 1; len(wrong) > 0; attempt++ {
 		r.Settling(len(wrong))
 		if err := sleep(ctx, r.Settle); err != nil {
@@ -264,7 +311,7 @@ func (r Recount) repair(ctx context.Context, wrong []look, done *Recounted) erro
 			if err != nil {
 				return err
 			}
-			ended, err := r.settle(ctx, before, now, attempt == r.Attempts, done)
+			ended, err := r.settle(ctx, before, now, attempt == r.Attempts)
 			if err != nil {
 				return err
 			}
@@ -278,38 +325,51 @@ func (r Recount) repair(ctx context.Context, wrong []look, done *Recounted) erro
 }
 
 // settle ends a parent's turn, if it can be ended.
-func (r Recount) settle(ctx context.Context, before, now look, last bool, done *Recounted) (ended bool, err error) {
-	c := Correction{Table: r.Table, Key: now.key, Attribute: r.Attribute, Old: now.counter, New: now.sum}
+func (r *recount) settle(ctx context.Context, before, now look, last bool) (ended bool, err error) {
 	switch {
 	case now.gone:
-		done.Gone++
+		r.done.Gone++
 		return true, nil
 	case now.right():
-		done.Settled++
+		r.done.Settled++
 		return true, nil
 	case now.seen == before.seen:
-		if !r.DryRun {
-			err = r.Write(ctx, r.correction(now))
-		}
-		if err == nil {
-			done.Corrected++
-			r.Found(c)
+		if r.lowers(now) && !r.brake.released {
+			r.hold(now)
 			return true, nil
 		}
-		if !dynamo.IsCondition(err) {
-			return false, fmt.Errorf("setting %q of %s of table %s from %d to %d: %w", r.Attribute, now.key.Raw(), r.Table, now.counter, now.sum, err)
+		if err := r.correct(ctx, now); err == nil || !dynamo.IsCondition(err) {
+			return true, err
 		}
 	}
 	if !last {
 		return false, nil
 	}
+	c := r.correctionOf(now)
 	c.Busy = true
-	done.Busy++
+	r.done.Busy++
 	r.Found(c)
 	return true, nil
 }
 
-func (r Recount) correction(l look) dynamo.Op {
+// correct sets a counter right.
+func (r *recount) correct(ctx context.Context, l look) error {
+	if !r.DryRun {
+		noted := recountedOp(r.Name, r.Markers, r.Table, l.key, r.Attribute, l.at)
+		if err := r.Transact(ctx, r.correction(l), noted); err != nil {
+			return fmt.Errorf("setting %q of %s of table %s from %d to %d: %w", r.Attribute, l.key.Raw(), r.Table, l.counter, l.sum, err)
+		}
+	}
+	r.done.Corrected++
+	r.Found(r.correctionOf(l))
+	return nil
+}
+
+func (r *recount) correctionOf(l look) Correction {
+	return Correction{Table: r.Table, Key: l.key, Attribute: r.Attribute, Old: l.counter, New: l.sum}
+}
+
+func (r *recount) correction(l look) dynamo.Op {
 	op := dynamo.Update(r.Table, l.key, "SET #n = :new").Name("#n", r.Attribute).Value(":new", l.sum)
 	if l.has {
 		return op.If("#n = :old").Value(":old", l.counter)

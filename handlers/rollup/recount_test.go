@@ -84,7 +84,11 @@ func (s *shop) Children(_ context.Context, _ sluice.Item) iter.Seq2[sluice.Item,
 	}
 }
 
-func (s *shop) Write(_ context.Context, op dynamo.Op) error {
+func (s *shop) Transact(_ context.Context, ops ...dynamo.Op) error {
+	op := ops[0]
+	if len(ops) != 2 || ops[1].Table != "markers" {
+		return fmt.Errorf("%+v", ops)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes = append(s.writes, op)
@@ -115,7 +119,7 @@ func (s *shop) apply(n int64) {
 }
 
 func (s *shop) recount(edit ...func(*Recount)) Recount {
-	r := Recount{Table: "shops", Keys: []string{"shop"}, Attribute: "orders", Children: s.Children, Get: s.Get, Write: s.Write}
+	r := Recount{Table: "shops", Keys: []string{"shop"}, Attribute: "orders", Children: s.Children, Get: s.Get, Transact: s.Transact, Name: "orders", Markers: "markers"}
 	for _, e := range edit {
 		e(&r)
 	}
@@ -164,7 +168,7 @@ func TestRecountCorrects(t *testing.T) {
 		{"some", &shop{counter: num(2), orders: map[string]int64{"o-1": 4, "o-2": -1}}, func(r *Recount) {
 			r.When = func(it sluice.Item) bool { v, _ := it.Lookup("price"); n, _ := v.Int64(); return n > 0 }
 		}, shopA + " orders 2 to 1 busy false", Recounted{Parents: 1, Corrected: 1}, 1, "1"},
-		{"dry run", &shop{counter: num(7), orders: prices("o-1")}, func(r *Recount) { r.DryRun, r.Write = true, nil }, shopA + " orders 7 to 1 busy false", Recounted{Parents: 1, Corrected: 1}, 0, "7"},
+		{"dry run", &shop{counter: num(7), orders: prices("o-1")}, func(r *Recount) { r.DryRun, r.Transact, r.Name, r.Markers = true, nil, "", "" }, shopA + " orders 7 to 1 busy false", Recounted{Parents: 1, Corrected: 1}, 0, "7"},
 		{"gone", &shop{gone: true, orders: prices("o-1")}, nil, "", Recounted{Parents: 1, Gone: 1}, 0, "none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -369,7 +373,9 @@ func TestRecountManyParents(t *testing.T) {
 				return key.With(item.Number("n", fmt.Sprint(counters[string(key.Raw())]))), nil
 			},
 			Children: func(context.Context, sluice.Item) iter.Seq2[sluice.Item, error] { return seq(parse(`{}`)) },
-			Write: func(_ context.Context, op dynamo.Op) error {
+			Name:     "orders", Markers: "markers",
+			Transact: func(_ context.Context, ops ...dynamo.Op) error {
+				op := ops[0]
 				counters[string(op.Key.Raw())] = op.Values[":new"].(int64)
 				return nil
 			},
@@ -397,7 +403,7 @@ func TestRecountFails(t *testing.T) {
 		parents iter.Seq2[sluice.Item, error]
 		want    string
 	}{
-		{"nothing is set", func(r *Recount) { *r = Recount{Settle: -1, Attempts: -1} }, seq(parent), "Table is missing\nKeys is missing\nAttribute is missing\nChildren is missing\nGet is missing\nWrite is missing\nSettle is -1ns, want more than 0\nAttempts is -1"},
+		{"nothing is set", func(r *Recount) { *r = Recount{Settle: -1, Attempts: -1} }, seq(parent), "Table is missing\nKeys is missing\nAttribute is missing\nChildren is missing\nGet is missing\nTransact is missing\nName is missing\nMarkers is missing\nSettle is -1ns, want more than 0\nAttempts is -1"},
 		{"no parents", nil, func(yield func(sluice.Item, error) bool) { yield(sluice.Item{}, errDown) }, "reading the parents of table shops: down"},
 		{"no key", nil, seq(parse(`{"x":{"S":"a"}}`)), `key attributes ["shop"] of table shops`},
 		{"no read", func(r *Recount) {
@@ -408,7 +414,7 @@ func TestRecountFails(t *testing.T) {
 				return func(yield func(sluice.Item, error) bool) { yield(sluice.Item{}, errDown) }
 			}
 		}, seq(parent), `reading the children of {"shop":{"S":"a"}} of table shops: down`},
-		{"no write", func(r *Recount) { r.Write = func(context.Context, dynamo.Op) error { return errDown } }, seq(parent), `setting "orders" of {"shop":{"S":"a"}} of table shops from 7 to 1: down`},
+		{"no write", func(r *Recount) { r.Transact = func(context.Context, ...dynamo.Op) error { return errDown } }, seq(parent), `setting "orders" of {"shop":{"S":"a"}} of table shops from 7 to 1: down`},
 		{"no number", func(r *Recount) { r.Attribute = "shop" }, seq(parent), `attribute "shop" is of type S, want N`},
 		{"no sum", func(r *Recount) { r.Of = "order" }, seq(parent), `attribute "order" is no whole number`},
 	} {

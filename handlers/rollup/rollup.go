@@ -36,7 +36,14 @@ type Config struct {
 	// Once applies a unit; Once of a sinks/dynamodb.Store does.
 	Once func(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 
-	// Markers is a table with the key "pk" (S) and time to live on "ttl".
+	// Get reads an item, consistently, and returns the absent Item if there is
+	// none; Get of a sinks/dynamodb.Store does. It reads of a child that counts no
+	// more whether it ever did, and parents for Orphans. It may be nil when all of
+	// Counts make their parents.
+	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+
+	// Markers is a table with the key "pk" (S) and time to live on "ttl". It
+	// remembers which records were counted, and which children were not.
 	Markers string
 
 	// Life is how old a record can be and still count (default 72 h, at least
@@ -109,6 +116,9 @@ func (c Config) validate() error {
 	if c.Once == nil {
 		errs = append(errs, errors.New("Once is missing"))
 	}
+	if c.Get == nil && slices.ContainsFunc(c.Counts, func(n Count) bool { return !n.Create }) {
+		errs = append(errs, errors.New("Get is missing"))
+	}
 	if c.Markers == "" {
 		errs = append(errs, errors.New("Markers is missing"))
 	}
@@ -149,12 +159,17 @@ func (a Applied) outcome() error {
 }
 
 // Plan returns what Handle would add and write for a record that was not applied
-// before, without a marker. It reads nothing, so that it knows of no orphan.
+// before, without a marker. It reads nothing, so that it knows of no orphan, and of
+// no child that was never counted.
 func (r *Rollup) Plan(rec *sluice.Record) (dynamo.Unit, error) {
 	if err := countable(rec); err != nil {
 		return dynamo.Unit{}, err
 	}
-	return r.unit(rec)
+	changes, also, err := r.effect(rec)
+	if err != nil {
+		return dynamo.Unit{}, err
+	}
+	return join(changes, also)
 }
 
 // countable says why a record is none of a change of an item.
@@ -180,11 +195,11 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	if err := countable(rec); err != nil {
 		return Applied{}, nil, err
 	}
-	u, err := r.unit(rec)
+	changes, also, err := r.effect(rec)
 	if err != nil {
 		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
 	}
-	if len(u.Adds) == 0 && len(u.Ops) == 0 {
+	if len(changes) == 0 && len(also.Adds) == 0 && len(also.Ops) == 0 {
 		return Applied{Nothing: true}, nil, nil
 	}
 	if rec.EventID == "" {
@@ -199,6 +214,19 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	if rec.Created.After(now) {
 		since = rec.Created // the clock here is slow
 	}
+	for i := range changes {
+		gone, err := r.withhold(ctx, rec, &changes[i])
+		if err != nil {
+			return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+		}
+		also.Ops = append(also.Ops, gone...)
+	}
+	u, err := join(changes, also)
+	if err != nil {
+		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+	}
+	// Also without anything to add: when the record comes again, what it found may
+	// be there no more.
 	u.Marker = dynamo.NewMarker(r.c.Markers, id, since.Add(r.c.Life+margin))
 
 	done, err := r.c.Once(ctx, u)
@@ -219,24 +247,32 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	return a, u.Adds, nil
 }
 
-// unit is what a record adds and writes; it has no marker yet.
-func (r *Rollup) unit(rec *sluice.Record) (dynamo.Unit, error) {
-	adds, err := counted(r.c.Counts, rec)
+// effect is what a record adds to parents, and what Also adds and writes.
+func (r *Rollup) effect(rec *sluice.Record) (changes []change, also dynamo.Unit, err error) {
+	changes, err = counted(r.c.Counts, rec)
 	if err != nil {
-		return dynamo.Unit{}, sluice.Permanent(err)
+		return nil, also, sluice.Permanent(err)
 	}
-	u := dynamo.Unit{Adds: adds}
 	if r.c.Also != nil {
-		adds, ops, err := r.c.Also(rec)
-		if err != nil {
-			return u, err
+		also.Adds, also.Ops, err = r.c.Also(rec)
+		also.Ops = slices.Clone(also.Ops)
+	}
+	return changes, also, err
+}
+
+// join makes one unit of the two; it has no marker yet.
+func join(changes []change, also dynamo.Unit) (dynamo.Unit, error) {
+	u := dynamo.Unit{Ops: also.Ops}
+	for _, c := range changes {
+		if len(c.By) > 0 {
+			u.Adds = append(u.Adds, c.Add)
 		}
-		for _, a := range adds {
-			if u.Adds, err = merge(u.Adds, a); err != nil {
-				return u, sluice.Permanent(err)
-			}
+	}
+	for _, a := range also.Adds {
+		var err error
+		if u.Adds, err = merge(u.Adds, a); err != nil {
+			return dynamo.Unit{}, sluice.Permanent(err)
 		}
-		u.Ops = ops
 	}
 	return u, nil
 }

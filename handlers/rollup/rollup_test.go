@@ -285,7 +285,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{`Name is "a#b"`, "Counts[0]: Table", "Attribute is missing", "Key is missing", "Counts[1]: Create is true, unlike", "Once is missing", "Markers is missing", "Life is 1h0m0s, want at least 25h"} {
+	for _, want := range []string{`Name is "a#b"`, "Counts[0]: Table", "Attribute is missing", "Key is missing", "Counts[1]: Create is true, unlike", "Once is missing", "Get is missing", "Markers is missing", "Life is 1h0m0s, want at least 25h"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\ndoes not say %q", err, want)
 		}

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	parents map[string]map[string]int64 // by table and key, then attribute
 	markers map[string]int64            // id to expiry
+	rows    map[string]bool             // of children that do not count
 	units   []dynamo.Unit               // those that were asked for
 	now     time.Time
 
@@ -32,7 +33,7 @@ type world struct {
 }
 
 func newWorld(parents ...string) *world {
-	w := &world{parents: map[string]map[string]int64{}, markers: map[string]int64{}, now: created}
+	w := &world{parents: map[string]map[string]int64{}, markers: map[string]int64{}, rows: map[string]bool{}, now: created}
 	for _, p := range parents {
 		w.parents[p] = map[string]int64{}
 	}
@@ -60,6 +61,9 @@ func (w *world) Once(_ context.Context, u dynamo.Unit) (a dynamo.Applied, err er
 		p := w.parents[place(add.Table, add.Key)]
 		if p == nil && !add.Create {
 			a.Dropped = append(a.Dropped, i)
+			if add.Else.Kind != 0 {
+				w.rows[place(add.Else.Table, add.Else.Key)] = true
+			}
 			continue
 		}
 		if p == nil {
@@ -77,6 +81,13 @@ func (w *world) Once(_ context.Context, u dynamo.Unit) (a dynamo.Applied, err er
 		}
 	}
 	return a, nil
+}
+
+func (w *world) Get(_ context.Context, table string, key sluice.Item) (sluice.Item, error) {
+	if !w.rows[place(table, key)] {
+		return sluice.Item{}, nil
+	}
+	return key.With(item.Number(attrAt, fmt.Sprint(w.now.UnixMilli()))), nil
 }
 
 // expire deletes markers as the table's time to live does.
@@ -111,7 +122,7 @@ func orders(t *testing.T, w *world, edit ...func(*Config)) *Rollup {
 				return v.Is("open")
 			}},
 		},
-		Once: w.Once, Markers: "markers",
+		Once: w.Once, Get: w.Get, Markers: "markers",
 		Now: func() time.Time { return w.now },
 	}
 	for _, e := range edit {

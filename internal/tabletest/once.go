@@ -2,6 +2,10 @@ package tabletest
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/sluicehq/sluice/dynamo"
 )
@@ -21,13 +25,21 @@ func (db *DB) Once(ctx context.Context, u dynamo.Unit) (a dynamo.Applied, err er
 		}
 		if !it.Exists() && !add.Create {
 			a.Dropped = append(a.Dropped, i)
+			if add.Else.Kind != 0 {
+				ops = append(ops, add.Else)
+			}
 			continue
 		}
-		for name, n := range add.By {
+		op := dynamo.Update(add.Table, add.Key, "")
+		for _, name := range slices.Sorted(maps.Keys(add.By)) {
 			v, _ := it.Lookup(name)
 			old, _ := v.Int64()
-			ops = append(ops, dynamo.Update(add.Table, add.Key, "SET #n = :n").Name("#n", name).Value(":n", old+n))
+			i := len(op.Names)
+			op.Update += fmt.Sprintf(", #n%d = :n%d", i, i)
+			op = op.Name(fmt.Sprintf("#n%d", i), name).Value(fmt.Sprintf(":n%d", i), old+add.By[name])
 		}
+		op.Update = "SET " + strings.TrimPrefix(op.Update, ", ")
+		ops = append(ops, op)
 	}
 	return a, db.Transact(ctx, ops...)
 }

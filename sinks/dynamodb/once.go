@@ -113,7 +113,16 @@ type part struct {
 	whole   sluice.Item             // of a marker
 	item    types.TransactWriteItem // ready; of markers and Ops
 	add     *dynamo.Add
-	dropped bool // the item of the Add is not there
+	dropped bool  // the item of the Add is not there
+	instead *part // of an Add that is dropped; nil: nothing
+}
+
+// written is the part that is written, as far as is known; nil when there is none.
+func (p *part) written() *part {
+	if p.dropped {
+		return p.instead
+	}
+	return p
 }
 
 type what uint8
@@ -122,6 +131,7 @@ const (
 	aMarker what = iota
 	anAdd
 	anOp
+	anElse // of an Add that was dropped
 )
 
 // ref stands for an item of a table. Two items may share one: they are then
@@ -152,6 +162,13 @@ func (o *once) prepare(u dynamo.Unit) (*unit, error) {
 		}
 		n.parts = append(n.parts, p)
 		n.size += len(p.key.Raw()) + 100*len(p.add.By)
+		if u.Adds[i].Else.Kind != 0 {
+			size, err := o.elsePart(p, u.Adds[i].Else)
+			if err != nil {
+				return nil, fmt.Errorf("what stands for add %d, to table %q: %w", i, u.Adds[i].Else.Table, err)
+			}
+			n.size += size
+		}
 	}
 	for i, op := range u.Ops {
 		p, size, err := o.opPart(i, op)
@@ -164,9 +181,15 @@ func (o *once) prepare(u dynamo.Unit) (*unit, error) {
 			n.alone = true
 		}
 	}
-	for i, p := range n.parts {
-		if j := slices.IndexFunc(n.parts[:i], p.sameItem); j >= 0 {
-			if p.guessed || n.parts[j].guessed {
+	all := slices.Clone(n.parts)
+	for _, p := range n.parts {
+		if p.instead != nil {
+			all = append(all, p.instead)
+		}
+	}
+	for i, p := range all {
+		if j := slices.IndexFunc(all[:i], p.sameItem); j >= 0 {
+			if p.guessed || all[j].guessed {
 				n.alone = true // DynamoDB knows
 				continue
 			}
@@ -207,6 +230,20 @@ func (o *once) addPart(i int, a *dynamo.Add) (*part, error) {
 	}
 	o.learn(a.Table, a.Key)
 	return &part{what: anAdd, index: i, table: a.Table, key: a.Key, ref: newRef(a.Table, a.Key.Hash()), add: a}, nil
+}
+
+// elsePart makes what is written in the place of an Add.
+func (o *once) elsePart(add *part, op dynamo.Op) (size int, err error) {
+	if add.add.Create || op.Condition != "" || op.Key.Len() == 0 {
+		return 0, errors.New("Else is for an Add without Create; it needs a Key, and no condition")
+	}
+	p, size, err := o.opPart(add.index, op)
+	if err != nil {
+		return 0, err
+	}
+	p.what = anElse
+	add.instead = p
+	return size, nil
 }
 
 func (o *once) opPart(i int, op dynamo.Op) (*part, int, error) {

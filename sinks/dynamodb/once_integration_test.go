@@ -205,6 +205,36 @@ func TestServerDoesNotBringBackWhatWasDeleted(t *testing.T) {
 	}
 }
 
+// What stands for an Add that is dropped is written with its marker, once.
+func TestServerWritesInPlaceOfAnAdd(t *testing.T) {
+	w := newWorld(t)
+	w.put(t, w.counters, keyed("there"))
+	note := func(key string) dynamo.Op {
+		return dynamo.Update(w.counters, keyed("note %s", key), "SET #n = :n").Name("#n", "n").Value(":n", 7)
+	}
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			gone, there := fmt.Sprint("gone", i), fmt.Sprint("there", i)
+			u := w.unit(fmt.Sprint("else", i),
+				dynamo.Add{Key: keyed("%s", gone), By: map[string]int64{"n": 1}, Else: note(gone)},
+				dynamo.Add{Key: keyed("there"), By: map[string]int64{"n": 1}, Else: note(there)})
+			for again := range 2 {
+				got, err := w.store.Once(t.Context(), u)
+				if err != nil || got.Before != (again == 1) || again == 0 && fmt.Sprint(got.Dropped) != "[0]" {
+					t.Error(got, err)
+				}
+			}
+			for key, want := range map[string]bool{gone: true, there: false} {
+				if it, err := w.store.Get(t.Context(), w.counters, keyed("note %s", key)); err != nil || it.Exists() != want {
+					t.Errorf("%s: %s %v", key, it.Raw(), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestServerWrites(t *testing.T) {
 	w := newWorld(t)
 	it := item.Of(item.String("pk", "k"), item.Number("n", "12345678901234567890123456789012345678"), item.Binary("b", []byte{0, 0xff, 0x7f, 0xff}))

@@ -47,6 +47,7 @@ func plan(r *rand.Rand, i int) planned {
 		switch r.IntN(12) {
 		case 0:
 			a.Key = pk(missingItem)
+			a.Else = dynamo.Update("states", pk("else%d", i), "SET #s = :s").Name("#s", "s").Value(":s", "dropped")
 			p.dropped = append(p.dropped, k)
 		case 1:
 			a.Key, a.Create = pk("made%d-%d", k, r.IntN(2)), true
@@ -66,7 +67,7 @@ func plan(r *rand.Rand, i int) planned {
 			if a.Key.Equal(pk(missingItem)) {
 				p.dropped = slices.DeleteFunc(p.dropped, func(d int) bool { return d == k })
 			}
-			a.Key, a.By, a.Create = pk("c%d-0", 4+k), map[string]int64{}, false
+			a.Key, a.By, a.Create, a.Else = pk("c%d-0", 4+k), map[string]int64{}, false, dynamo.Op{}
 		}
 		if len(a.By) == 0 || r.IntN(3) == 0 {
 			a.By[fmt.Sprint("n", r.IntN(3))] = int64(r.IntN(9) - 4)
@@ -219,6 +220,9 @@ func (s *service) compare(t *testing.T, plans []planned, first map[int]int, faul
 			t.Errorf("unit %d: applied %v, fails %v", i, applied, fails)
 		}
 		state := s.items[fmt.Sprintf("states/s%d", i)]["s"]
+		if _, written := s.items[fmt.Sprintf("states/else%d", i)]; written != (applied && len(p.dropped) > 0) {
+			t.Errorf("unit %d: what stands for an Add is there: %v, applied %v, dropped %v", i, written, applied, p.dropped)
+		}
 		if changed := state != "0"; changed != (applied && len(p.unit.Ops) > 0) {
 			t.Errorf("unit %d: state %q, applied %v", i, state, applied)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -146,6 +147,17 @@ func (p *pool) leave(units []*unit) {
 
 func (u *unit) finish(err error) { u.done, u.err = true, err }
 
+// refs are the items that u touches.
+func (u *unit) refs() iter.Seq[ref] {
+	return func(yield func(ref) bool) {
+		for _, part := range u.parts {
+			if p := part.written(); p != nil && !yield(p.ref) {
+				return
+			}
+		}
+	}
+}
+
 // form takes out of the pool what goes into the next transaction, the oldest
 // first; nil when nothing may go now. Then next is when something becomes ripe,
 // or zero.
@@ -167,8 +179,8 @@ func (p *pool) form(now time.Time) (_ *transaction, next time.Time) {
 			left = append(left, p.waiting[i:]...)
 			break
 		}
-		for _, part := range u.parts {
-			held[part.ref] = struct{}{}
+		for ref := range u.refs() {
+			held[ref] = struct{}{}
 		}
 		left = append(left, u)
 	}
@@ -185,8 +197,8 @@ func (p *pool) form(now time.Time) (_ *transaction, next time.Time) {
 	p.launched(t, now)
 	for _, u := range t.units {
 		u.sent = true
-		for _, part := range u.parts {
-			p.busy[part.ref] = struct{}{}
+		for ref := range u.refs() {
+			p.busy[ref] = struct{}{}
 		}
 	}
 	return t, time.Time{}
@@ -214,11 +226,14 @@ func (p *pool) landed(t *transaction, err error) {
 }
 
 func (p *pool) touched(u *unit, held map[ref]struct{}) bool {
-	return slices.ContainsFunc(u.parts, func(part *part) bool {
-		_, busy := p.busy[part.ref]
-		_, wanted := held[part.ref]
-		return busy || wanted
-	})
+	for ref := range u.refs() {
+		_, busy := p.busy[ref]
+		_, wanted := held[ref]
+		if busy || wanted {
+			return true
+		}
+	}
+	return false
 }
 
 // run sends t and settles what became of its units. The lock is given back

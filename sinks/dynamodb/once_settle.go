@@ -18,8 +18,8 @@ func (p *pool) settle(ctx context.Context, t *transaction, err error) {
 	p.landed(t, err)
 	for _, u := range t.units {
 		u.sent = false
-		for _, part := range u.parts {
-			delete(p.busy, part.ref)
+		for ref := range u.refs() {
+			delete(p.busy, ref)
 		}
 	}
 	switch reasons := reasonsOf(err); {
@@ -198,8 +198,8 @@ func (v *verdict) hear(what reason, p *part, r *types.CancellationReason) {
 			v.unmet = append(v.unmet, p.index)
 			v.tables = append(v.tables, p.table)
 			v.found = append(v.found, r.Item)
-		case p.add.Create:
-			v.forNow = fmt.Errorf("table %q: %s of an Add that has no condition", p.table, textOf(r))
+		case p.what == anElse || p.add.Create:
+			v.forNow = fmt.Errorf("table %q: %s of a write that has no condition", p.table, textOf(r))
 		}
 	case forNow:
 		v.forNow = fmt.Errorf("table %q: %s", p.table, textOf(r))

@@ -47,7 +47,7 @@ func (t *transaction) take(u *unit) bool {
 		}
 		more := 0
 		for _, p := range u.parts {
-			if p.dropped {
+			if p = p.written(); p == nil {
 				continue
 			}
 			s := t.at[p.ref]
@@ -65,7 +65,7 @@ func (t *transaction) take(u *unit) bool {
 	t.units = append(t.units, u)
 	t.bytes += u.size
 	for _, p := range u.parts {
-		if p.dropped {
+		if p = p.written(); p == nil {
 			continue
 		}
 		s := t.at[p.ref]

@@ -15,24 +15,34 @@ import (
 
 // Check tells at the start whether the queue exists and can be reached with
 // the credentials there are; the error says what to do. It needs the
-// permission sqs:GetQueueAttributes. It adopts the queue's MaximumMessageSize
-// if that is lower than MaxBytes, and logs a warning when the queue delays
-// every message that has no delay of its own. It asks once and, as every
-// request, is repeated by the client's own retries.
+// permission sqs:GetQueueAttributes: without it nothing is checked, and a warning
+// is logged. It adopts the queue's MaximumMessageSize if that is lower than
+// MaxBytes, and logs a warning when the queue delays every message that has no
+// delay of its own. A FIFO queue without content-based deduplication is an error,
+// unless Options.DeduplicationIDs is set. It asks once and, as every request, is
+// repeated by the client's own retries.
 func (q *Queue) Check(ctx context.Context) error {
 	url, err := q.lookUp(ctx)
 	if err != nil {
 		return q.wrap(err)
 	}
-	out, err := q.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{
-		QueueUrl:       &url,
-		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameDelaySeconds, types.QueueAttributeNameMaximumMessageSize},
-	})
+	names := []types.QueueAttributeName{types.QueueAttributeNameDelaySeconds, types.QueueAttributeNameMaximumMessageSize}
+	if q.fifo { // SQS refuses this name for other queues
+		names = append(names, types.QueueAttributeNameContentBasedDeduplication)
+	}
+	out, err := q.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
+	if strings.Contains(codeOf(err), "AccessDenied") {
+		q.log().Warn("the queue was not checked, for want of the permission sqs:GetQueueAttributes; the limit of its messages is learned from the first refusal", "error", err)
+		return nil
+	}
 	if err != nil {
 		return q.wrap(q.explain("GetQueueAttributes", err))
 	}
-	if most, err := strconv.Atoi(out.Attributes[string(types.QueueAttributeNameMaximumMessageSize)]); err == nil {
-		q.maxMessage.Store(int64(min(most, q.opt.MaxBytes)))
+	if most, err := strconv.ParseInt(out.Attributes[string(types.QueueAttributeNameMaximumMessageSize)], 10, 64); err == nil {
+		lower(&q.maxMessage, most)
+	}
+	if out.Attributes[string(types.QueueAttributeNameContentBasedDeduplication)] == "false" && !q.opt.DeduplicationIDs {
+		return q.wrap(errors.New("it is a FIFO queue without content-based deduplication, and takes no message without a DeduplicationID: set ContentBasedDeduplication of the queue, or give each message an id and set Options.DeduplicationIDs"))
 	}
 	if delay := out.Attributes[string(types.QueueAttributeNameDelaySeconds)]; delay != "" && delay != "0" {
 		q.log().Warn("the queue delays every message that has no delay of its own; set its DelaySeconds to 0 unless that is meant", "delaySeconds", delay)

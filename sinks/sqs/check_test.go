@@ -141,7 +141,7 @@ func TestCheckSaysWhatToDo(t *testing.T) {
 		{"missing, by name", &stub{missing: true}, nil, "jobs", `sqs: queue "jobs": GetQueueUrl at AWS in region us-east-1: there is no such queue for this account and region: create it, or correct its name or URL: `},
 		{"missing, by URL", &stub{missing: true}, nil, standard, `sqs: queue "jobs": GetQueueAttributes at AWS in region us-east-1: there is no such queue`},
 		{"wrong credentials", &stub{status: 403, code: "InvalidClientTokenId"}, nil, "jobs", "the credentials are not accepted: check AWS_PROFILE"},
-		{"no permission", &stub{status: 403, code: "AccessDeniedException"}, nil, standard, "lack the permission sqs:GetQueueAttributes"},
+		{"no permission", &stub{status: 403, code: "AccessDeniedException"}, nil, "jobs", "lack the permission sqs:GetQueueUrl"},
 		{"no credentials", nil, &none, standard, "there are no credentials"},
 		{"unreachable", nil, new(config(nil)), "http://" + closed.Addr().String() + "/0/jobs", `sqs: queue "jobs": GetQueueAttributes at http://` + closed.Addr().String() + ` in region us-east-1: the endpoint cannot be reached: is it right, and is the service running?: `},
 	} {

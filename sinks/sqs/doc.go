@@ -42,4 +42,9 @@
 // or not at all: each request holds at most one message of a group, and when
 // one fails in a way that may pass, the later ones of its group fail unsent.
 // Many groups therefore make full requests, and one group makes small ones.
+//
+// Each message needs a DeduplicationID, or the queue content-based deduplication.
+// Check refuses a queue without it unless Options.DeduplicationIDs is set. Where
+// Check was not called, SQS refuses the messages: that is a failure of the queue,
+// and not of the messages.
 package sqs

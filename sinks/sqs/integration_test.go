@@ -157,7 +157,10 @@ func TestServerDelays(t *testing.T) {
 func TestServerKeepsGroupsInOrder(t *testing.T) {
 	s := connect(t)
 	name := s.create(t, ".fifo", map[string]string{"FifoQueue": "true"})
-	q := s.open(t, name, sqs.Options{})
+	if err := s.open(t, name, sqs.Options{}).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "without content-based deduplication") {
+		t.Errorf("messages without an id: %v", err)
+	}
+	q := s.open(t, name, sqs.Options{DeduplicationIDs: true})
 	if err := q.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,14 @@ const (
 type Options struct {
 	// MaxBytes of one request, which is also the most that one message can
 	// have: bodies, and names, types and values of attributes (default 1 MiB,
-	// SQS's own limit). Queues made before August 2025 may still have 256 KiB;
-	// Check finds out.
+	// SQS's own limit). Queues made before August 2025 may still have 256 KiB:
+	// Check finds out, or else the first refusal.
 	MaxBytes int
+
+	// DeduplicationIDs says that every message for a FIFO queue has a
+	// DeduplicationID; one without is refused before it is sent (default false:
+	// Check wants content-based deduplication of a FIFO queue).
+	DeduplicationIDs bool
 
 	InFlight int           // requests at a time (default 16)
 	Linger   time.Duration // see [batch.Options] (default 2 ms)

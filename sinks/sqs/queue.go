@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -25,7 +26,8 @@ type Queue struct {
 	opt    Options
 	batch  *batch.Batcher[*entry]
 
-	maxMessage atomic.Int64 // bytes; lowered by Check
+	maxMessage atomic.Int64 // bytes; lowered by Check, and by refusals
+	maxRequest atomic.Int64 // likewise, by refusals
 
 	mu  sync.Mutex
 	url string // "" until a name was looked up
@@ -47,6 +49,7 @@ func New(cfg aws.Config, queue string, o Options) (*Queue, error) {
 	}
 	q := &Queue{name: at.Name, url: at.URL, where: at.Where, fifo: at.FIFO, client: at.Client, opt: o.withDefaults()}
 	q.maxMessage.Store(int64(q.opt.MaxBytes))
+	q.maxRequest.Store(int64(q.opt.MaxBytes))
 	q.batch = batch.New(q.commit, func(e *entry) int { return e.size }, batch.Options{
 		MaxItems: maxEntries,
 		MaxBytes: q.opt.MaxBytes,
@@ -107,7 +110,11 @@ func (q *Queue) SendAll(ctx context.Context, ms []Message) []error {
 }
 
 func (q *Queue) validate(m *Message) error {
-	if err := validate(m, q.fifo, int(q.maxMessage.Load())); err != nil {
+	err := validate(m, q.fifo, int(q.maxMessage.Load()))
+	if err == nil && q.fifo && q.opt.DeduplicationIDs && m.DeduplicationID == "" {
+		err = errors.New("it has no DeduplicationID, which Options.DeduplicationIDs says that all messages have")
+	}
+	if err != nil {
 		return sluice.Permanent(q.wrap(err))
 	}
 	return nil

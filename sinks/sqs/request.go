@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluicehq/sluice"
 )
@@ -25,6 +27,13 @@ type result struct {
 // request sends entries once and matches the answers to them. The client
 // itself repeats what fails as a whole and may pass (network, throttling).
 func (q *Queue) request(ctx context.Context, url string, entries []*entry) []result {
+	if requests := q.fitting(entries); len(requests) > 1 {
+		var results []result
+		for _, one := range requests {
+			results = append(results, q.request(ctx, url, one)...)
+		}
+		return results
+	}
 	in := &awssqs.SendMessageBatchInput{QueueUrl: &url, Entries: make([]types.SendMessageBatchRequestEntry, len(entries))}
 	for i, e := range entries {
 		in.Entries[i] = e.SendMessageBatchRequestEntry
@@ -34,8 +43,12 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 	out, err := q.client.SendMessageBatch(ctx, in)
 	results := make([]result, len(entries))
 	if err == nil {
-		reconcile(results, out)
+		lower(&q.maxMessage, reconcile(results, out))
 	} else {
+		if limit := limitIn(err.Error()); limit > 0 {
+			lower(&q.maxRequest, limit)
+			lower(&q.maxMessage, limit)
+		}
 		for i := range results {
 			results[i].err = q.explain("SendMessageBatch", err)
 		}
@@ -51,6 +64,8 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 	}
 	switch {
 	case err == nil || !ofContent(err):
+	case len(q.fitting(entries)) > 1:
+		return q.request(ctx, url, entries) // by the limit that was learned
 	case len(entries) > 1:
 		// One of them spoils it for all: look for it.
 		half := len(entries) / 2
@@ -62,8 +77,9 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 }
 
 // reconcile fills results from an answer with status 200, which may still
-// refuse messages, and may leave some out (F114).
-func reconcile(results []result, out *awssqs.SendMessageBatchOutput) {
+// refuse messages, and may leave some out (F114). It returns the limit of a
+// message that a refusal names; 0 when none does.
+func reconcile(results []result, out *awssqs.SendMessageBatchOutput) (limit int64) {
 	for i := range results {
 		results[i] = result{errors.New("SQS answered the request, but said nothing about this message"), true}
 	}
@@ -81,14 +97,25 @@ func reconcile(results []result, out *awssqs.SendMessageBatchOutput) {
 		if !ok {
 			continue
 		}
-		code := aws.ToString(f.Code)
-		err := fmt.Errorf("SQS refused the message: %s: %s", code, aws.ToString(f.Message))
-		if f.SenderFault && !ofQueue(code) {
+		code, message := aws.ToString(f.Code), aws.ToString(f.Message)
+		if n := limitIn(message); n > 0 {
+			limit = n
+		}
+		err := fmt.Errorf("SQS refused the message: %s: %s", code, message)
+		if f.SenderFault && !ofQueue(code) && !wantsDeduplication(message) {
 			results[i] = result{sluice.Permanent(err), false}
 		} else {
 			results[i] = result{marked(code, err), true}
 		}
 	}
+	return limit
+}
+
+// wantsDeduplication reports whether a refusal is that of a FIFO queue without
+// content-based deduplication, which takes no message without an id: it would
+// meet every message.
+func wantsDeduplication(message string) bool {
+	return strings.Contains(message, "ContentBasedDeduplication")
 }
 
 // marked is sluice.Overloaded for an error whose code is a refusal for load; any
@@ -133,6 +160,10 @@ func ofContent(err error) bool {
 // value, can be the queue's as well: the flow tells the two apart.
 func neverTaken(err error) bool {
 	code := codeOf(err)
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) && response.HTTPStatusCode() == http.StatusRequestEntityTooLarge {
+		return true // whatever stands before SQS, with an answer of its own
+	}
 	return strings.Contains(code, "BatchRequestTooLong") || strings.Contains(code, "InvalidMessageContents") ||
 		strings.Contains(code, "Invalid") && strings.Contains(err.Error(), "MessageTooLong")
 }

@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,6 +30,8 @@ type stub struct {
 
 	attributes map[string]string // of the queue
 	missing    bool              // the queue
+	denied     bool              // the right to read its attributes
+	text       string            // of refused messages; default "no " and the body
 	status     int               // refuses every call with …
 	code       string            // … this, when not empty
 	delay      time.Duration     // of each answer
@@ -36,6 +39,7 @@ type stub struct {
 	mu       sync.Mutex
 	requests []sent
 	calls    []string
+	names    []string // bodies of GetQueueAttributes
 }
 
 type sent struct {
@@ -103,7 +107,10 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(400, "QueueDoesNotExist", "The specified queue does not exist.")
 	case call == "GetQueueUrl":
 		json.NewEncoder(w).Encode(map[string]string{"QueueUrl": "https://sqs.us-east-1.amazonaws.com/1/found"})
+	case call == "GetQueueAttributes" && s.denied:
+		fail(403, "AccessDeniedException", "not authorized to perform: sqs:getqueueattributes")
 	case call == "GetQueueAttributes":
+		s.names = append(s.names, string(body))
 		json.NewEncoder(w).Encode(map[string]any{"Attributes": s.attributes})
 	case call == "SendMessageBatch":
 		var req sent
@@ -132,7 +139,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case slices.Contains(a.silent, e.MessageBody):
 			case code != "":
-				out.Failed = append(out.Failed, map[string]any{"Id": e.ID, "Code": code, "SenderFault": fault, "Message": "no " + e.MessageBody})
+				out.Failed = append(out.Failed, map[string]any{"Id": e.ID, "Code": code, "SenderFault": fault, "Message": cmp.Or(s.text, "no "+e.MessageBody)})
 			default: // in reverse: results are matched by id
 				out.Successful = slices.Insert(out.Successful, 0, map[string]any{"Id": e.ID, "MessageId": "m"})
 			}

@@ -74,6 +74,10 @@ func recount(ctx context.Context, args []string, env func(string) string, in io.
 	done, err := estuve.Recounter{
 		Tables: tables, Store: store, Settle: *settle, DryRun: *dry,
 		Found: func(c rollup.Correction) {
+			if c.Held {
+				fmt.Fprintf(out, "%s %s: %s left at %d, %d are there: too many would be lowered\n", c.Table, c.Key.Raw(), c.Attribute, c.Old, c.New)
+				return
+			}
 			if c.Busy {
 				fmt.Fprintf(out, "%s %s: %s left at %d, %d are there: they keep changing\n", c.Table, c.Key.Raw(), c.Attribute, c.Old, c.New)
 				return

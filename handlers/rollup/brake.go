@@ -1,0 +1,127 @@
+package rollup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+const (
+	defaultDeletes = 1000 // counters that a recount may lower
+	defaultPercent = 5    // of the parents
+)
+
+// BrakeError says that a recount lowers no counter, because it would lower too
+// many. The rules are those of [Recount.MaxDeletes].
+type BrakeError struct {
+	Lowered int  `json:"lowered"` // counters that are higher than what is there
+	Parents int  `json:"parents"` // that were looked at
+	Allowed int  `json:"allowed"` // how many may be lowered
+	Empty   bool `json:"empty,omitempty"`
+}
+
+// Error says why, and what to do.
+func (e *BrakeError) Error() string {
+	text := fmt.Sprintf("no counter is lowered: %d of %d are higher than what is there", e.Lowered, e.Parents)
+	if e.Empty {
+		return text + ", and no parent has a child; check the name of the children's table or index, the account and the Region"
+	}
+	return text + fmt.Sprintf(", and %d may be lowered; look at them first", e.Allowed)
+}
+
+// brake holds back what lowers counters until all of them are known.
+type brake struct {
+	held     []look
+	lowered  int
+	children bool // a parent has one
+	over     bool // more than MaxDeletes: none is held any more
+	released bool // they may be lowered
+}
+
+// lowers reports whether a correction brings a counter nearer to 0, or beyond. A
+// count below 0 is raised: no children can make it.
+func (r *recount) lowers(l look) bool {
+	if l.counter < 0 {
+		return r.Of != "" && l.sum > l.counter
+	}
+	return l.counter > 0 && l.sum < l.counter
+}
+
+// hold takes in a counter that is to be lowered.
+func (r *recount) hold(l look) {
+	b := &r.brake
+	b.lowered++
+	switch {
+	case r.DryRun:
+		r.done.Corrected++
+		r.Found(r.correctionOf(l))
+	case b.over:
+		r.leave(l)
+	default:
+		b.held = append(b.held, l)
+		if b.over = b.lowered > r.mostDeletes(); b.over {
+			r.leaveAll()
+		}
+	}
+}
+
+// leave tells a counter that stays as it is.
+func (r *recount) leave(l look) {
+	c := r.correctionOf(l)
+	c.Held = true
+	r.done.Held++
+	r.Found(c)
+}
+
+func (r *recount) leaveAll() {
+	for _, l := range r.brake.held {
+		r.leave(l)
+	}
+	r.brake.held = nil
+}
+
+// mostDeletes is how many counters may be lowered, whatever their share.
+func (r *recount) mostDeletes() int {
+	if r.MaxDeletes > 0 {
+		return r.MaxDeletes
+	}
+	return defaultDeletes
+}
+
+// verdict says why counters may not be lowered; nil when they may.
+func (r *recount) verdict() *BrakeError {
+	b := &r.brake
+	e := &BrakeError{Lowered: b.lowered, Parents: r.done.Parents, Allowed: r.mostDeletes()}
+	if r.MaxDeletes == 0 {
+		e.Allowed = min(e.Allowed, max(1, r.done.Parents*defaultPercent/100))
+	}
+	e.Empty = !b.children && b.lowered > 1
+	if e.Empty || b.lowered > e.Allowed {
+		return e
+	}
+	return nil
+}
+
+// release lowers what is held, unless it is too much. What has changed since it
+// was looked at is looked at again.
+func (r *recount) release(ctx context.Context) error {
+	if r.done.Brake = r.verdict(); r.DryRun {
+		return nil
+	}
+	if r.done.Brake != nil {
+		r.leaveAll()
+		return fmt.Errorf("rollup: Recount of %q of table %s: %w", r.Attribute, r.Table, r.done.Brake)
+	}
+	r.brake.released = true
+	var again []look
+	for _, l := range r.brake.held {
+		err := r.correct(ctx, l)
+		if dynamo.IsCondition(err) {
+			again = append(again, l)
+		} else if err != nil {
+			return err
+		}
+	}
+	return r.repair(ctx, again)
+}

@@ -1,0 +1,122 @@
+package rollup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// A child that is written while its parent is not there is not counted, and has
+// to stay so: its end must not be subtracted from a parent that was made since. A
+// row beside the markers says so of the child and that parent. It is written in
+// the transaction that would have counted the child, and deleted in the one in
+// which the child leaves the parent. A recount counts such children: from then on
+// the row is void, which another row says of the parent's number.
+const (
+	uncounted = "uncounted"
+	recounted = "recounted"
+	attrAt    = "at" // N, milliseconds
+)
+
+// withhold leaves out of a change what is not to be subtracted, and says which
+// rows go with it.
+func (r *Rollup) withhold(ctx context.Context, rec *sluice.Record, c *change) (gone []dynamo.Op, err error) {
+	if c.Create {
+		return nil, nil
+	}
+	id := rowID(r.c.Name, uncounted, rec.Table, rec.Keys, c.Table, c.Key)
+	if c.had {
+		row, err := r.c.Get(ctx, r.c.Markers, rowKey(id))
+		if err != nil {
+			return nil, fmt.Errorf("reading whether the child %s of table %s counts at %s of table %s: %w", rec.Keys.Raw(), rec.Table, c.Key.Raw(), c.Table, err)
+		}
+		if row.Exists() {
+			since, _ := row.Lookup(attrAt)
+			if err := r.keepRecounted(ctx, c, since); err != nil {
+				return nil, err
+			}
+			if !c.has {
+				gone = append(gone, dynamo.Delete(r.c.Markers, rowKey(id)))
+			}
+		}
+	}
+	if c.has {
+		c.Else = dynamo.Update(r.c.Markers, rowKey(id), "SET #at = :at, #child = :child, #parent = :parent").
+			Name("#at", attrAt).Value(":at", r.c.Now().UnixMilli()).
+			Name("#child", "child").Value(":child", string(rec.Keys.Raw())).
+			Name("#parent", "parent").Value(":parent", string(c.Key.Raw()))
+	}
+	return gone, nil
+}
+
+// keepRecounted leaves of a change those numbers of an uncounted child that were
+// recounted since.
+func (r *Rollup) keepRecounted(ctx context.Context, c *change, since sluice.Value) error {
+	uncounted, _ := since.Int64()
+	for _, name := range slices.Sorted(maps.Keys(c.By)) {
+		row, err := r.c.Get(ctx, r.c.Markers, rowKey(recountID(r.c.Name, c.Table, c.Key, name)))
+		if err != nil {
+			return fmt.Errorf("reading when %q of %s of table %s was recounted: %w", name, c.Key.Raw(), c.Table, err)
+		}
+		at, _ := row.Lookup(attrAt)
+		if n, ok := at.Int64(); !ok || n < uncounted {
+			delete(c.By, name)
+		}
+	}
+	return nil
+}
+
+// recountedOp says that a number of a parent was set to what is there.
+func recountedOp(name, markers, table string, parent sluice.Item, attribute string, at time.Time) dynamo.Op {
+	return dynamo.Update(markers, rowKey(recountID(name, table, parent, attribute)), "SET #at = :at, #parent = :parent").
+		Name("#at", attrAt).Value(":at", at.UnixMilli()).
+		Name("#parent", "parent").Value(":parent", string(parent.Raw()))
+}
+
+func recountID(name, table string, parent sluice.Item, attribute string) string {
+	return rowID(name, recounted, table, parent, attribute, sluice.Item{})
+}
+
+func rowKey(id string) sluice.Item { return item.Of(item.String("pk", id)) }
+
+// rowID is as long for any keys, and the same however their attributes are
+// ordered and spelled.
+func rowID(name, kind, table string, key sluice.Item, other string, otherKey sluice.Item) string {
+	var text []byte
+	add := func(s string) {
+		text = binary.AppendUvarint(text, uint64(len(s)))
+		text = append(text, s...)
+	}
+	add(table)
+	addKey(add, key)
+	add(other)
+	addKey(add, otherKey)
+	sum := sha256.Sum256(text)
+	return name + "#" + kind + "#" + hex.EncodeToString(sum[:])
+}
+
+func addKey(add func(string), key sluice.Item) {
+	values := map[string]sluice.Value{}
+	for name, v := range key.All() {
+		values[name] = v
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		v := values[name]
+		add(name)
+		add(v.Kind().String())
+		if v.Kind() == item.B {
+			add(string(v.Bytes()))
+		} else {
+			add(v.Str())
+		}
+	}
+}
