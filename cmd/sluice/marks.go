@@ -109,7 +109,7 @@ A tombstone that was written over in the meantime stays. Exit codes: 0 done;
 
 func adoptCommand(c *cli) *cobra.Command {
 	var name string
-	var yes bool
+	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "adopt",
 		Short: "Have an index that is there take documents by version: sequence",
@@ -136,6 +136,9 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 				if err := r.Projection.Marks.Adopt(ctx, index); err != nil {
 					return err
 				}
+				if asJSON {
+					return json.NewEncoder(c.stdout).Encode(map[string]any{"adopted": index})
+				}
 				_, err := fmt.Fprintf(c.stdout, "%s takes documents by sequence\n", index)
 				return err
 			})
@@ -145,6 +148,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 	fs.SortFlags = false
 	fs.StringVar(&name, "index", "", "the index or alias of this `name`")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 

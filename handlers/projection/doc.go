@@ -35,7 +35,7 @@
 //
 //	ByAttribute   number of the item      writers must raise it, also over a deletion
 //	ByFunc        computed of the item    the same
-//	BySequence    of the stream           for one generation of a stream; refuses numbers of another layout
+//	BySequence    of the stream           a mark in each document; deletions leave tombstones
 //	Unversioned   none                    an older state stands while a stream is read again
 //
 // With a version, what is delivered again or late changes nothing: the service
@@ -44,9 +44,10 @@
 // set that above the longest time in which a record may come again, or keep a
 // [Options.Tombstone].
 //
-// By sequence, a record's version is high<<35 | low, plus 1, of its number
-// high·10^20 + low, and a backfill's is 1: it fills in what is missing, and what
-// a record wrote stays.
+// By sequence, a document has a mark that says which change it shows: the time at
+// which the stream was made, and the sequence number. No document is ever left at
+// an older change: docs/decisions/0011 says why. What a backfill reads comes before
+// all records: it fills in what is missing, and what a record wrote stays.
 //
 // # What is not written
 //
