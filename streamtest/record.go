@@ -117,15 +117,15 @@ func Event(recs ...sluice.Record) []byte {
 // records counts those that were made.
 var records atomic.Uint64
 
-// nthSequence returns sequence numbers of 21 digits and, after the tenth, of
-// 22, so that comparing them as strings is seen to be wrong. They are laid out
-// as those of AWS are.
+// nthSequence returns sequence numbers of 27 digits and, after the tenth, of
+// 28, so that comparing them as strings is seen to be wrong. AWS gives such
+// numbers to streams of some months.
 func nthSequence(n uint64) sluice.Sequence {
-	shard := 9
+	high := 9_999_999
 	if n >= 10 {
-		shard = 10
+		high = 10_000_000
 	}
-	return sluice.Sequence(fmt.Sprintf("%d%020d", shard, n))
+	return sluice.Sequence(fmt.Sprintf("%d%020d", high, 2_395_190_001_559_217+n))
 }
 
 func build(caller string, event sluice.EventName, table string, old, new any, opts []RecordOption) sluice.Record {

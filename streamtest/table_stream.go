@@ -68,12 +68,12 @@ func (st *stream) close(now time.Time, retention time.Duration) {
 }
 
 // next gives out a sequence number, larger than all before it in the stream.
-// As on AWS it is high·10²⁰ + low. It grows from 21 to 22 digits after a few
-// records, to 23 after some hundred, so that who compares strings is found out.
+// It has the width of those that AWS writes, and grows from 27 to 28 digits after
+// a few records, so that who compares strings is found out.
 func (st *stream) next() sluice.Sequence {
 	n := st.numbers
 	st.numbers++
-	return sluice.Sequence(fmt.Sprintf("%d%020d", 9+n/5, 910398+7*n))
+	return sluice.Sequence(fmt.Sprintf("%d%020d", 9_999_998+n/5, 4_285_332_514_440_945+7*n))
 }
 
 // StreamARN returns the ARN of the table's latest stream, or "".

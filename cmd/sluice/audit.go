@@ -172,13 +172,13 @@ func (r *report) drift(d audit.Drift) {
 // result prints what was compared, up to err if there is one: then nothing can be
 // said of the rest, and what was found is never clean.
 func (r *report) result(a audit.Result, err error) {
-	text := fmt.Sprintf("%s, %s, %d listed: %d missing, %d stale, %d different, %d ghosts, %d ahead, %d unfenced",
-		plural(int(a.Items), "item", "items"), plural(int(a.Documents), "document", "documents"), a.Listed, a.Missing, a.Stale, a.Different, a.Ghosts, a.Ahead, a.Unfenced)
+	text := fmt.Sprintf("%s, %s, %d listed: %d missing, %d stale, %d different, %d ghosts, %d ahead",
+		plural(int(a.Items), "item", "items"), plural(int(a.Documents), "document", "documents"), a.Listed, a.Missing, a.Stale, a.Different, a.Ghosts, a.Ahead)
 	for _, n := range []struct {
 		n    int64
 		what string
 	}{
-		{a.Repaired, "repaired"}, {a.Refused, "not repaired"}, {a.Failed, "items cannot be projected"},
+		{a.Unfenced, "unfenced"}, {a.Repaired, "repaired"}, {a.Refused, "not repaired"}, {a.Failed, "items cannot be projected"},
 		{a.Busy, "changed at every look"}, {a.Unchecked, "not looked into"}, {a.Foreign, "of other applications"},
 	} {
 		if n.n > 0 {
