@@ -65,3 +65,44 @@ func TestCountOnRowsOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// A point that came before its user is not counted, and counts after a recount.
+func TestCountOfALateParent(t *testing.T) {
+	for _, recounted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.tables.Create("users", "user_id", "")
+			w.tables.Create("points", "user_id", "point_id")
+			w.tables.Create("markers", "pk", "")
+			c := one(Route{On: Strings{"point#*"}, Count: &Count{ID: "points", Markers: "markers", Numbers: []Counter{
+				{Table: "users", Attribute: "points", Key: KeyFrom{"user_id": "user_id"}},
+			}}})
+			c.Source.Tables = Strings{"points"}
+			c.EntityType = EntityType{Tables: map[string]string{"points": "point"}}
+			app := w.build(t, c)
+			put(t, w.tables, "points", `{"user_id":"u","point_id":"1"}`)
+			run(t, w.tables, app)
+			put(t, w.tables, "users", `{"user_id":"u"}`)
+			put(t, w.tables, "points", `{"user_id":"u","point_id":"2"}`)
+			run(t, w.tables, app)
+			want := `{"points":1,"user_id":"u"}`
+			if recounted {
+				want = `{"points":2,"user_id":"u"}`
+				done, err := app.Routes[0].Recounts[0].Run(t.Context(), func(yield func(sluice.Item, error) bool) { yield(plain(`{"user_id":"u"}`), nil) })
+				if err != nil || done.Corrected != 1 {
+					t.Errorf("%+v, %v", done, err)
+				}
+			}
+			if got := all(w.tables, "users"); got != want {
+				t.Errorf("recounted %v: %s, want %s", recounted, got, want)
+			}
+			if err := w.tables.Write(t.Context(), dynamo.Delete("points", plain(`{"user_id":"u","point_id":"1"}`))); err != nil {
+				t.Fatal(err)
+			}
+			run(t, w.tables, app)
+			if got := all(w.tables, "users"); got != `{"points":1,"user_id":"u"}` {
+				t.Errorf("recounted %v: %s after the first has gone", recounted, got)
+			}
+		})
+	}
+}
