@@ -54,11 +54,10 @@ func TestAuditBrake(t *testing.T) {
 	audit := func(more ...string) []string {
 		return append([]string{"audit", "--route", "orders", "--settle", "10ms"}, more...)
 	}
-	w.sluice(3, audit("--repair"), "40 repaired")
+	w.sluice(3, []string{"audit", "--route", "lines", "--settle", "10ms", "--repair"}, "40 repaired")
 	document("o-77", `{"app":"crm","entityType":"order"}`)       // another application's
 	document("invoice-7", `{"app":"shop","entityType":"order"}`) // likewise
 	w.sluice(0, audit(), "40 documents, 42 listed: 0 missing, 0 stale, 0 different, 0 ghosts, 0 ahead, 2 of other applications")
-	w.sluice(0, []string{"audit", "--route", "lines", "--settle", "10ms"}, "0 ghosts, 0 ahead, 2 of other applications")
 
 	// 3 of 43 are more than 5 %.
 	for i := range 3 {
@@ -70,7 +69,6 @@ func TestAuditBrake(t *testing.T) {
 	if says := w.sluice(3, audit("--repair", "--max-deletes", "3")); strings.Contains(says, "invoice") || !strings.Contains(says, "3 repaired") {
 		t.Errorf("%s", says)
 	}
-	w.sluice(0, audit(), "0 ghosts")
 
 	// A table that was restored empty, or is another one.
 	for i := range 30 {

@@ -17,7 +17,9 @@ type Recounter struct {
 	Store  Store
 	Settle time.Duration // see [rollup.Recount]
 	DryRun bool
-	Found  func(rollup.Correction)
+
+	MaxDeletes int // of each kind of counter; see [rollup.Recount]
+	Found      func(rollup.Correction)
 }
 
 // Run recounts users. It is not for users of whom a large map is being deleted:
@@ -32,7 +34,7 @@ func (r Recounter) Run(ctx context.Context, users iter.Seq[string]) (all rollup.
 			}
 		}
 	}
-	base := rollup.Recount{Name: pointsName, Get: r.Store.Get, Transact: r.Store.Transact, Markers: r.Tables.Markers, Settle: r.Settle, DryRun: r.DryRun, Found: r.Found}
+	base := rollup.Recount{Name: pointsName, Get: r.Store.Get, Transact: r.Store.Transact, Markers: r.Tables.Markers, Settle: r.Settle, DryRun: r.DryRun, MaxDeletes: r.MaxDeletes, Found: r.Found}
 	ofMaps := base
 	ofMaps.Table, ofMaps.Keys, ofMaps.Attribute, ofMaps.Children = r.Tables.Maps, mapKey, "num_points", r.points
 	maps := base

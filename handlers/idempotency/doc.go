@@ -17,7 +17,9 @@
 // none; afterwards it says COMPLETED until it expires (Options.TTL). Then
 //
 //   - a record that is done already is skipped;
-//   - one that is claimed elsewhere comes again when the claim has ended;
+//   - one that is claimed elsewhere comes again when the claim has ended; under
+//     Lambda it waits for that end (Options.Wait), since a mapping's retries would
+//     be used up before;
 //   - a handler that fails, for good too, or panics, gives its claim up, so that
 //     a retry or a redrive runs it;
 //   - a process that dies leaves a claim that ends with the handler's deadline,

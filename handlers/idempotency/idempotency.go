@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -29,6 +30,13 @@ type Options struct {
 	// InProgress is how long a handler may take whose context has no deadline:
 	// it gets this one (default 1 min). A claim ends with the deadline.
 	InProgress time.Duration
+
+	// Wait has a record that is claimed elsewhere wait for the end of the claim in
+	// the handler's place, as long as its context allows. Without it the record
+	// comes again then, by sluice.RetryAfter (default: true under AWS Lambda, where
+	// nothing keeps a RetryAfter, and tries that are made at once would be used up
+	// before the claim of a crash has ended; else false).
+	Wait bool
 
 	// Key is what two deliveries of the same thing have in common (default: the
 	// record's table and eventID). An error is the record's own; it is not
@@ -81,6 +89,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.InProgress == 0 {
 		o.InProgress = time.Minute
+	}
+	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
+		o.Wait = true
 	}
 	if o.Key == nil {
 		o.Key = eventKey
@@ -161,6 +172,34 @@ func (m *once) until(ctx context.Context) time.Time {
 
 // take claims a record, or says why it cannot be handled now.
 func (m *once) take(ctx context.Context, c claim) error {
+	for {
+		err := m.try(ctx, c)
+		busy, claimed := errors.AsType[*InProgressError](err)
+		if !claimed || !m.o.Wait || !sleep(ctx, m.untilFree(busy.Until)) {
+			return err
+		}
+	}
+}
+
+// untilFree is how long a claim holds: until a moment after its end.
+func (m *once) untilFree(end time.Time) time.Duration {
+	return max(end.Sub(m.o.Now())+time.Millisecond, 100*time.Millisecond)
+}
+
+// sleep returns false when ctx ended before d.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// try is one try to claim a record.
+func (m *once) try(ctx context.Context, c claim) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("idempotency %s: %w", m.name, err)
 	}
@@ -171,14 +210,14 @@ func (m *once) take(ctx context.Context, c claim) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &there):
-		return m.found(c, there, now)
+		return m.found(c, there)
 	}
 	_ = m.release(ctx, c) // it may have been written all the same
 	return fmt.Errorf("idempotency %s: claiming %s in table %s: %w", m.name, c.id, m.o.Table, err)
 }
 
 // found says what follows from the row that is there.
-func (m *once) found(c claim, there *dynamo.ConditionError, now time.Time) error {
+func (m *once) found(c claim, there *dynamo.ConditionError) error {
 	if len(there.Items) == 0 || !there.Items[0].Exists() {
 		return fmt.Errorf("idempotency %s: %s is in table %s, but Options.Write does not say how: %w", m.name, c.id, m.o.Table, there)
 	}
@@ -194,8 +233,7 @@ func (m *once) found(c claim, there *dynamo.ConditionError, now time.Time) error
 	case r.status == completed:
 		return sluice.Skip("already done")
 	}
-	wait := max(r.until.Sub(now)+time.Millisecond, 100*time.Millisecond) // what is claimed until now is not free before a moment later
-	return sluice.RetryAfter(wait, &InProgressError{ID: c.id, Until: r.until})
+	return sluice.RetryAfter(m.untilFree(r.until), &InProgressError{ID: c.id, Until: r.until})
 }
 
 // run calls the handler and says in the row what came of it.

@@ -52,6 +52,12 @@
 // is deleted and made again while children stay that it counted, their end is
 // subtracted from the new one: a [Recount] repairs that.
 //
+// # Other writers
+//
+// A transaction holds the parents while it runs: another's write of one fails with
+// a TransactionConflictException, which its writer has to retry. Numbers on rows
+// of their own, which nobody else writes, keep the two apart: docs/counters.md.
+//
 // # Drift
 //
 // Counters drift when somebody writes to them, when a table is restored, or when

@@ -238,7 +238,7 @@ func TestRowCannotBeRead(t *testing.T) {
 // Whatever comes first, no counter is below 0, and a counter is what has been
 // there since its parent has; a recount counts the rest.
 func TestEarlySeeds(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(25) {
 		synctest.Test(t, func(t *testing.T) { earlySeed(t, seed) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -251,7 +251,7 @@ func earlySeed(t *testing.T, seed uint64) {
 	w := newEarly(t)
 	made := map[string]bool{}
 	at, counts := map[string]string{}, map[string]bool{} // an order's shop, and whether it counts there
-	for range 60 {
+	for range 40 {
 		time.Sleep(time.Millisecond)
 		id := fmt.Sprint("o", rnd.IntN(5))
 		switch n := rnd.IntN(12); {

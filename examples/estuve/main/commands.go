@@ -51,7 +51,8 @@ func recount(ctx context.Context, args []string, env func(string) string, in io.
 	fs.SetOutput(io.Discard)
 	dry := fs.Bool("dry-run", false, "tell what is wrong, write nothing")
 	settle := fs.Duration("settle", time.Minute, "longer than a record takes from its write to its effect")
-	const how = "recount [--dry-run] [--settle 1m] USER…; without users they are read from standard input, one a line"
+	most := fs.Int("max-deletes", 0, "most counters that are lowered (default: 1000, and 5 % of those looked at)")
+	const how = "recount [--dry-run] [--settle 1m] [--max-deletes N] USER…; without users they are read from standard input, one a line"
 	if err := fs.Parse(args); err != nil {
 		return usage(fmt.Sprintf("%v: want %s", err, how))
 	}
@@ -72,7 +73,7 @@ func recount(ctx context.Context, args []string, env func(string) string, in io.
 		verb = "would be set from"
 	}
 	done, err := estuve.Recounter{
-		Tables: tables, Store: store, Settle: *settle, DryRun: *dry,
+		Tables: tables, Store: store, Settle: *settle, DryRun: *dry, MaxDeletes: *most,
 		Found: func(c rollup.Correction) {
 			if c.Held {
 				fmt.Fprintf(out, "%s %s: %s left at %d, %d are there: too many would be lowered\n", c.Table, c.Key.Raw(), c.Attribute, c.Old, c.New)
