@@ -17,7 +17,7 @@ import (
 
 // metaVersions is the member of a mapping's _meta in which an index says by what
 // its documents are versioned. Writers that go by something else refuse it.
-const metaVersions = "sluice_versions"
+const metaVersions = "sluiceVersions"
 
 // versions is that member.
 type versions struct {
