@@ -95,6 +95,9 @@ func (c *committing) allowed(ctx context.Context, open []int, estimate units) ([
 			guards = append(guards, g)
 		}
 	}
+	if len(guards) == 0 {
+		return open, estimate
+	}
 	askAll(ctx, guards)
 	var back, rest []int
 	for _, i := range open {
