@@ -16,8 +16,8 @@ import (
 // body makes the body of a message.
 type body struct {
 	make        func(dst []byte, rec *sluice.Record) ([]byte, error)
-	new, old    bool // it is one of the images
-	wantsRecord bool // attributes whose names begin with '$' stand in it
+	reads       sluice.View // the images that it needs
+	wantsRecord bool        // attributes whose names begin with '$' stand in it
 }
 
 // parseBody reads what a file says a message is made of.
@@ -26,9 +26,9 @@ func parseBody(text string) (body, error) {
 	case "", "record":
 		return body{make: recordBody}, nil
 	case "new":
-		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.New }), new: true}, nil
+		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.New }), reads: sluice.NewImage}, nil
 	case "old":
-		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.Old }), old: true}, nil
+		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.Old }), reads: sluice.OldImage}, nil
 	case "keys":
 		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.Keys })}, nil
 	}
@@ -36,7 +36,7 @@ func parseBody(text string) (body, error) {
 		return parseJSONBody(text)
 	}
 	t, err := parseText(text)
-	return body{make: t.append, wantsRecord: t.wantsRecord}, err
+	return body{make: t.append, reads: t.reads, wantsRecord: t.wantsRecord}, err
 }
 
 func imageBody(of func(*sluice.Record) sluice.Item) func([]byte, *sluice.Record) ([]byte, error) {
@@ -80,6 +80,8 @@ var refused = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 // '$'.
 type text struct {
 	projection.Template
+	item        []string    // paths of the item
+	reads       sluice.View // the images that it needs by name
 	wantsRecord bool
 }
 
@@ -94,12 +96,38 @@ func parseText(source string) (text, error) {
 			return made, err
 		}
 		made.wantsRecord = made.wantsRecord || strings.HasPrefix(path, "$")
+		switch {
+		case strings.HasPrefix(path, "$new."):
+			made.reads |= sluice.NewImage
+		case strings.HasPrefix(path, "$old."):
+			made.reads |= sluice.OldImage
+		case !strings.HasPrefix(path, "$"):
+			made.item = append(made.item, path)
+		}
 	}
 	return made, nil
 }
 
 func (t text) append(dst []byte, rec *sluice.Record) ([]byte, error) {
+	if err := t.lacks(rec); err != nil {
+		return dst, err
+	}
 	return t.Append(dst, rec.Image(), beside(rec, t.wantsRecord))
+}
+
+// lacks is the error of a record without the image that an attribute of the item
+// would be in: the item as it is after the change or, of a REMOVE, as it was. The
+// key is in every record.
+func (t text) lacks(rec *sluice.Record) error {
+	if rec.New.Exists() || rec.EventName == sluice.Remove && rec.Old.Exists() {
+		return nil
+	}
+	for _, path := range t.item {
+		if _, ok := rec.Keys.Lookup(path); !ok {
+			return fmt.Errorf("{%s} cannot be known: the %s record came without the image; set the table's StreamViewType to NEW_AND_OLD_IMAGES", path, rec.EventName)
+		}
+	}
+	return nil
 }
 
 // recordNames are what a template can have of the record itself.
@@ -190,7 +218,7 @@ func parseJSONBody(source string) (body, error) {
 					return b, fmt.Errorf("body, byte %d: %w", at, err)
 				}
 				pieces = append(pieces, piece{json: source[last:at], text: t, quote: true})
-				b.wantsRecord = b.wantsRecord || t.wantsRecord
+				b.wantsRecord, b.reads = b.wantsRecord || t.wantsRecord, b.reads|t.reads
 				last = end
 			}
 			sample.WriteString(quoted)
@@ -210,7 +238,7 @@ func parseJSONBody(source string) (body, error) {
 				p.path, p.quote = path, false
 			}
 			pieces = append(pieces, p)
-			b.wantsRecord = b.wantsRecord || t.wantsRecord
+			b.wantsRecord, b.reads = b.wantsRecord || t.wantsRecord, b.reads|t.reads
 			sample.WriteString("null")
 			last, at = end, end
 		default:
@@ -228,6 +256,9 @@ func parseJSONBody(source string) (body, error) {
 		var buf []byte
 		for _, p := range pieces {
 			dst = append(dst, p.json...)
+			if err := p.text.lacks(rec); err != nil {
+				return dst, err
+			}
 			switch {
 			case p.quote:
 				var err error

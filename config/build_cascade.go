@@ -34,7 +34,10 @@ func (b *builder) cascade(rt *Route, field string) (*built, error) {
 		if child.Sort != nil {
 			kind.Sort = cascade.Attr(*child.Sort)
 		}
-		for _, from := range []string{kind.Partition.From, kind.Sort.From} {
+		if child.NotNewer != nil {
+			kind.NotNewer = cascade.Limit(*child.NotNewer)
+		}
+		for _, from := range []string{kind.Partition.From, kind.Sort.From, kind.NotNewer.From} {
 			needsOld = needsOld || from != "" && !slices.Contains(o.Key, from)
 		}
 		if child.Table != "" {
@@ -43,7 +46,7 @@ func (b *builder) cascade(rt *Route, field string) (*built, error) {
 		c.Children = append(c.Children, kind)
 	}
 	store := b.sinks.use(field, used...)
-	c.Get, c.Query, c.DeleteAll = store.Get, store.Query, store.DeleteAll
+	c.Get, c.Query, c.Delete = store.Get, store.Query, store.DeleteGuarded
 	var q *queue
 	switch {
 	case o.Queue != "":

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
@@ -34,6 +33,7 @@ func (b *builder) send(rt *Route, field string) (*built, error) {
 	if s.body, err = parseBody(o.Body); err != nil {
 		return nil, b.c.wrong(field+".body", err)
 	}
+	reads := s.body.reads
 	switch {
 	case s.delay < 0 || s.delay > sqs.MaxDelay:
 		return nil, b.c.wrong(field+".delay", fmt.Errorf("%v is not from 0s to %v", s.delay, sqs.MaxDelay))
@@ -54,14 +54,9 @@ func (b *builder) send(rt *Route, field string) (*built, error) {
 			return nil, b.c.wrong(field+"."+f.name, err)
 		}
 		*f.into = &t
+		reads |= t.reads
 	}
-	made := &built{handle: s.handle}
-	if s.body.new {
-		made.options = append(made.options, router.NeedsNew())
-	}
-	if s.body.old {
-		made.options = append(made.options, router.NeedsOld())
-	}
+	made := &built{handle: s.handle, options: needs(reads)}
 	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
 		m, err := s.message(rec)
 		if err != nil {

@@ -44,7 +44,7 @@ type Tables interface {
 	Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 	Write(ctx context.Context, op dynamo.Op) error
 	Transact(ctx context.Context, ops ...dynamo.Op) error
-	DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error
+	DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete)
 	KeyNames(ctx context.Context, table string) ([]string, error)
 }
 

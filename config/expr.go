@@ -215,7 +215,7 @@ func (w *when) reads() (v sluice.View) {
 // which it fails is taken, too, and fails for good, so that it is parked and not
 // passed over: the router's filters cannot say so.
 func (w *when) options() []router.Option {
-	opts := []router.Option{
+	return append(needs(w.reads()),
 		router.When(func(rec *sluice.Record) bool {
 			ok, err := w.match(rec)
 			return ok || err != nil
@@ -229,11 +229,15 @@ func (w *when) options() []router.Option {
 				return next(ctx, rec)
 			}
 		}),
-	}
-	if v := w.reads(); v&sluice.NewImage != 0 {
+	)
+}
+
+// needs says that a route reads images.
+func needs(v sluice.View) (opts []router.Option) {
+	if v&sluice.NewImage != 0 {
 		opts = append(opts, router.NeedsNew())
 	}
-	if v := w.reads(); v&sluice.OldImage != 0 {
+	if v&sluice.OldImage != 0 {
 		opts = append(opts, router.NeedsOld())
 	}
 	return opts

@@ -169,6 +169,23 @@ type Child struct {
 	Partition Attr `yaml:"partition" is:"required"`
 	// Sort narrows it to a prefix.
 	Sort *Attr `yaml:"sort"`
+	// NotNewer keeps children that were written after the parent was put again.
+	// Then each delete is a request of its own, under a condition.
+	NotNewer *Limit `yaml:"notNewer"`
+}
+
+// Limit says which children are old enough to go with their parent. One of from and
+// time is set. A child without the attribute goes.
+type Limit struct {
+	// Name of the children's attribute, a number or text.
+	Name string `yaml:"name" is:"required"`
+	// From is the parent's attribute in its old image: a version that grows whenever
+	// the parent is put again. A child goes if its own version is at most that.
+	From string `yaml:"from"`
+	// Time is the form of the time at which a child was written: seconds or
+	// milliseconds since 1970, or rfc3339 in UTC. A child goes if that is before the
+	// end of the second in which the parent was deleted.
+	Time string `yaml:"time" is:"one of=seconds|milliseconds|rfc3339"`
 }
 
 // Attr is a child's attribute and the parent's that it is equal to.

@@ -21,6 +21,7 @@ import (
 
 const (
 	cascadeRows  = 50_000
+	limitedRows  = 10_000               // each is a request
 	cascadeCalls = 5 * time.Millisecond // of the service, each
 
 	// The service's capacity in write units a second: so much that neither side
@@ -32,21 +33,27 @@ const (
 // cascadeFigures deletes the children of one parent, by the loop that people
 // write and by handlers/cascade with sinks/dynamodb, in turns.
 func (b *bench) cascadeFigures(ctx context.Context) error {
-	var loop, ours, share, back []float64
+	var loop, ours, limited, share, back []float64
 	for round := range b.rounds {
 		for i := range 2 {
 			way, out := b.loopCascade, &loop
 			if (i+round)%2 > 0 {
 				way, out = b.ourCascade, &ours
 			}
-			rate, s, err := b.cascade(ctx, ampleCapacity, way)
+			rate, s, err := b.cascade(ctx, cascadeRows, ampleCapacity, way)
 			if err != nil {
 				return err
 			}
 			*out = append(*out, rate)
 			b.logf("%.0f rows/s in %d calls", rate, s.calls)
 		}
-		rate, s, err := b.cascade(ctx, scarceCapacity, b.ourCascade)
+		rate, s, err := b.cascade(ctx, limitedRows, ampleCapacity, b.limitedCascade)
+		if err != nil {
+			return err
+		}
+		limited = append(limited, rate)
+		b.logf("%.0f rows/s by condition in %d calls", rate, s.calls)
+		rate, s, err = b.cascade(ctx, cascadeRows, scarceCapacity, b.ourCascade)
 		if err != nil {
 			return err
 		}
@@ -56,6 +63,7 @@ func (b *bench) cascadeFigures(ctx context.Context) error {
 		b.logf("%.0f rows/s of %d, %d were given back", rate, scarceCapacity, s.refused)
 	}
 	fmt.Printf("ratio cascade_delete %.1f\n", median(ours)/median(loop))
+	fmt.Printf("ratio cascade_delete_by_condition %.2f\n", median(limited)/median(loop))
 	fmt.Printf("ratio cascade_capacity_used %.3f\n", median(share))
 	fmt.Printf("cost cascade_throttled_percent %.2f\n", median(back))
 	return nil
@@ -64,8 +72,8 @@ func (b *bench) cascadeFigures(ctx context.Context) error {
 type cascadeWay func(ctx context.Context, cfg aws.Config, capacity float64) error
 
 // cascade measures one way, in rows a second.
-func (b *bench) cascade(ctx context.Context, capacity float64, way cascadeWay) (rate float64, s *cascadeService, err error) {
-	s = newCascadeService(cascadeRows, capacity, cascadeCalls)
+func (b *bench) cascade(ctx context.Context, rows int, capacity float64, way cascadeWay) (rate float64, s *cascadeService, err error) {
+	s = newCascadeService(rows, capacity, cascadeCalls)
 	server := httptest.NewServer(s)
 	defer server.Close()
 	begin := time.Now()
@@ -77,14 +85,23 @@ func (b *bench) cascade(ctx context.Context, capacity float64, way cascadeWay) (
 	}
 	took := time.Since(begin)
 	if s.left > 0 {
-		return 0, s, fmt.Errorf("%d of %d rows are left", s.left, cascadeRows)
+		return 0, s, fmt.Errorf("%d of %d rows are left", s.left, rows)
 	}
-	return cascadeRows / took.Seconds(), s, nil
+	return float64(rows) / took.Seconds(), s, nil
 }
 
 // ourCascade is what a user's program does. Only where capacity is scarce it is
 // given as a budget.
 func (b *bench) ourCascade(ctx context.Context, cfg aws.Config, capacity float64) error {
+	return b.storeCascade(ctx, cfg, capacity, cascade.Limit{})
+}
+
+// limitedCascade deletes each row under a condition.
+func (b *bench) limitedCascade(ctx context.Context, cfg aws.Config, capacity float64) error {
+	return b.storeCascade(ctx, cfg, capacity, cascade.Limit{Name: "version", From: "version"})
+}
+
+func (b *bench) storeCascade(ctx context.Context, cfg aws.Config, capacity float64, limit cascade.Limit) error {
 	var o dynamodb.Options
 	if capacity == scarceCapacity {
 		o.Budget = map[string]float64{"points": capacity}
@@ -97,15 +114,16 @@ func (b *bench) ourCascade(ctx context.Context, cfg aws.Config, capacity float64
 		Table: "maps", Key: []string{"map_id"},
 		Children: []cascade.Child{{
 			Table: "points", Key: []string{"map_id", "point_id"},
-			Partition: cascade.Attr{Name: "map_id", From: "map_id"},
+			Partition: cascade.Attr{Name: "map_id", From: "map_id"}, NotNewer: limit,
 		}},
-		Get: store.Get, Query: store.Query, DeleteAll: store.DeleteAll,
+		Get: store.Get, Query: store.Query, Delete: store.DeleteGuarded,
 		Threshold: cascade.Unlimited,
 	})
 	if err != nil {
 		return err
 	}
-	return maps.Remove(ctx, &sluice.Record{EventName: sluice.Remove, Table: "maps", Keys: item.Of(item.String("map_id", "m-1"))})
+	key := item.Of(item.String("map_id", "m-1"))
+	return maps.Remove(ctx, &sluice.Record{EventName: sluice.Remove, Table: "maps", Keys: key, Old: key.With(item.Number("version", "1"))})
 }
 
 // loopCascade is what is usually written: pages of keys, deleted 25 at a time,

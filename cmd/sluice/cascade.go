@@ -33,8 +33,8 @@ A cascade that has a queue deletes what its threshold allows, and hands over the
 rest to the queue, which sluice run works off.
 
 --dry-run lists the rows that would be deleted, also those of a parent that still
-exists. --key is the parent's key; a cascade whose children are found by other
-attributes of the parent needs these in it, too.
+exists. --key is the parent's key; a cascade whose children are found, or kept by
+notNewer, by other attributes of the parent needs these in it, too.
 
 It exits with 0 when the children are deleted, handed over, or listed, with 1 when
 the parent still exists or something failed, and with 2 for wrong usage.`,

@@ -110,7 +110,8 @@ var askedBy = map[string][]string{
 var storeActions = map[string]string{
 	`\bstore\.Get\b`:              "dynamodb:GetItem",
 	`\bstore\.Query\b`:            "dynamodb:Query",
-	`\bstore\.DeleteAll\b`:        "dynamodb:BatchWriteItem",
+	`\bstore\.DeleteGuarded\b`:    "dynamodb:BatchWriteItem",
+	`\bstore\.DeleteGuarded`:      "dynamodb:DeleteItem", // by condition
 	`\bstore\.KeyNames\b`:         "dynamodb:DescribeTable",
 	`\bdynamo\.(Put|NewMarker)\(`: "dynamodb:PutItem",
 	`\bdynamo\.(Update\(|Add\{)`:  "dynamodb:UpdateItem",

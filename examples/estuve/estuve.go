@@ -54,7 +54,7 @@ type Store interface {
 	Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 	Write(ctx context.Context, op dynamo.Op) error
 	Transact(ctx context.Context, ops ...dynamo.Op) error
-	DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error
+	DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete)
 }
 
 // Deps is what the routes work on.
@@ -136,7 +136,7 @@ type Cascades struct{ Users, Maps *cascade.Cascade }
 // NewCascades returns the cascades alone, such as for a dry run.
 func NewCascades(d Deps) (c Cascades, err error) {
 	base := cascade.Config{
-		Get: d.Store.Get, Query: d.Store.Query, DeleteAll: d.Store.DeleteAll,
+		Get: d.Store.Get, Query: d.Store.Query, Delete: d.Store.DeleteGuarded,
 		Send: d.Send, Threshold: d.Threshold, Hooks: d.Hooks, Logger: d.Logger,
 	}
 	if d.Send == nil {

@@ -20,7 +20,7 @@ func (a *app) children(entityType string) (*cascade.Cascade, error) {
 			Exclude:    func(row sluice.Item) bool { return attribute(row, "entityType") != entityType },
 			Attributes: []string{"entityType"},
 		}},
-		Get: a.d.Store.Get, Query: a.d.Store.Query, DeleteAll: a.d.Store.DeleteAll,
+		Get: a.d.Store.Get, Query: a.d.Store.Query, Delete: a.d.Store.DeleteGuarded,
 		Threshold: cascade.Unlimited,
 		Logger:    a.d.Logger,
 	})

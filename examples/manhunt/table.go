@@ -15,7 +15,7 @@ type Store interface {
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
 	Write(ctx context.Context, op dynamo.Op) error
 	Transact(ctx context.Context, ops ...dynamo.Op) error
-	DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error // nil when all are
+	DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete)
 }
 
 // Table is the table of contacts and searches. It is safe for concurrent use.

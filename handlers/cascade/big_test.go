@@ -57,7 +57,11 @@ func (v *vast) query(ctx context.Context, q dynamo.Query) (dynamo.Page, error) {
 	return page, v.end(n)
 }
 
-func (v *vast) deleteAll(ctx context.Context, _ string, keys []sluice.Item) []error {
+func (v *vast) delete(ctx context.Context, d dynamo.GuardedDelete) {
+	v.deleteBy(ctx, d, v.deleteAll)
+}
+
+func (v *vast) deleteAll(ctx context.Context, keys []sluice.Item) []error {
 	n, err := v.begin(ctx)
 	defer v.world.mu.Unlock()
 	errs := make([]error, len(keys))
@@ -92,14 +96,14 @@ func TestAMillionChildren(t *testing.T) {
 		v := &vast{world: points(0), gone: make([]bool, vastRows), left: vastRows}
 		v.took = 5 * time.Millisecond
 		c := v.config()
-		c.Query, c.DeleteAll = v.query, v.deleteAll
+		c.Query, c.Delete = v.query, v.delete
 		c.Threshold = DefaultThreshold
 		var before runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		begun := time.Now()
 		deaths := v.restart(t, must(t, c), mapRemoved(), func() (int, bool) {
-			return 1 + r.IntN(vastRows/chunkRows/15), r.IntN(2) == 0
+			return 1 + r.IntN(vastRows/requestRows/15), r.IntN(2) == 0
 		})
 		if v.left != 0 {
 			t.Errorf("%d children are left", v.left)

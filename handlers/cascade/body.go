@@ -17,6 +17,7 @@ const Kind = "cascade.delete"
 const (
 	sweepName  = "sweep"
 	beginsWith = "begins_with"
+	notNewer   = "notNewer"
 )
 
 // message returns the message that goes on with t.
@@ -36,6 +37,11 @@ func (t *target) message() sluice.Message {
 	b.Str("kind", Kind).Str("table", t.child.Table).JSON("key", key.Bytes()).JSON("parent", parent.Bytes()).Str("dedupeKey", dedupeKey)
 	if t.child.Name != "" {
 		b.Str("child", t.child.Name)
+	}
+	if t.limit.Exists() {
+		var limit message.Body
+		appendKey(&limit, t.limit, t.child.NotNewer.Name)
+		b.JSON(notNewer, limit.Bytes())
 	}
 	if t.sweep {
 		b.JSON(sweepName, []byte("true"))
@@ -142,6 +148,15 @@ func (c *Cascade) parse(body sluice.Item, child *Child) (*target, error) {
 	}
 	if fault := t.strays(); fault != "" {
 		return nil, errors.New(fault)
+	}
+	if _, ok := body.Lookup(notNewer); ok {
+		limit, err := object(body, notNewer)
+		if err != nil {
+			return nil, err
+		}
+		if t.limit, err = parseKey(limit, notNewer, []string{child.NotNewer.Name}); err != nil {
+			return nil, err
+		}
 	}
 	if v, ok := body.Lookup(sweepName); ok {
 		if v.Kind() != item.BOOL {

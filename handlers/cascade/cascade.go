@@ -35,9 +35,9 @@ type Config struct {
 	Get func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 	// Query reads a page of items, consistently where it names no index.
 	Query func(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
-	// DeleteAll deletes items; one error per key, or nil when all are deleted.
-	// One that is not there is deleted.
-	DeleteAll func(ctx context.Context, table string, keys []sluice.Item) []error
+	// Delete deletes items, several requests at a time. It asks the guard after all
+	// that a request waits for, right before it is sent.
+	Delete func(ctx context.Context, d dynamo.GuardedDelete)
 	// Send makes a message durable. It is not needed with Unlimited, unless
 	// children are found by an index.
 	Send message.Send
@@ -52,11 +52,10 @@ type Config struct {
 	Margin     time.Duration // of Budget, or before the deadline of a message's context, in which nothing more is begun (default 30 s, at most half of the time)
 	SweepAfter time.Duration // delay of the sweep (default 60 s, at most 15 min)
 
-	PageSize    int           // keys in one page of a query (default 1000); four of them are in memory, at most
-	Concurrency int           // calls of DeleteAll at a time, of up to 25 keys each, for one parent (default 32)
-	Every       time.Duration // how often progress is told (default 5 s)
-	Hooks       Hooks
-	Logger      *slog.Logger // default slog.Default()
+	PageSize int           // keys in one page of a query (default 1000); four of them are in memory, at most
+	Every    time.Duration // how often progress is told (default 5 s)
+	Hooks    Hooks
+	Logger   *slog.Logger // default slog.Default()
 }
 
 // Child is one kind of children: how they are found, and how they are named.
@@ -76,8 +75,15 @@ type Child struct {
 	// Exclude says which rows stay. The parent's own row always does. It is
 	// called with the key attributes and Attributes, or with the whole item
 	// when it was found by an index.
+	//
+	// A row that an index has led to is read by its key for that; what it becomes
+	// after that is not seen.
 	Exclude    func(row sluice.Item) bool
 	Attributes []string // what Exclude looks at, besides the key: attributes, or dotted paths
+
+	// NotNewer keeps children that were written after the parent was put again; the
+	// zero Limit keeps none.
+	NotNewer Limit
 }
 
 // Attr says what a key attribute of the children holds: the text Before, the
@@ -121,9 +127,6 @@ func (c Config) withDefaults() Config {
 	if c.PageSize == 0 {
 		c.PageSize = 1000
 	}
-	if c.Concurrency == 0 {
-		c.Concurrency = 32
-	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -141,14 +144,14 @@ func (c Config) validate() error {
 	missing("Table", c.Table == "")
 	missing("Get", c.Get == nil)
 	missing("Query", c.Query == nil)
-	missing("DeleteAll", c.DeleteAll == nil)
+	missing("Delete", c.Delete == nil)
 	if fault := keyFault(c.Key); fault != "" {
 		bad("Key %s", fault)
 	}
 	missing("Children", len(c.Children) == 0)
 	names := make(map[string]int)
 	for i, child := range c.Children {
-		for _, fault := range child.faults() {
+		for _, fault := range child.faults(c.Key) {
 			bad("Children[%d]%s", i, fault)
 		}
 		if other, twice := names[child.Name]; twice {
@@ -178,13 +181,10 @@ func (c Config) validate() error {
 	if c.PageSize < 0 {
 		bad("PageSize is %d; want 1 at least, or 0 for the default", c.PageSize)
 	}
-	if c.Concurrency < 0 {
-		bad("Concurrency is %d; want 1 at least, or 0 for the default", c.Concurrency)
-	}
 	return errors.Join(errs...)
 }
 
-func (ch Child) faults() (faults []string) {
+func (ch Child) faults(parentKey []string) (faults []string) {
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if ch.Name == sweepName {
 		bad(".Name is %q, which the sweeps of a child kind without a name are called", ch.Name)
@@ -227,7 +227,7 @@ func (ch Child) faults() (faults []string) {
 	if ch.Exclude == nil && len(ch.Attributes) > 0 {
 		bad(".Attributes are for Exclude, which is missing")
 	}
-	return faults
+	return append(faults, ch.NotNewer.faults(parentKey)...)
 }
 
 func keyFault(key []string) string {

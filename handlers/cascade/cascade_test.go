@@ -214,7 +214,7 @@ func TestParentComesBackInTheMiddle(t *testing.T) {
 			w := points(5000)
 			w.took = 5 * time.Millisecond
 			c := w.config()
-			c.Threshold, c.PageSize, c.Concurrency = Unlimited, 100, 4
+			c.Threshold, c.PageSize, w.inFlight = Unlimited, 100, 4
 			at := 0
 			w.onDelete = func(string, []sluice.Item) []error {
 				if w.deletes >= 2000 && at == 0 {
@@ -233,8 +233,8 @@ func TestParentComesBackInTheMiddle(t *testing.T) {
 			if !sluice.IsSkip(err) {
 				t.Errorf("%s: %v", way, err)
 			}
-			// The page at work, and a call of each deleter from the one before.
-			if late := w.deletes - at; at == 0 || late > c.PageSize+c.Concurrency*chunkRows {
+			// The pages at work, each of which was looked for.
+			if late := w.deletes - at; at == 0 || late > pagesAtOnce*c.PageSize {
 				t.Errorf("%s: %d rows went after the parent was back at %d", way, late, at)
 			}
 			if len(w.queue) != 0 {
@@ -250,11 +250,8 @@ func TestParentComesBackDuringSlowDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := points(1000)
 		c := w.config()
-		c.Concurrency = 2
-		c.DeleteAll = func(ctx context.Context, table string, keys []sluice.Item) []error {
-			time.Sleep(10 * time.Second)
-			return w.deleteAll(ctx, table, keys)
-		}
+		w.inFlight = 2
+		w.waits = 10 * time.Second
 		time.AfterFunc(25*time.Second, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -263,7 +260,7 @@ func TestParentComesBackDuringSlowDeletes(t *testing.T) {
 		if err := must(t, c).Work(t.Context(), record(sluice.Message{Body: body})); !sluice.IsSkip(err) {
 			t.Error(err)
 		}
-		if w.deletes != 6*chunkRows { // two calls at a time, the last two begun at 20 s
+		if w.deletes != 4*requestRows { // two requests at a time, the last two sent at 20 s
 			t.Errorf("%d rows went", w.deletes)
 		}
 	})
@@ -286,7 +283,7 @@ func TestTimeBudget(t *testing.T) {
 			w := points(rows)
 			w.took = 1500 * time.Millisecond
 			c := w.config()
-			c.Budget, c.Concurrency, c.PageSize = tt.budget, 1, 50
+			c.Budget, w.inFlight, c.PageSize = tt.budget, 1, 50
 			x := must(t, c)
 			x.Remove(t.Context(), mapRemoved())
 			sent := bodies(w)
@@ -332,7 +329,7 @@ func TestSweepOutOfTimeGoesOnAsSweep(t *testing.T) {
 		w := points(500)
 		w.took = time.Second
 		c := w.config()
-		c.Budget, c.Concurrency = 10*time.Second, 1
+		c.Budget, w.inFlight = 10*time.Second, 1
 		x := must(t, c)
 		m := record(sluice.Message{Body: swept, Attributes: map[string]sluice.MessageAttribute{"a": sluice.StringAttribute("b")}})
 		if err := x.Work(t.Context(), m); err != nil {
@@ -354,7 +351,7 @@ func TestInlineTime(t *testing.T) {
 			w := points(1000)
 			w.took = 500 * time.Millisecond
 			c := w.config()
-			c.Threshold, c.Concurrency = 1000, 1
+			c.Threshold, w.inFlight = 1000, 1
 			ctx, want := t.Context(), 5*time.Second
 			if deadline > 0 {
 				limited, cancel := context.WithTimeout(ctx, deadline)
@@ -373,6 +370,23 @@ func TestInlineTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A record whose deletes wait for longer than it has hands over all of them: what is
+// held back has not failed.
+func TestInlineTimeThatIsOverBeforeTheFirstDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := points(1000)
+		w.waits = 10 * time.Second
+		c := w.config()
+		c.Threshold = 1000
+		if err := must(t, c).Remove(t.Context(), mapRemoved()); err != nil {
+			t.Fatal(err)
+		}
+		if got := bodies(w); len(got) != 1 || got[0] != "0s "+body || w.left(t) != 1000 {
+			t.Errorf("%d left, sent %q", w.left(t), got)
+		}
+	})
 }
 
 // Time that goes into rows that stay counts as well: a record whose partition
@@ -417,7 +431,7 @@ func TestUnlimited(t *testing.T) {
 		w := points(3000)
 		w.took = 500 * time.Millisecond
 		c := w.config()
-		c.Threshold, c.Concurrency, c.Send = Unlimited, 1, nil
+		c.Threshold, w.inFlight, c.Send = Unlimited, 1, nil
 		if err := must(t, c).Remove(t.Context(), mapRemoved()); err != nil || w.left(t) != 0 {
 			t.Errorf("%v, %d left", err, w.left(t))
 		}
@@ -451,6 +465,24 @@ func TestContextEnds(t *testing.T) {
 			if len(w.queue) != 0 {
 				t.Errorf("%s: sent %q", name, bodies(w))
 			}
+		}
+	})
+}
+
+// A store's requests have a context of their own. What waits when the record's ends
+// is not sent.
+func TestContextEndsWhileDeletesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := points(1000)
+		w.waits = 10 * time.Second
+		c := w.config()
+		c.Delete = func(ctx context.Context, d dynamo.GuardedDelete) { w.delete(context.WithoutCancel(ctx), d) }
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := errors.New("the process is to end")
+		time.AfterFunc(15*time.Second, func() { cancel(gone) })
+		err := must(t, c).Work(ctx, record(sluice.Message{Body: body}))
+		if !errors.Is(err, gone) || w.deletes != 16*requestRows || len(w.queue) > 0 {
+			t.Errorf("%v, %d rows went", err, w.deletes)
 		}
 	})
 }

@@ -18,14 +18,14 @@ func TestConfigNamesAllFaults(t *testing.T) {
 	}{
 		{"good", func(*Config) {}, nil},
 		{"nothing", func(c *Config) { *c = Config{} }, []string{
-			"Table is missing", "Get is missing", "Query is missing", "DeleteAll is missing", "Key is missing: want", "Children is missing", "Send is missing; without",
+			"Table is missing", "Get is missing", "Query is missing", "Delete is missing", "Key is missing: want", "Children is missing", "Send is missing; without",
 		}},
 		{"no child", func(c *Config) { c.Children = []Child{{}} }, []string{
 			"Children[0].Table is missing", "Children[0].Key is missing", "Children[0].Partition.Name is missing", "Children[0].Partition.From is missing", "Children[0].Partition has no value",
 		}},
 		{"negative", func(c *Config) {
-			c.InlineTime, c.Budget, c.Margin, c.SweepAfter, c.Every, c.PageSize, c.Concurrency, c.Threshold = -1, -1, -1, -1, -1, -1, -1, -2
-		}, []string{"Threshold is -2", "InlineTime is -1ns", "Budget is", "Margin is", "SweepAfter is", "Every is", "PageSize is -1", "Concurrency is -1"}},
+			c.InlineTime, c.Budget, c.Margin, c.SweepAfter, c.Every, c.PageSize, c.Threshold = -1, -1, -1, -1, -1, -1, -2
+		}, []string{"Threshold is -2", "InlineTime is -1ns", "Budget is", "Margin is", "SweepAfter is", "Every is", "PageSize is -1"}},
 		{"late sweep", func(c *Config) { c.SweepAfter = time.Hour }, []string{"SweepAfter is 1h0m0s; a queue delays by 15m0s at most"}},
 		{"unlimited", func(c *Config) { c.Send, c.Threshold = nil, Unlimited }, nil},
 		{"unlimited by index", func(c *Config) { c.Send, c.Threshold, c.Children[0].Index = nil, Unlimited, "x" }, []string{"found by an index need a sweep"}},
@@ -42,6 +42,12 @@ func TestConfigNamesAllFaults(t *testing.T) {
 			c.Children[0].Index, c.Children[0].Partition.Name = "byUser", "user_id"
 			c.Children[0].Sort = Attr{Name: "x", Before: "y"}
 		}, nil},
+		{"limit", func(c *Config) { c.Children[0].NotNewer = Limit{Name: "version", From: "info.version"} }, nil},
+		{"limit of nothing", func(c *Config) { c.Children[0].NotNewer = Limit{Time: "seconds"} }, []string{"Children[0].NotNewer.Name is missing"}},
+		{"limit of two", func(c *Config) { c.Children[0].NotNewer = Limit{Name: "a", From: "b", Time: "seconds"} }, []string{`Children[0].NotNewer has From "b" and Time "seconds"; set one of them`}},
+		{"limit of none", func(c *Config) { c.Children[0].NotNewer = Limit{Name: "a"} }, []string{`NotNewer has From "" and Time ""`}},
+		{"limit of the key", func(c *Config) { c.Children[0].NotNewer = Limit{Name: "a", From: "map_id"} }, []string{`NotNewer.From is "map_id", which is of the parent's key`}},
+		{"limit of a strange form", func(c *Config) { c.Children[0].NotNewer = Limit{Name: "a", Time: "days"} }, []string{`NotNewer.Time is "days"; want one of ["seconds" "milliseconds" "rfc3339"]`}},
 		{"same names", func(c *Config) { c.Children = []Child{c.Children[0], c.Children[0]} }, []string{`Children[1].Name is "", as that of Children[0]`}},
 		{"sweep", func(c *Config) { c.Children[0].Name = "sweep" }, []string{`Children[0].Name is "sweep"`}},
 		{"prefix without an end", func(c *Config) { c.Children[0].Sort = Attr{Name: "point_id", From: "map_id"} }, []string{"Sort.After is empty: the prefix of parent 1 would take the children of parent 12"}},

@@ -54,18 +54,18 @@ func settled(err error) bool { return err == nil || sluice.IsSkip(err) }
 // no child is left, and no other row is gone.
 func TestEachCrashPoint(t *testing.T) {
 	for _, tt := range []struct {
-		name      string
-		threshold int
-		index     bool
-	}{{"inline", 500, false}, {"handed over", 30, false}, {"by message", 0, false}, {"by index", 20, true}} {
+		name            string
+		rows, threshold int
+		index           bool // each row is a request
+	}{{"inline", 70, 500, false}, {"handed over", 70, 30, false}, {"by message", 70, 0, false}, {"by index", 20, 8, true}} {
 		calls := 1
 		for n := 1; n <= calls; n++ {
 			for _, before := range []bool{true, false} {
 				synctest.Test(t, func(t *testing.T) {
-					w := points(70)
+					w := points(tt.rows)
 					w.took = 10 * time.Millisecond
 					c := w.config()
-					c.Threshold, c.PageSize, c.Concurrency = tt.threshold, 40, 2
+					c.Threshold, c.PageSize, w.inFlight = tt.threshold, 40*tt.rows/70, 2
 					c.Budget = 100 * time.Millisecond // so that messages go on in others
 					if tt.index {
 						p := w.tables["points"]
@@ -199,7 +199,7 @@ func onlyChildrenGo(t *testing.T, seeds uint64) {
 			if len(c.Children) == 0 {
 				return
 			}
-			c.Threshold, c.PageSize, c.Concurrency = r.IntN(60), 1+r.IntN(40), 1+r.IntN(4)
+			c.Threshold, c.PageSize, w.inFlight = r.IntN(60), 1+r.IntN(40), 1+r.IntN(4)
 			c.Budget = time.Duration(1+r.IntN(400)) * time.Millisecond
 			before, lives := tab.keys(), 0
 			w.restart(t, must(t, c), removed("parents", parent, parent), func() (int, bool) {

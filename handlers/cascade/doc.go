@@ -7,7 +7,7 @@
 //			Table: "points", Key: []string{"map_id", "point_id"},
 //			Partition: cascade.Attr{Name: "map_id", From: "map_id"},
 //		}},
-//		Get: store.Get, Query: store.Query, DeleteAll: store.DeleteAll,
+//		Get: store.Get, Query: store.Query, Delete: store.DeleteGuarded,
 //		Send:      queue.Send,
 //		Threshold: cascade.DefaultThreshold,
 //	})
@@ -25,18 +25,19 @@
 // to delete. Whatever crashes, the record or the message comes again and begins
 // with what is left. Two that run at once do the same deletes.
 //
-// The parent decides: when it exists again, nothing more is deleted. That is
-// looked at, consistently, at the start and after each page of keys was read,
-// before the first of them is deleted, and once more for deletes that start
-// more than a second later. So a child that is deleted was written before a
-// moment at which its parent was not there; what can still go after the parent
-// is back is what was on its way.
+// The parent decides: when it exists again, nothing more is deleted. The cascade
+// reads the parent, consistently, at the start, and before each request that
+// deletes: after the request's wait for a budget, a throttle or other requests. An
+// answer is used for 100 ms, and only for pages of keys that were read before. So
+// a child that is deleted was read before a moment at which its parent was not
+// there. A child that is put again under the same key can still go, if its request
+// was sent within 100 ms after the parent was put. [Limit] closes that gap with a
+// condition of each delete.
 //
 // Only children are deleted: rows of the partition, whose sort key has the
 // prefix, if one is set; never the parent's own row, nor what Exclude names. A
-// child that an index has led to is read again by its key, consistently, and
-// deleted if it still belongs to the parent. (Between that and the delete are
-// milliseconds in which it can move away; the delete has no condition.)
+// child that an index has led to is deleted on condition that it still belongs to
+// the parent.
 //
 // An index lags behind its table. So a cascade along an index always ends with
 // a sweep, also one that Remove made itself. One in the table itself that
@@ -61,12 +62,14 @@
 // base64, the prefix of a sort key {"begins_with":"MAP#1#"}. In the dedupeKey a
 // "/", "#" or "%" of a value is written as %2F, %23 or %25, and so is what a
 // queue refuses, such as %00. The message of a child kind with a Name ends its dedupeKey with "#<name>" and has a member
-// "child" behind it; a sweep's ends with "#sweep" and has "sweep":true.
+// "child" behind it; a sweep's ends with "#sweep" and has "sweep":true. A limit is
+// the member "notNewer", such as {"version":{"N":"7"}}.
 //
 // # Files
 //
 //	cascade.go   Config and New
-//	target.go    the children of one parent: keys, queries
+//	target.go    the children of one parent: keys, queries, conditions
+//	limit.go     which children are too new to go
 //	remove.go    Remove, for the records of parents
 //	work.go      Work and Worker, for messages
 //	body.go      messages, to and from

@@ -25,7 +25,7 @@ func Example() {
 		Query: func(context.Context, dynamo.Query) (dynamo.Page, error) { // store.Query
 			return dynamo.Page{Items: []sluice.Item{item.Of(item.String("map_id", "m-1"), item.String("point_id", "p-1"))}}, nil
 		},
-		DeleteAll: func(context.Context, string, []sluice.Item) []error { return nil }, // store.DeleteAll
+		Delete: func(_ context.Context, d dynamo.GuardedDelete) { d.Done(d.Keys, nil) }, // store.DeleteGuarded
 		Send: func(_ context.Context, m sluice.Message) error { // queue.Send
 			fmt.Println(m.Body)
 			return nil

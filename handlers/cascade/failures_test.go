@@ -63,7 +63,7 @@ func TestDeletesThatFail(t *testing.T) {
 			w := points(300)
 			w.failing(tt.say)
 			c := w.config()
-			c.Threshold, c.PageSize, c.Concurrency = DefaultThreshold, 100, 1
+			c.Threshold, c.PageSize, w.inFlight = DefaultThreshold, 100, 1
 			x := must(t, c)
 			var err error
 			if way == "remove" {
@@ -107,7 +107,7 @@ func TestGivesUpWhenAllFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "down") {
 		t.Error(err)
 	}
-	if tried < tooMany || tried > tooMany+33*chunkRows {
+	if tried < tooMany || tried > tooMany+17*requestRows {
 		t.Errorf("%d deletes were tried", tried)
 	}
 }
@@ -126,7 +126,7 @@ func TestOneBadRowDoesNotHoldTheRest(t *testing.T) {
 			return nil
 		})
 		c := w.config()
-		c.Budget, c.Concurrency, c.PageSize = 20*time.Second, 1, 200
+		c.Budget, w.inFlight, c.PageSize = 20*time.Second, 1, 200
 		x := must(t, c)
 		x.Remove(t.Context(), mapRemoved())
 		messages := 0
@@ -159,9 +159,6 @@ func TestCallsThatFail(t *testing.T) {
 		"sweep of maps/u-1/m-1#sweep in table points: sending the message: down": func(c *Config) {
 			c.Send = func(context.Context, sluice.Message) error { return down }
 		},
-		"cascade of maps/u-1/m-1: DeleteAll of table points returned 1 errors for 3 keys": func(c *Config) {
-			c.DeleteAll = func(context.Context, string, []sluice.Item) []error { return []error{down} }
-		},
 	} {
 		w := points(3)
 		c := w.config()
@@ -193,7 +190,7 @@ func TestPanicsAreErrors(t *testing.T) {
 				}
 			}
 		},
-		"delete": func(c *Config) { c.DeleteAll = func(context.Context, string, []sluice.Item) []error { panic("oh") } },
+		"delete": func(c *Config) { c.Delete = func(context.Context, dynamo.GuardedDelete) { panic("oh") } },
 	} {
 		w := points(30)
 		c := w.config()

@@ -184,6 +184,38 @@ func TestChildrenByIndex(t *testing.T) {
 	}
 }
 
+// A child that moves to another parent while its delete waits stays, whatever it
+// was when it was read.
+func TestChildrenByIndexThatMove(t *testing.T) {
+	for _, exclude := range []func(sluice.Item) bool{nil, func(sluice.Item) bool { return false }} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.table("maps", "user_id", "map_id")
+			points := w.table("points", "id")
+			points.index("byMap", 0, "map_id")
+			for i := range 30 {
+				points.put(fmt.Sprintf(`{"id":{"S":"%02d"},"map_id":{"S":"m-1"}}`, i))
+			}
+			w.waits = time.Minute
+			time.AfterFunc(30*time.Second, func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				points.put(`{"id":{"S":"07"},"map_id":{"S":"m-2"}}`)
+			})
+			c := w.config()
+			c.Children[0] = Child{Table: "points", Key: []string{"id"}, Index: "byMap", Partition: Attr{Name: "map_id", From: "map_id"}, Exclude: exclude}
+			x := must(t, c)
+			if err := x.Remove(t.Context(), mapRemoved()); err != nil {
+				t.Fatal(err)
+			}
+			w.drain(t, x.Work)
+			if diff := cmp.Diff([]string{`{"id":{"S":"07"}}`}, points.keys()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // An index with prefix: the sort key of the item counts, too.
 func TestIndexWithPrefix(t *testing.T) {
 	w := newWorld()
@@ -220,13 +252,13 @@ func TestGrandchildren(t *testing.T) {
 		cu.Table, cu.Key = "users", []string{"user_id"}
 		cu.Children = []Child{{Table: "maps", Key: []string{"user_id", "map_id"}, Partition: Attr{Name: "user_id", From: "user_id"}}}
 		var stream []*sluice.Record
-		cu.DeleteAll = func(ctx context.Context, table string, keys []sluice.Item) []error {
-			for _, key := range keys {
-				if it, ok := w.tables[table].rows[string(key.Raw())]; ok {
-					stream = append(stream, removed(table, string(key.Raw()), string(it.Raw())))
+		cu.Delete = func(ctx context.Context, d dynamo.GuardedDelete) {
+			for _, key := range d.Keys {
+				if it, ok := w.tables[d.Table].rows[string(key.Raw())]; ok {
+					stream = append(stream, removed(d.Table, string(key.Raw()), string(it.Raw())))
 				}
 			}
-			return w.deleteAll(ctx, table, keys)
+			w.delete(ctx, d)
 		}
 		users := must(t, cu)
 		work, err := Worker(users, maps)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"time"
 
 	"github.com/sluicehq/sluice"
 )
@@ -16,7 +17,7 @@ type Row struct {
 	Key   sluice.Item
 }
 
-// Plan goes through the rows that would be deleted if the parent were, without
+// Plan goes through the rows that would be deleted if the parent were, now, without
 // deleting any. parent is the item, or its key if the children's keys are made
 // of nothing else. It does not look whether the parent exists. Grandchildren,
 // which go by their parents' own records, are not among the rows. An error ends
@@ -33,7 +34,7 @@ func (c *Cascade) Plan(ctx context.Context, parent sluice.Item) iter.Seq2[Row, e
 			image = sluice.Item{} // what is not in it may be in the item
 		}
 		for i := range c.c.Children {
-			t, ok, err := c.target(&c.c.Children[i], key, image)
+			t, ok, err := c.target(&c.c.Children[i], key, image, time.Now())
 			if err != nil {
 				yield(Row{}, fmt.Errorf("cascade: children in table %s: %w", c.c.Children[i].Table, err))
 				return

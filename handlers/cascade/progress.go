@@ -9,7 +9,7 @@ import (
 // Hooks are called as things happen, by several goroutines at once; nil ones
 // are passed over. They must be fast and must not block.
 type Hooks struct {
-	// Deleted is called after each DeleteAll with the rows that it deleted.
+	// Deleted is called after each request with the rows that it deleted.
 	Deleted func(table string, rows int)
 	// Sent is called for each message that was sent; table is the children's.
 	Sent func(table string, why Reason)

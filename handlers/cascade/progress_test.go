@@ -18,7 +18,7 @@ func TestProgress(t *testing.T) {
 		w := points(1000)
 		w.took = time.Second
 		c := w.config()
-		c.Concurrency, c.PageSize = 1, 500
+		w.inFlight, c.PageSize = 1, 500
 		var mu sync.Mutex
 		var told []Progress
 		var at []time.Duration

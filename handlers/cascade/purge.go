@@ -2,27 +2,30 @@ package cascade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 )
 
 const (
-	pagesAhead = 2  // that are read while deletes run
-	chunkRows  = 25 // of one call of DeleteAll, what BatchWriteItem takes
+	pagesAhead  = 2  // that are read while deletes run
+	pagesAtOnce = 2  // that are deleted: what the last requests of one leave free, the next one uses
+	readsAtOnce = 16 // of rows that an index has led to
 
 	// maxPasses bounds the readings from the start of one run. Each but the
 	// last has deleted something, so that only children that come as fast as
 	// they go lead to it.
 	maxPasses = 16
 
-	// staleAfter is for how long it is taken for granted that the parent, which
-	// was not there, is still not there.
-	staleAfter = time.Second
+	// maxLookAge is how long an answer that the parent is gone is used.
+	maxLookAge = 100 * time.Millisecond
 )
 
 // ending says why a run ended.
@@ -36,6 +39,9 @@ const (
 	gaveUp            // too many deletes failed in a row
 )
 
+// errStopped is of rows that were not tried, since the run is to end.
+var errStopped = errors.New("the cascade has stopped")
+
 // purge is one run: it deletes the children of one parent, up to a limit.
 type purge struct {
 	t     *target
@@ -44,33 +50,39 @@ type purge struct {
 	other bool      // another goes on from there, who has more time: until holds also when nothing was deleted
 	told  bool      // its end is worth a line of the log
 
+	looking chan struct{} // held by the one caller that looks whether the parent is back
+
 	mu       sync.Mutex
 	began    time.Time
 	toldAt   time.Time
-	checked  time.Time // when it was last asked whether the parent is there
+	look     look
 	end      ending
 	err      error // of anything but a single delete
 	tried    int
+	full     bool // no more rows may be tried
 	deleted  int
 	failures failures
 }
 
+// look is when the parent was last read.
+type look struct{ began, ended time.Time }
+
 func newPurge(t *target) *purge {
 	now := time.Now()
-	return &purge{t: t, rows: Unlimited, began: now, toldAt: now}
+	return &purge{t: t, rows: Unlimited, looking: make(chan struct{}, 1), began: now, toldAt: now}
 }
 
 // parentIsBack reads the parent, and stops the pass if it exists again.
 func (p *purge) parentIsBack(ctx context.Context) (bool, error) {
-	now := time.Now()
+	began := time.Now()
 	it, err := p.t.c.c.Get(ctx, p.t.c.c.Table, p.t.parent)
 	if err != nil {
 		return false, fmt.Errorf("cascade of %s: is the parent there again? %w", p.t.dedupeKey(), err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.checked = now
-	if it.Exists() { // together: who finds a fresh look also finds what was seen
+	p.look = look{began, time.Now()}
+	if it.Exists() {
 		p.end = parentBack
 	}
 	return it.Exists(), nil
@@ -103,70 +115,45 @@ func (p *purge) run(ctx context.Context) (ending, error) {
 	}
 }
 
+// page is rows that may be children.
+type page struct {
+	rows  []sluice.Item
+	first bool // of the pass
+}
+
 // pass reads the children from first to last and deletes them. Pages are read
 // ahead while deletes run. When pass returns, nothing of it runs any more.
 func (p *purge) pass(ctx context.Context) {
 	reading, stopReading := context.WithCancel(ctx)
-	pages := make(chan []sluice.Item, pagesAhead)
+	pages := make(chan page, pagesAhead)
 	var reader, deleters sync.WaitGroup
-	defer func() {
-		deleters.Wait()
-		stopReading()
-		reader.Wait()
-	}()
 	reader.Go(func() {
 		defer close(pages)
 		p.guard(func() error { return p.read(reading, pages) })
 	})
-	slots := make(chan struct{}, p.t.c.c.Concurrency)
-	first := true
-	for page := range pages {
-		if !first { // there is more to read, or there was
-			p.stopInTime()
-		}
-		first = false
-		if p.stopped() {
-			stopReading()
-			continue
-		}
-		rows := page
-		p.guard(func() (err error) {
-			rows, err = p.candidates(page)
-			return err
-		})
-		if len(rows) == 0 || p.stopped() {
-			continue // the reader ends when a pass was stopped
-		}
-		p.guard(func() error {
-			_, err := p.parentIsBack(ctx)
-			return err
-		})
-		for chunk := range slices.Chunk(rows, chunkRows) {
-			slots <- struct{}{} // given back, whatever becomes of ctx
-			if chunk = p.admit(ctx, chunk); len(chunk) == 0 {
-				<-slots
-				break
+	for range pagesAtOnce {
+		deleters.Go(func() {
+			for page := range pages {
+				p.guard(func() error { return p.delete(ctx, page) })
+				if p.stopped() {
+					stopReading() // the reader ends, and closes pages
+				}
 			}
-			deleters.Go(func() {
-				defer func() { <-slots }()
-				p.guard(func() error {
-					err := p.delete(ctx, chunk)
-					p.tell(false)
-					return err
-				})
-			})
-		}
-		if p.stopped() {
-			stopReading()
-		}
+		})
+	}
+	deleters.Wait()
+	stopReading()
+	reader.Wait()
+	if p.full {
+		p.stop(more)
 	}
 }
 
 // read reads pages from the start until the last, or until ctx ends.
-func (p *purge) read(ctx context.Context, pages chan<- []sluice.Item) error {
+func (p *purge) read(ctx context.Context, pages chan<- page) error {
 	q := p.t.query()
-	for {
-		page, err := p.t.c.c.Query(ctx, q)
+	for first := true; ; first = false {
+		answer, err := p.t.c.c.Query(ctx, q)
 		if err != nil {
 			if ctx.Err() != nil && p.stopped() {
 				return nil // nobody waits for it
@@ -174,96 +161,152 @@ func (p *purge) read(ctx context.Context, pages chan<- []sluice.Item) error {
 			return fmt.Errorf("cascade of %s: reading the keys of table %s: %w", p.t.dedupeKey(), q.Table, err)
 		}
 		select {
-		case pages <- page.Items:
+		case pages <- page{answer.Items, first}:
 		case <-ctx.Done():
 			if p.stopped() {
 				return nil // nobody waits for it
 			}
 			return fmt.Errorf("cascade of %s: %w", p.t.dedupeKey(), context.Cause(ctx))
 		}
-		if q.After = page.Next; !q.After.Exists() || p.stopped() {
+		if q.After = answer.Next; !q.After.Exists() || p.stopped() {
 			return nil
 		}
 	}
 }
 
-// candidates returns the rows of a page that may have to go. Of those that an
+// delete deletes the children among the rows of a page. A page after the first one
+// says that there is more than what was begun: that may be left for later.
+func (p *purge) delete(ctx context.Context, page page) error {
+	if p.stopped() || !page.first && !p.mayGoOn(ctx) {
+		return nil
+	}
+	keys, err := p.candidates(page.rows)
+	if err == nil && p.t.child.Index != "" && p.t.child.Exclude != nil {
+		keys, err = p.children(ctx, keys)
+	}
+	if err != nil {
+		return err
+	}
+	if keys = p.admit(keys); len(keys) == 0 {
+		return nil
+	}
+	begun := time.Now()
+	d := p.t.deletion(keys)
+	d.Guard = func(request context.Context) error { return p.mayDelete(ctx, request, begun) }
+	d.Done = func(keys []sluice.Item, errs []error) {
+		p.guard(func() error { p.settle(keys, errs); return nil })
+	}
+	p.t.c.c.Delete(ctx, d)
+	return nil
+}
+
+// admit returns the rows that may be tried.
+func (p *purge) admit(keys []sluice.Item) []sluice.Item {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rows != Unlimited && p.tried+len(keys) > p.rows {
+		keys, p.full = keys[:p.rows-p.tried], true
+	}
+	p.tried += len(keys)
+	return keys
+}
+
+// candidates returns the keys of the rows that may have to go. Of rows that an
 // index has led to, only their item can tell.
-func (p *purge) candidates(page []sluice.Item) ([]sluice.Item, error) {
-	rows := make([]sluice.Item, 0, len(page))
-	for _, row := range page {
+func (p *purge) candidates(rows []sluice.Item) ([]sluice.Item, error) {
+	keys := make([]sluice.Item, 0, len(rows))
+	for _, row := range rows {
 		key, err := keyOf(row, p.t.child.Table, p.t.child.Key)
 		if err != nil {
 			return nil, sluice.Permanent(fmt.Errorf("cascade of %s: %w", p.t.dedupeKey(), err))
 		}
-		if p.t.child.Index != "" || !p.t.stays(row, key) {
-			rows = append(rows, key)
+		if p.t.isParent(key) || p.t.child.Index == "" && p.t.stays(row) {
+			continue
 		}
+		keys = append(keys, key)
 	}
-	return rows, nil
+	return keys, nil
 }
 
-// admit returns how much of a chunk may be tried; none when the pass is to stop.
-func (p *purge) admit(ctx context.Context, chunk []sluice.Item) []sluice.Item {
+// children reads rows that an index has led to, by their keys, and returns the
+// keys of those that are children now.
+func (p *purge) children(ctx context.Context, keys []sluice.Item) ([]sluice.Item, error) {
+	is := make([]bool, len(keys))
+	var reads errgroup.Group
+	reads.SetLimit(readsAtOnce)
+	for i, key := range keys {
+		reads.Go(func() error {
+			p.guard(func() error {
+				it, err := p.t.c.c.Get(ctx, p.t.child.Table, key)
+				if err != nil {
+					return fmt.Errorf("cascade of %s: reading a row of table %s that index %s has led to: %w", p.t.dedupeKey(), p.t.child.Table, p.t.child.Index, err)
+				}
+				is[i] = it.Exists() && p.t.belongs(it) && !p.t.stays(it)
+				return nil
+			})
+			return nil
+		})
+	}
+	reads.Wait() //nolint:errcheck // it is in p.err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return nil, p.err
+	}
+	var out []sluice.Item
+	for i, key := range keys {
+		if is[i] {
+			out = append(out, key)
+		}
+	}
+	return out, nil
+}
+
+// mayDelete is asked right before a request that deletes rows of a page. The parent
+// must have been gone after the page was begun, and a moment ago.
+func (p *purge) mayDelete(ctx, request context.Context, begun time.Time) error {
+	select {
+	case p.looking <- struct{}{}:
+		defer func() { <-p.looking }()
+	case <-request.Done():
+		return context.Cause(request)
+	}
+	if !p.mayGoOn(ctx) {
+		return errStopped
+	}
+	p.mu.Lock()
+	fresh := !p.look.began.Before(begun) && time.Since(p.look.ended) < maxLookAge
+	p.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	back, err := p.parentIsBack(request)
+	if err != nil {
+		p.fail(err)
+	}
+	if back || err != nil {
+		return errStopped
+	}
+	return nil
+}
+
+// mayGoOn reports whether more may be begun, and stops the pass if not.
+func (p *purge) mayGoOn(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.end != goOn || p.err != nil:
-		return nil
+		return false
 	case ctx.Err() != nil:
 		p.err = fmt.Errorf("cascade of %s: %w", p.t.dedupeKey(), context.Cause(ctx))
-		return nil
-	case p.outOfTime():
+		return false
+	case !p.until.IsZero() && !time.Now().Before(p.until) && (p.other || p.deleted > 0):
+		// A message that has deleted nothing goes on: sent once more, it would begin
+		// with the same rows, and go round for ever.
 		p.end = more
-		return nil
-	case p.rows != Unlimited && p.tried+len(chunk) > p.rows:
-		chunk, p.end = chunk[:p.rows-p.tried], more // these are still tried
+		return false
 	}
-	p.tried += len(chunk)
-	return chunk
-}
-
-// outOfTime reports whether the run is to end for the time that it took. The
-// caller holds the lock. A message that has deleted nothing goes on: sent once
-// more, it would begin with the same rows, and go round for ever.
-func (p *purge) outOfTime() bool {
-	return !p.until.IsZero() && !time.Now().Before(p.until) && (p.other || p.deleted > 0)
-}
-
-// stopInTime stops a pass that reads rows that stay, which nobody admits.
-func (p *purge) stopInTime() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.end == goOn && p.err == nil && p.outOfTime() {
-		p.end = more
-	}
-}
-
-// delete deletes rows.
-func (p *purge) delete(ctx context.Context, keys []sluice.Item) error {
-	if p.t.child.Index != "" {
-		var err error
-		if keys, err = p.children(ctx, keys); err != nil {
-			return err
-		}
-	}
-	p.mu.Lock()
-	stale := time.Since(p.checked) > staleAfter
-	p.mu.Unlock()
-	if stale {
-		if _, err := p.parentIsBack(ctx); err != nil {
-			return err
-		}
-	}
-	if len(keys) == 0 || p.isBack() {
-		return nil
-	}
-	errs := p.t.c.c.DeleteAll(ctx, p.t.child.Table, keys)
-	if len(errs) != 0 && len(errs) != len(keys) {
-		return fmt.Errorf("cascade of %s: DeleteAll of table %s returned %d errors for %d keys", p.t.dedupeKey(), p.t.child.Table, len(errs), len(keys))
-	}
-	p.settle(keys, errs)
-	return nil
+	return true
 }
 
 // settle counts what became of deletes.
@@ -271,10 +314,14 @@ func (p *purge) settle(keys []sluice.Item, errs []error) {
 	p.mu.Lock()
 	gone := len(keys)
 	for i, err := range errs {
-		if err != nil {
-			gone--
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, errStopped), dynamo.IsCondition(err): // it was not tried, or is no child any more
+		default:
 			p.failures.add(keys[i], err)
 		}
+		gone--
 	}
 	if gone > 0 {
 		p.failures.inARow = 0
@@ -287,34 +334,21 @@ func (p *purge) settle(keys []sluice.Item, errs []error) {
 	if gone > 0 && p.t.c.c.Hooks.Deleted != nil {
 		p.t.c.c.Hooks.Deleted(p.t.child.Table, gone)
 	}
+	p.tell(false)
 }
 
-// children reads rows that an index has led to and returns the keys of those
-// that are children now.
-func (p *purge) children(ctx context.Context, keys []sluice.Item) ([]sluice.Item, error) {
-	var out []sluice.Item
-	for _, key := range keys {
-		it, err := p.t.c.c.Get(ctx, p.t.child.Table, key)
-		if err != nil {
-			return nil, fmt.Errorf("cascade of %s: reading a row of table %s that index %s has led to: %w", p.t.dedupeKey(), p.t.child.Table, p.t.child.Index, err)
-		}
-		if it.Exists() && p.t.belongs(it) && !p.t.stays(it, key) {
-			out = append(out, key)
-		}
+func (p *purge) stop(why ending) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.end == goOn {
+		p.end = why
 	}
-	return out, nil
 }
 
 func (p *purge) stopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.end != goOn || p.err != nil
-}
-
-func (p *purge) isBack() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.end == parentBack
+	return p.end != goOn || p.err != nil || p.full
 }
 
 // guard calls f and keeps its error. A panic, or the end of its goroutine, is

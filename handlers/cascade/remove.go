@@ -31,7 +31,7 @@ func (c *Cascade) Remove(ctx context.Context, rec *sluice.Record) error {
 	var fails []error
 	kinds := 0
 	for i := range c.c.Children {
-		t, ok, err := c.target(&c.c.Children[i], parent, rec.Old)
+		t, ok, err := c.target(&c.c.Children[i], parent, rec.Old, rec.Created)
 		if err != nil {
 			fails = append(fails, sluice.Permanent(fmt.Errorf("children in table %s: %w", c.c.Children[i].Table, err)))
 			continue

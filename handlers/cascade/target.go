@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
@@ -17,6 +18,7 @@ type target struct {
 	parent    sluice.Item // key of the parent
 	partition sluice.Item // one attribute
 	prefix    string      // of the sort key; "" is none
+	limit     sluice.Item // one attribute, of NotNewer; absent is none
 	sweep     bool        // what a sweep is after
 }
 
@@ -43,11 +45,16 @@ func keyOf(it sluice.Item, table string, names []string) (sluice.Item, error) {
 	return key, nil
 }
 
-// target returns the children of a parent; false when it has none, because it
-// lacks an attribute that their keys are made of. image is the parent's item as
-// it was, if it is known.
-func (c *Cascade) target(child *Child, parent, image sluice.Item) (*target, bool, error) {
+// target returns the children of a parent that was deleted at a time; false when it
+// has none, because it lacks an attribute that their keys are made of. image is the
+// parent's item as it was, if it is known.
+func (c *Cascade) target(child *Child, parent, image sluice.Item, deleted time.Time) (*target, bool, error) {
 	t := &target{c: c, child: child, parent: parent}
+	limit, err := child.NotNewer.of(image, deleted)
+	if err != nil {
+		return nil, false, err
+	}
+	t.limit = limit
 	partition, ok, err := child.Partition.of(parent, image)
 	if err != nil || !ok {
 		return nil, false, err
@@ -110,6 +117,9 @@ func (t *target) query() dynamo.Query {
 	}
 	q.Attributes = append(q.Attributes, t.child.Key...)
 	if t.child.Index == "" {
+		if t.limit.Exists() {
+			q.Attributes = append(q.Attributes, t.child.NotNewer.Name)
+		}
 		for _, path := range t.child.Attributes {
 			for _, name := range mayBegin(path) {
 				if !slices.Contains(q.Attributes, name) {
@@ -161,12 +171,41 @@ func (t *target) strays() string {
 	return ""
 }
 
+// isParent reports whether a row of the children's table is the parent's own.
+func (t *target) isParent(key sluice.Item) bool {
+	return t.child.Table == t.c.c.Table && key.Equal(t.parent)
+}
+
 // stays reports whether a row of the partition is not to be deleted.
-func (t *target) stays(row, key sluice.Item) bool {
-	if t.child.Table == t.c.c.Table && key.Equal(t.parent) {
-		return true
+func (t *target) stays(row sluice.Item) bool {
+	return t.child.Exclude != nil && t.child.Exclude(row) || t.newer(row)
+}
+
+// deletion returns the deletion of rows, without its guard. Where the key does not
+// tell whether a row is a child that may go, a condition does.
+func (t *target) deletion(keys []sluice.Item) dynamo.GuardedDelete {
+	d := dynamo.GuardedDelete{Table: t.child.Table, Keys: keys, Names: map[string]string{}, Values: map[string]any{}}
+	var terms []string
+	add := func(term, placeholder, attribute string, value any) {
+		terms = append(terms, term)
+		d.Names["#"+placeholder], d.Values[":"+placeholder] = attribute, value
 	}
-	return t.child.Exclude != nil && t.child.Exclude(row)
+	if t.child.Index != "" {
+		partition, _ := t.partition.Lookup(t.child.Partition.Name)
+		add("#p = :p", "p", t.child.Partition.Name, partition)
+		if t.prefix != "" {
+			add("begins_with(#s, :s)", "s", t.child.Sort.Name, t.prefix)
+		}
+	}
+	if limit, ok := t.limit.Lookup(t.child.NotNewer.Name); ok {
+		term := "attribute_not_exists(#n) OR #n " + t.child.NotNewer.operator() + " :n"
+		if len(terms) > 0 {
+			term = "(" + term + ")"
+		}
+		add(term, "n", t.child.NotNewer.Name, limit)
+	}
+	d.Condition = strings.Join(terms, " AND ")
+	return d
 }
 
 // belongs reports whether an item is a child of the parent by its own

@@ -10,7 +10,9 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +50,10 @@ type world struct {
 	killAt int  // the call at which the process dies; 0 is none
 	before bool // it dies before the call has its effect
 	dead   bool
+
+	inFlight int           // requests that delete, at a time; 0 is 16
+	slots    chan struct{} // as many
+	waits    time.Duration // for a budget, before each of them
 
 	gets, queries, deletes int // rows read, pages read, rows deleted
 	onDelete               func(table string, keys []sluice.Item) []error
@@ -281,7 +287,49 @@ func compareBy(a, b sluice.Item, names []string) int {
 	return 0
 }
 
-func (w *world) deleteAll(ctx context.Context, name string, keys []sluice.Item) []error {
+// requestRows is how many rows a request without a condition deletes.
+const requestRows = 25
+
+// delete asks the guard after the wait, as a Store does.
+func (w *world) delete(ctx context.Context, d dynamo.GuardedDelete) {
+	w.deleteBy(ctx, d, func(ctx context.Context, keys []sluice.Item) []error { return w.deleteAll(ctx, d, keys) })
+}
+
+func (w *world) deleteBy(ctx context.Context, d dynamo.GuardedDelete, request func(context.Context, []sluice.Item) []error) {
+	size := requestRows
+	if d.Condition != "" {
+		size = 1
+	}
+	w.mu.Lock()
+	if w.slots == nil {
+		w.slots = make(chan struct{}, cmp.Or(w.inFlight, 16))
+	}
+	w.mu.Unlock()
+	var refused atomic.Pointer[error]
+	var requests sync.WaitGroup
+	for keys := range slices.Chunk(d.Keys, size) {
+		w.slots <- struct{}{}
+		requests.Go(func() {
+			defer func() { <-w.slots }()
+			if w.waits > 0 && refused.Load() == nil {
+				time.Sleep(w.waits)
+			}
+			if refused.Load() == nil {
+				if err := d.Guard(ctx); err != nil {
+					refused.Store(&err)
+				}
+			}
+			if err := refused.Load(); err != nil {
+				d.Done(keys, slices.Repeat([]error{*err}, len(keys)))
+				return
+			}
+			d.Done(keys, request(ctx, keys))
+		})
+	}
+	requests.Wait()
+}
+
+func (w *world) deleteAll(ctx context.Context, d dynamo.GuardedDelete, keys []sluice.Item) []error {
 	n, err := w.begin(ctx)
 	defer w.mu.Unlock()
 	all := func(err error) []error { return slices.Repeat([]error{err}, len(keys)) }
@@ -290,22 +338,66 @@ func (w *world) deleteAll(ctx context.Context, name string, keys []sluice.Item) 
 	}
 	var errs []error
 	if w.onDelete != nil {
-		errs = w.onDelete(name, keys)
+		errs = w.onDelete(d.Table, keys)
 	}
-	t := w.tables[name]
+	t := w.tables[d.Table]
 	for i, key := range keys {
+		if key.Len() != len(t.key) {
+			panic("no key: " + string(key.Raw()))
+		}
+		id := string(key.Only(t.key...).Raw())
+		if !holds(d, t.rows[id]) {
+			errs = []error{&dynamo.ConditionError{Failed: []int{0}, Tables: []string{d.Table}, Items: []sluice.Item{t.rows[id]}}}
+		}
 		if errs == nil || errs[i] == nil {
-			if key.Len() != len(t.key) {
-				panic("no key: " + string(key.Raw()))
-			}
 			w.deletes++
-			t.set(string(key.Only(t.key...).Raw()), sluice.Item{})
+			t.set(id, sluice.Item{})
 		}
 	}
 	if err := w.end(n); err != nil {
 		return all(err)
 	}
 	return errs
+}
+
+// holds judges the conditions that cascades make.
+func holds(d dynamo.GuardedDelete, it sluice.Item) bool {
+	for term := range strings.SplitSeq(d.Condition, " AND ") {
+		var v, want sluice.Value
+		is := false
+		at := func(name string) {
+			v, is = it.Lookup(d.Names["#"+name])
+			want, _ = d.Values[":"+name].(sluice.Value)
+		}
+		switch strings.Trim(term, "()") {
+		case "":
+		case "#p = :p":
+			if at("p"); !is || !v.Equal(want) {
+				return false
+			}
+		case "begins_with(#s, :s":
+			if at("s"); !is || !strings.HasPrefix(v.Str(), d.Values[":s"].(string)) {
+				return false
+			}
+		case "attribute_not_exists(#n) OR #n < :n", "attribute_not_exists(#n) OR #n <= :n":
+			at("n")
+			if is && (v.Kind() != want.Kind() || !less(v, want) && !(strings.Contains(term, "<=") && v.Equal(want))) {
+				return false
+			}
+		default:
+			panic(term)
+		}
+	}
+	return true
+}
+
+func less(v, want sluice.Value) bool {
+	if v.Kind() == item.S {
+		return v.Str() < want.Str()
+	}
+	f, _ := v.Float64()
+	g, _ := want.Float64()
+	return f < g
 }
 
 func (w *world) send(ctx context.Context, m sluice.Message) error {
@@ -326,7 +418,7 @@ func (w *world) config() Config {
 			Table: "points", Key: []string{"map_id", "point_id"},
 			Partition: Attr{Name: "map_id", From: "map_id"},
 		}},
-		Get: w.get, Query: w.query, DeleteAll: w.deleteAll, Send: w.send,
+		Get: w.get, Query: w.query, Delete: w.delete, Send: w.send,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }

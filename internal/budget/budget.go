@@ -13,11 +13,13 @@ import (
 	"time"
 )
 
-// Bucket fills with its rate, up to a second's worth. Who finds it below zero
-// waits until what was taken before has flown in: first come, first served. Its
-// methods are safe for concurrent use.
+// Bucket fills with its rate, up to a second's worth. A caller that finds it
+// empty waits until earlier ones have been paid for: first come, first served.
+// Units that a caller gives back go to the next one in the queue. Its methods are
+// safe for concurrent use.
 type Bucket struct {
-	rate float64 // units a second
+	rate float64       // units a second
+	turn chan struct{} // held by the first caller of the queue
 
 	mu    sync.Mutex
 	level float64
@@ -26,48 +28,52 @@ type Bucket struct {
 
 // New returns a full bucket; rate is in units a second and more than 0.
 func New(rate float64) *Bucket {
-	return &Bucket{rate: rate, level: max(rate, 1), at: time.Now()}
+	return &Bucket{rate: rate, turn: make(chan struct{}, 1), level: max(rate, 1), at: time.Now()}
 }
 
 // Rate returns the units that flow in a second.
 func (b *Bucket) Rate() float64 { return b.rate }
 
-// Take takes n units: at once when the bucket has anything. On an error, which
-// is that of ctx, nothing is taken.
+// Take takes n units: at once when the bucket has anything and nobody waits. On an
+// error, which is that of ctx, nothing is taken.
 func (b *Bucket) Take(ctx context.Context, n float64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	wait := b.reserve(n)
-	if wait <= 0 {
-		return nil
-	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
-		b.Add(n)
-		return fmt.Errorf("the next %v are taken, and the deadline is before: %w", wait.Round(time.Millisecond), context.DeadlineExceeded)
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
 	select {
-	case <-t.C:
-		return nil
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
 	case <-ctx.Done():
-		b.Add(n)
 		return context.Cause(ctx)
+	}
+	for {
+		wait := b.take(n)
+		if wait <= 0 {
+			return nil
+		}
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+			return fmt.Errorf("the next %v are taken, and the deadline is before: %w", wait.Round(time.Millisecond), context.DeadlineExceeded)
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		}
 	}
 }
 
-// reserve takes n and returns how long to wait for it.
-func (b *Bucket) reserve(n float64) time.Duration {
+// take takes n units, or returns how long to wait before the next try.
+func (b *Bucket) take(n float64) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fill()
-	wait := time.Duration(0)
 	if b.level <= 0 {
-		wait = time.Duration(-b.level/b.rate*float64(time.Second)) + 1
+		return time.Duration(-b.level/b.rate*float64(time.Second)) + 1
 	}
 	b.level -= n
-	return wait
+	return 0
 }
 
 // Add gives n units, or takes them without waiting when n is negative.

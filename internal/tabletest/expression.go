@@ -14,7 +14,7 @@ import (
 )
 
 // expression reads the expressions of one Op. It knows comparisons by = and
-// <>, of whole numbers also by <, attribute_exists, attribute_not_exists, AND
+// <>, of whole numbers also by < and <=, attribute_exists, attribute_not_exists, AND
 // and OR without parentheses, and of updates SET to values, REMOVE and ADD of
 // whole numbers; it refuses what it does not know, and names and values that are
 // not used, as the service does.
@@ -25,7 +25,7 @@ type expression struct {
 
 var (
 	call    = regexp.MustCompile(`^(attribute_exists|attribute_not_exists)\s*\(\s*([#\w]+)\s*\)$`)
-	compare = regexp.MustCompile(`^([#\w]+)\s*(=|<>|<)\s*(:\w+)$`)
+	compare = regexp.MustCompile(`^([#\w]+)\s*(=|<>|<=|<)\s*(:\w+)$`)
 	assign  = regexp.MustCompile(`^([#\w]+)\s*=\s*(:\w+)$`)
 	add     = regexp.MustCompile(`^([#\w]+)\s+(:\w+)$`)
 	clause  = regexp.MustCompile(`\b(SET|REMOVE|ADD)\b`)
@@ -69,13 +69,13 @@ func (e *expression) term(s string, it sluice.Item) (bool, error) {
 		return false, err
 	}
 	v, exists := it.Lookup(name)
-	if m[2] == "<" {
+	if m[2] == "<" || m[2] == "<=" {
 		n, ok := v.Int64()
 		limit, numeric := parse(raw).Int64()
 		if !numeric || exists && !ok {
 			return false, fmt.Errorf("tabletest compares whole numbers only, not as %q wants", s)
 		}
-		return exists && n < limit, nil
+		return exists && (n < limit || m[2] == "<=" && n == limit), nil
 	}
 	equal := exists && v.Equal(parse(raw))
 	return equal == (m[2] == "="), nil

@@ -225,18 +225,15 @@ func (db *DB) Put(ctx context.Context, name string, it sluice.Item) error {
 	return db.Write(ctx, dynamo.Put(name, it))
 }
 
-// DeleteAll deletes items; nil when all are deleted.
-func (db *DB) DeleteAll(ctx context.Context, name string, keys []sluice.Item) []error {
-	errs := make([]error, len(keys))
-	failed := false
-	for i, key := range keys {
-		errs[i] = db.Write(ctx, dynamo.Delete(name, key))
-		failed = failed || errs[i] != nil
+// DeleteGuarded deletes items one after another, each under its condition.
+func (db *DB) DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete) {
+	for _, key := range d.Keys {
+		err := d.Guard(ctx)
+		if err == nil {
+			err = db.Write(ctx, d.Op(key))
+		}
+		d.Done([]sluice.Item{key}, []error{err})
 	}
-	if !failed {
-		return nil
-	}
-	return errs
 }
 
 // Write makes one write.

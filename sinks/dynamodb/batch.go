@@ -55,12 +55,12 @@ func (s *Store) Delete(ctx context.Context, table string, key sluice.Item) error
 // ones of that key fail unsent: written before it, they would be overwritten
 // by it when it is tried again.
 func (s *Store) PutAll(ctx context.Context, table string, items []sluice.Item) []error {
-	return s.writeAll(ctx, table, items, s.newPut)
+	return s.writeAll(ctx, table, items, s.newPut, nil, nil)
 }
 
 // DeleteAll is Delete for several keys, as PutAll is for items.
 func (s *Store) DeleteAll(ctx context.Context, table string, keys []sluice.Item) []error {
-	return s.writeAll(ctx, table, keys, s.newDelete)
+	return s.writeAll(ctx, table, keys, s.newDelete, nil, nil)
 }
 
 // batchWrite is a Put or a Delete on its way.
@@ -71,6 +71,7 @@ type batchWrite struct {
 	request types.WriteRequest
 	bytes   int     // on the wire, about
 	units   float64 // that it will consume, about
+	guard   *guard  // nil lets it pass
 }
 
 // keyID names an item. Different keys may have the same: then they are written
@@ -188,18 +189,24 @@ func (s *Store) keysOf(ctx context.Context, table string) keysOf {
 	return func() ([]string, error) { return s.keys.of(ctx, table) }
 }
 
-func (s *Store) writeAll(ctx context.Context, table string, items []sluice.Item, newWrite makeWrite) []error {
+// writeAll writes items under a guard, and tells done of each as soon as its result
+// is known. Both may be nil.
+func (s *Store) writeAll(ctx context.Context, table string, items []sluice.Item, newWrite makeWrite, g *guard, done func([]sluice.Item, []error)) []error {
 	if len(items) == 0 {
 		return nil
 	}
-	m := many{store: s, table: table, errs: make([]error, len(items)), writes: make([]*batchWrite, len(items))}
+	m := many{store: s, table: table, items: items, guard: g, done: done, errs: make([]error, len(items)), writes: make([]*batchWrite, len(items))}
 	keys := sync.OnceValues(s.keysOf(ctx, table))
 	for i, it := range items {
-		m.writes[i], m.errs[i] = newWrite(table, it, keys)
+		if m.writes[i], m.errs[i] = newWrite(table, it, keys); m.errs[i] != nil {
+			m.tell([]int{i})
+			continue
+		}
+		m.writes[i].guard = g
 	}
 	waves, ids := m.waves()
 	if err := s.order.enter(ctx, ids); err != nil {
-		m.fail(notSent(table, err))
+		m.fail(slices.Concat(waves...), notSent(table, err))
 		return m.errs
 	}
 	defer s.order.leave(ids)
@@ -218,12 +225,15 @@ func (s *Store) writeAll(ctx context.Context, table string, items []sluice.Item,
 	return m.errs
 }
 
-// many is one call of PutAll or DeleteAll.
+// many is one call of PutAll, DeleteAll or DeleteGuarded.
 type many struct {
 	store  *Store
 	table  string
+	items  []sluice.Item
 	writes []*batchWrite // nil where there is an error already
 	errs   []error
+	guard  *guard
+	done   func([]sluice.Item, []error) // may be nil
 }
 
 // waves divides the writes so that no wave has a key twice, and the n-th write
@@ -252,7 +262,7 @@ func (m *many) without(wave []int, behind map[keyID]error) []int {
 	return slices.DeleteFunc(slices.Clone(wave), func(i int) bool {
 		err := behind[m.writes[i].id]
 		if err != nil {
-			m.errs[i] = notSent(m.table, fmt.Errorf("an earlier write of the same key failed: %w", err))
+			m.fail([]int{i}, notSent(m.table, fmt.Errorf("an earlier write of the same key failed: %w", err)))
 		}
 		return err != nil
 	})
@@ -264,14 +274,19 @@ func (m *many) write(ctx context.Context, wave []int) {
 		m.errs[i] = &tableError{m.table, errors.New("its goroutine ended; whether it was written is not known")}
 	}
 	chunks := slices.Collect(slices.Chunk(wave, maxWrites))
+	inParallel(len(chunks), m.store.opt.InFlight, func(n int) { m.writeChunk(ctx, chunks[n]) })
+}
+
+// inParallel calls f with each number below n, up to most at a time. It returns
+// when all calls have. A panic, which can be one of a hook, is for the caller's
+// goroutine, and only after all others have ended.
+func inParallel(n, most int, f func(int)) {
 	var next atomic.Int64
 	work := func() {
-		for n := int(next.Add(1)) - 1; n < len(chunks); n = int(next.Add(1)) - 1 {
-			m.writeChunk(ctx, chunks[n])
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			f(i)
 		}
 	}
-	// A panic, which can be one of a hook, is for the caller's goroutine, and
-	// only after all others have ended: its keys are free then.
 	var wg sync.WaitGroup
 	var panicked atomic.Pointer[string]
 	defer func() {
@@ -280,7 +295,7 @@ func (m *many) write(ctx context.Context, wave []int) {
 			panic(*p)
 		}
 	}()
-	for range min(len(chunks), m.store.opt.InFlight) - 1 {
+	for range min(n, most) - 1 {
 		wg.Go(func() {
 			defer func() {
 				if p := recover(); p != nil {
@@ -294,6 +309,10 @@ func (m *many) write(ctx context.Context, wave []int) {
 }
 
 func (m *many) writeChunk(ctx context.Context, chunk []int) {
+	if err := m.guard.refusal(); err != nil {
+		m.fail(chunk, &tableError{m.table, err})
+		return
+	}
 	ws := make([]*batchWrite, len(chunk))
 	for k, i := range chunk {
 		ws[k] = m.writes[i]
@@ -304,12 +323,28 @@ func (m *many) writeChunk(ctx context.Context, chunk []int) {
 			m.errs[i] = fromBatch(m.table, errs[k])
 		}
 	}
+	m.tell(chunk)
 }
 
-func (m *many) fail(err error) {
-	for i, w := range m.writes {
-		if w != nil {
-			m.errs[i] = err
-		}
+func (m *many) fail(writes []int, err error) {
+	for _, i := range writes {
+		m.errs[i] = err
 	}
+	m.tell(writes)
+}
+
+// tell tells done of the results of writes.
+func (m *many) tell(writes []int) {
+	if m.done == nil || len(writes) == 0 {
+		return
+	}
+	items, errs, failed := make([]sluice.Item, len(writes)), make([]error, len(writes)), false
+	for k, i := range writes {
+		items[k], errs[k] = m.items[i], m.errs[i]
+		failed = failed || errs[k] != nil
+	}
+	if !failed {
+		errs = nil
+	}
+	m.done(items, errs)
 }

@@ -82,9 +82,13 @@ func (c *committing) giveUp(open []int, attempts int) {
 }
 
 // request writes those that are open once, and returns those that are worth
-// writing again. The estimate was taken from the budgets.
+// writing again. The estimate was taken from the budgets: guards are asked after
+// that wait, and nothing else is waited for before the request is sent.
 func (c *committing) request(ctx context.Context, open []int, estimate units) (again []int) {
 	s := c.store
+	if open, estimate = c.allowed(ctx, open, estimate); len(open) == 0 {
+		return nil
+	}
 	in := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{}, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
 	for _, i := range open {
 		w := c.writes[i]

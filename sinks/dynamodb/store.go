@@ -26,6 +26,8 @@ type Store struct {
 	shared *batch.Batcher[*batchWrite]
 	own    sync.Map // *batch.Batcher[*batchWrite] by name of the table: of those with a budget, or that were throttled
 
+	guarded chan struct{} // the requests of DeleteGuarded with a condition, at a time
+
 	once *once
 }
 
@@ -56,6 +58,7 @@ func New(cfg aws.Config, o Options) (*Store, error) {
 		s.keys.set(table, names, true)
 	}
 	s.newBatchers()
+	s.guarded = make(chan struct{}, s.opt.InFlight)
 	s.once = newOnce(s.transactOnce, func(err error) error { return s.explain("TransactWriteItems", "", err) }, s.opt)
 	return s, nil
 }

@@ -23,6 +23,14 @@ import (
 // holds says so. An expression that counts, such as "ADD #n :one", may count
 // twice: see [Store.Once].
 func (s *Store) Write(ctx context.Context, op dynamo.Op) error {
+	return s.writeGuarded(ctx, op, nil)
+}
+
+// writeGuarded is Write with a guard that is asked before each request.
+func (s *Store) writeGuarded(ctx context.Context, op dynamo.Op, g *guard) error {
+	if err := g.refusal(); err != nil {
+		return &tableError{op.Table, err}
+	}
 	if op.Kind == dynamo.CheckOp {
 		return sluice.Permanent(fmt.Errorf("dynamodb: table %q: a Check writes nothing and has its place in Transact", op.Table))
 	}
@@ -38,6 +46,7 @@ func (s *Store) Write(ctx context.Context, op dynamo.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 	defer cancel()
 	taken, lost := true, false
+	var held error
 	err = s.retry(ctx, func(ctx context.Context) error {
 		if !taken {
 			if err := s.take(ctx, estimate); err != nil {
@@ -45,6 +54,18 @@ func (s *Store) Write(ctx context.Context, op dynamo.Op) error {
 			}
 		}
 		taken = false
+		if g != nil {
+			if err := s.enterGuarded(ctx); err != nil {
+				s.settle(estimate, nil)
+				return err
+			}
+			defer func() { <-s.guarded }()
+			g.ask(ctx)
+			if held = g.refusal(); held != nil {
+				s.settle(estimate, nil)
+				return nil
+			}
+		}
 		var capacity []types.ConsumedCapacity
 		err := s.try(ctx, func(ctx context.Context) (err error) {
 			capacity, err = s.writeSingle(ctx, &o)
@@ -57,6 +78,9 @@ func (s *Store) Write(ctx context.Context, op dynamo.Op) error {
 		lost = lost || mayBeDone(err)
 		return err
 	})
+	if held != nil {
+		return &tableError{op.Table, held}
+	}
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
 		return conditionError([]int{0}, []string{op.Table}, []map[string]types.AttributeValue{failed.Item})

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+// What a template takes from an image that the stream does not have would be null
+// for every record. It is refused, as the image itself is.
+func TestSendNeedsTheImagesOfItsTemplates(t *testing.T) {
+	const images = "without it; set the table's StreamViewType to "
+	const cannot = "cannot be known: the "
+	before, after := plain(`{"pk":"o-1","entityType":"order","n":2}`), plain(`{"pk":"o-1","entityType":"order","n":3}`)
+	for _, tt := range []struct {
+		send  Send
+		view  sluice.View
+		event sluice.EventName
+		want  string // the body, or what the error says
+	}{
+		{Send{Body: "old"}, sluice.NewImage, sluice.Modify, images},
+		{Send{Body: `{"was":{$old.n}}`}, sluice.NewImage, sluice.Modify, images},
+		{Send{Body: `{"was":{$old.n}}`}, sluice.NewImage, sluice.Remove, images},
+		{Send{Body: `{"was":{$old.n}}`}, sluice.BothImages, sluice.Modify, `{"was":2}`},
+		{Send{Body: `{"was":{$old.no}}`}, sluice.BothImages, sluice.Modify, `{"was":null}`},
+		{Send{Body: `{"was":{$old.n}}`}, sluice.NewImage, sluice.Insert, `{"was":null}`},
+		{Send{Body: `{"was":"{$old.n}"}`}, sluice.NewImage, sluice.Modify, images},
+		{Send{Body: `{"was":{$old.n|lower}}`}, sluice.NewImage, sluice.Modify, images},
+		{Send{Body: `was {$old.n}`}, sluice.NewImage, sluice.Modify, images},
+		{Send{Body: `{"is":{$new.n}}`}, sluice.OldImage, sluice.Modify, images},
+		{Send{Body: `{"is":{$new.n}}`}, sluice.OldImage, sluice.Remove, `{"is":null}`},
+		{Send{Body: "keys", Group: "{$old.n}"}, sluice.NewImage, sluice.Modify, images},
+		{Send{Body: "keys", Dedupe: "{$old.n}"}, sluice.NewImage, sluice.Modify, images},
+		// An attribute of the item, wherever it is.
+		{Send{Body: `{"n":{n}}`}, 0, sluice.Modify, "{n} " + cannot + "MODIFY"},
+		{Send{Body: `{"n":{n}}`}, sluice.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
+		{Send{Body: `{"n":"{n}"}`}, sluice.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
+		{Send{Body: `n {n}`}, sluice.OldImage, sluice.Modify, "{n} " + cannot + "MODIFY"},
+		{Send{Body: `{"n":{n}}`}, sluice.NewImage, sluice.Remove, "{n} " + cannot + "REMOVE"},
+		{Send{Body: `{"n":{n}}`}, sluice.OldImage, sluice.Remove, `{"n":2}`},
+		{Send{Body: `{"pk":{pk},"event":"{$event}"}`}, 0, sluice.Remove, `{"pk":"o-1","event":"REMOVE"}`},
+	} {
+		t.Run(fmt.Sprintf("%+v of %v %s", tt.send, tt.view, tt.event), func(t *testing.T) {
+			w := newWorld()
+			c := one(Route{Name: "tell", On: Strings{"*#*"}, Send: &tt.send})
+			c.EntityType = EntityType{Tables: map[string]string{"orders": "order"}}
+			tt.send.To = "jobs"
+			if tt.send.Group+tt.send.Dedupe != "" {
+				tt.send.To = "fifo"
+			}
+			app := w.build(t, c)
+			o := []streamtest.RecordOption{streamtest.WithKeys("pk"), streamtest.WithView(tt.view)}
+			rec := streamtest.Modify("orders", before, after, o...)
+			switch tt.event {
+			case sluice.Insert:
+				rec = streamtest.Insert("orders", after, o...)
+			case sluice.Remove:
+				rec = streamtest.Remove("orders", before, o...)
+			}
+			err := app.Router.Dispatch(t.Context(), &rec)
+			if strings.HasPrefix(tt.want, "{\"") {
+				if err != nil || len(w.sent) != 1 || w.sent[0].Body != tt.want {
+					t.Errorf("%+v, %v; want %s", w.sent, err, tt.want)
+				}
+			} else if !sluice.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), tt.want) || len(w.sent) > 0 {
+				t.Errorf("%+v, %v; want %s", w.sent, err, tt.want)
+			}
+		})
+	}
+}

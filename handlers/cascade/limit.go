@@ -1,0 +1,108 @@
+package cascade
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+)
+
+// Limit keeps the children that are newer than their parent's deletion: those that
+// were written after the parent was put again. Each delete has a condition, so that
+// the limit holds at the moment of the write itself. A child without the attribute
+// Name goes. One of From and Time is set.
+type Limit struct {
+	// Name is the children's attribute, a number or text, not a path.
+	Name string
+	// From is the parent's attribute, or dotted path, in its old image. A child goes
+	// if its own attribute is at most that: a version that grows whenever the parent
+	// is put again. All children of a parent that lacks the attribute go.
+	From string
+	// Time is the form of a time, "seconds" or "milliseconds" since 1970 or
+	// "rfc3339" in UTC. A child goes if it was written before the end of the second
+	// in which the parent was deleted: the record does not tell more.
+	Time string
+}
+
+var timeForms = []string{"seconds", "milliseconds", "rfc3339"}
+
+func (l Limit) faults(key []string) (faults []string) {
+	bad := func(format string, args ...any) { faults = append(faults, ".NotNewer"+fmt.Sprintf(format, args...)) }
+	switch {
+	case l == Limit{}:
+	case l.Name == "":
+		bad(".Name is missing")
+	case (l.From == "") == (l.Time == ""):
+		bad(" has From %q and Time %q; set one of them", l.From, l.Time)
+	case slices.Contains(key, l.From):
+		bad(".From is %q, which is of the parent's key: it is the same when the parent is put again", l.From)
+	case l.Time != "" && !slices.Contains(timeForms, l.Time):
+		bad(".Time is %q; want one of %q", l.Time, timeForms)
+	}
+	return faults
+}
+
+// operator compares a child's attribute with the limit.
+func (l Limit) operator() string {
+	if l.Time != "" {
+		return "<"
+	}
+	return "<="
+}
+
+// of returns the limit for the children of a parent, the absent Item for none.
+func (l Limit) of(image sluice.Item, deleted time.Time) (sluice.Item, error) {
+	switch {
+	case l.From != "":
+		v, ok := image.Lookup(l.From)
+		switch {
+		case !ok && !image.Exists():
+			return sluice.Item{}, fmt.Errorf("attribute %q of the parent is not known, and there is no image: the stream must have old images", l.From)
+		case !ok, v.Kind() == item.NULL, v.Kind() == item.S && v.Len() == 0:
+			return sluice.Item{}, nil
+		case v.Kind() == item.S:
+			return item.Of(item.String(l.Name, v.Str())), nil
+		case v.Kind() == item.N:
+			return item.Of(item.Number(l.Name, v.Str())), nil
+		}
+		return sluice.Item{}, fmt.Errorf("attribute %q of the parent is of type %v; a limit is a number or text", l.From, v.Kind())
+	case l.Time == "":
+		return sluice.Item{}, nil
+	case deleted.IsZero():
+		return sluice.Item{}, errors.New("the record does not say when the parent was deleted")
+	}
+	end := deleted.UTC().Truncate(time.Second).Add(time.Second)
+	switch l.Time {
+	case "milliseconds":
+		return item.Of(item.Number(l.Name, strconv.FormatInt(end.UnixMilli(), 10))), nil
+	case "rfc3339":
+		// Without a zone: it is less than all times of its second, with a fraction
+		// or without.
+		return item.Of(item.String(l.Name, end.Format("2006-01-02T15:04:05"))), nil
+	}
+	return item.Of(item.Number(l.Name, strconv.FormatInt(end.Unix(), 10))), nil
+}
+
+// newer reports whether a row that was read is beyond the limit for sure. What it
+// lets pass, the condition of the delete decides.
+func (t *target) newer(row sluice.Item) bool {
+	limit, ok := t.limit.Lookup(t.child.NotNewer.Name)
+	if !ok {
+		return false
+	}
+	v, ok := row.Lookup(t.child.NotNewer.Name)
+	if !ok || v.Kind() != limit.Kind() {
+		return ok
+	}
+	if v.Kind() == item.S {
+		return bytes.Compare(v.Text(), limit.Text()) > 0
+	}
+	n, _ := v.Float64()
+	most, _ := limit.Float64()
+	return n > most
+}

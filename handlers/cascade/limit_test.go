@@ -1,0 +1,191 @@
+package cascade
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+// Which children go, by an attribute of theirs and one of the parent or the time of
+// its deletion, 2024-01-01T00:00:10Z, rounded down to the second.
+func TestLimit(t *testing.T) {
+	at := time.Date(2024, 1, 1, 0, 0, 10, 0, time.UTC)
+	number := func(n int64, add int64) string { return fmt.Sprintf(`{"N":"%d"}`, n+add) }
+	version := Limit{Name: "v", From: "info.version"}
+	for _, tt := range []struct {
+		name  string
+		limit Limit
+		old   string // attributes of the parent
+		child string // the attribute, "" is none
+		goes  bool
+	}{
+		{"the version", version, `"info":{"M":{"version":{"N":"7"}}}`, `{"N":"7"}`, true},
+		{"the version in other digits", version, `"info":{"M":{"version":{"N":"7"}}}`, `{"N":"7.0"}`, true},
+		{"an older one", version, `"info":{"M":{"version":{"N":"10"}}}`, `{"N":"9"}`, true},
+		{"a newer one", version, `"info":{"M":{"version":{"N":"9"}}}`, `{"N":"10"}`, false},
+		{"text", version, `"info":{"M":{"version":{"S":"b"}}}`, `{"S":"b"}`, true},
+		{"newer text", version, `"info":{"M":{"version":{"S":"b"}}}`, `{"S":"b1"}`, false},
+		{"another type", version, `"info":{"M":{"version":{"N":"9"}}}`, `{"S":"1"}`, false},
+		{"a child without it", version, `"info":{"M":{"version":{"N":"9"}}}`, ``, true},
+		{"a parent without it", version, `"info":{"M":{"other":{"N":"9"}}}`, `{"N":"10"}`, true},
+		{"a parent with an empty one", version, `"info":{"M":{"version":{"S":""}}}`, `{"S":"x"}`, true},
+		{"a second before", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), -1), true},
+		{"that second", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), 0), true},
+		{"a second after", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), 1), false},
+		{"the second's end", Limit{Name: "v", Time: "milliseconds"}, `"x":{"S":"y"}`, number(at.UnixMilli(), 999), true},
+		{"after the second's end", Limit{Name: "v", Time: "milliseconds"}, `"x":{"S":"y"}`, number(at.UnixMilli(), 1000), false},
+		{"RFC 3339", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:10Z"}`, true},
+		{"with a fraction", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:10.999Z"}`, true},
+		{"the next second", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:11Z"}`, false},
+		{"the next second's fraction", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:11.001+00:00"}`, false},
+	} {
+		for _, way := range []string{"inline", "by message", "by the condition alone", "by index"} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.table("maps", "user_id", "map_id")
+				points := w.table("points", "map_id", "point_id")
+				points.index("byMap", 0, "map_id")
+				attribute := ""
+				if tt.child != "" {
+					attribute = `,"v":` + tt.child
+				}
+				points.put(`{"map_id":{"S":"m-1"},"point_id":{"S":"p"}` + attribute + `}`)
+				c := w.config()
+				c.Children[0].NotNewer, c.Threshold = tt.limit, DefaultThreshold
+				switch way {
+				case "by message":
+					c.Threshold = 0
+				case "by the condition alone": // it is not yet that new when it is read
+					c.Query = func(ctx context.Context, q dynamo.Query) (dynamo.Page, error) {
+						page, err := w.query(ctx, q)
+						for i, it := range page.Items {
+							page.Items[i] = it.Without("v")
+						}
+						return page, err
+					}
+				case "by index":
+					c.Children[0].Index = "byMap"
+				}
+				x := must(t, c)
+				rec := removed("maps", mapKey, strings.TrimSuffix(mapKey, "}")+","+tt.old+"}")
+				rec.Created = at
+				if err := x.Remove(t.Context(), rec); err != nil {
+					t.Fatal(err)
+				}
+				w.drain(t, x.Work)
+				if gone := len(points.rows) == 0; gone != tt.goes {
+					t.Errorf("%s, %s: gone %v, want %v", tt.name, way, gone, tt.goes)
+				}
+			})
+		}
+	}
+}
+
+func TestLimitsThatAreRefused(t *testing.T) {
+	for want, tt := range map[string]struct {
+		limit Limit
+		old   string
+	}{
+		`attribute "version" of the parent is not known, and there is no image`: {Limit{Name: "v", From: "version"}, ""},
+		`attribute "version" of the parent is of type BOOL; a limit is`:         {Limit{Name: "v", From: "version"}, strings.TrimSuffix(mapKey, "}") + `,"version":{"BOOL":true}}`},
+		`the record does not say when the parent was deleted`:                   {Limit{Name: "v", Time: "seconds"}, mapKey},
+	} {
+		w := points(5)
+		c := w.config()
+		c.Children[0].NotNewer = tt.limit
+		rec := removed("maps", mapKey, tt.old)
+		rec.Created = time.Time{}
+		if err := must(t, c).Remove(t.Context(), rec); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), want) || w.left(t) != 5 || len(w.queue) > 0 {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// The limit of a message is that of the deletion that it was sent for.
+func TestLimitInMessages(t *testing.T) {
+	const sent = `{"kind":"cascade.delete","table":"points","key":{"map_id":"m-1"},"parent":{"table":"maps","key":{"user_id":"u-1","map_id":"m-1"}},"dedupeKey":"maps/u-1/m-1","notNewer":{"v":{"N":"7"}}}`
+	w := points(0)
+	c := w.config()
+	c.Children[0].NotNewer = Limit{Name: "v", From: "version"}
+	x := must(t, c)
+	rec := removed("maps", mapKey, strings.TrimSuffix(mapKey, "}")+`,"version":{"N":"7"}}`)
+	if err := x.Remove(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"0s " + sent}, bodies(w)); diff != "" {
+		t.Error(diff)
+	}
+	if err := x.Work(t.Context(), record(w.queue[0].m)); err != nil {
+		t.Fatal(err)
+	}
+	sweep := strings.Replace(strings.Replace(sent, `m-1","notNewer"`, `m-1#sweep","notNewer"`, 1), `"7"}}}`, `"7"}},"sweep":true}`, 1)
+	if got := bodies(w); got[1] != "1m0s "+sweep {
+		t.Errorf("%s\nwant %s", got[1], sweep)
+	}
+	// Children of a message without one, such as of an earlier configuration, all go.
+	w.tables["points"].put(`{"map_id":{"S":"m-1"},"point_id":{"S":"p"},"v":{"N":"9"}}`)
+	for body, left := range map[string]int{sent: 1, body: 0} {
+		if err := x.Work(t.Context(), record(sluice.Message{Body: body})); err != nil || left == 0 && w.left(t) != 0 {
+			t.Errorf("%d left, %v", w.left(t), err)
+		}
+	}
+	for old, new := range map[string]string{`{"v":{"N":"7"}}`: `7`, `{"N":"7"}`: `""`, `"v":`: `"other":`} {
+		m := sluice.Message{Body: strings.Replace(sent, old, new, 1)}
+		if err := x.Work(t.Context(), record(m)); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "notNewer") {
+			t.Errorf("%s: %v", m.Body, err)
+		}
+	}
+}
+
+// A dry run leaves out what would stay.
+func TestDryRunWithALimit(t *testing.T) {
+	w := points(2)
+	w.tables["points"].put(`{"map_id":{"S":"m-1"},"point_id":{"S":"new"},"v":{"N":"8"}}`, `{"map_id":{"S":"m-1"},"point_id":{"S":"old"},"v":{"N":"7"}}`)
+	c := w.config()
+	c.Children[0].NotNewer = Limit{Name: "v", From: "version"}
+	var out strings.Builder
+	n, err := must(t, c).DryRun(t.Context(), &out, parse(strings.TrimSuffix(mapKey, "}")+`,"version":{"N":"7"}}`))
+	if n != 3 || err != nil || strings.Contains(out.String(), `"new"`) {
+		t.Errorf("%d, %v: %s", n, err, out.String())
+	}
+}
+
+// Rows that a page has are taken for children of a parent that was looked for after
+// the page was read: a parent that came back before that keeps even what it got since.
+func TestTheLookIsAfterThePage(t *testing.T) {
+	w := points(30)
+	w.onQuery = func(dynamo.Query) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tables["maps"].put(mapKey)
+	}
+	c := w.config()
+	c.Threshold = DefaultThreshold
+	if err := must(t, c).Remove(t.Context(), mapRemoved()); !sluice.IsSkip(err) || w.deletes > 0 {
+		t.Errorf("%v, %d rows went", err, w.deletes)
+	}
+}
+
+// One look serves all requests of the next 100 ms.
+func TestLooksAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := points(10_000)
+		w.took = 10 * time.Millisecond
+		begun := time.Now()
+		if err := must(t, w.config()).Work(t.Context(), record(sluice.Message{Body: body})); err != nil {
+			t.Fatal(err)
+		}
+		pages, took := w.queries, time.Since(begun)
+		if most := pages + int(took/maxLookAge) + 2; w.gets > most {
+			t.Errorf("%d looks for %d pages in %v", w.gets, pages, took)
+		}
+	})
+}
