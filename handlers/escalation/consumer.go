@@ -354,7 +354,7 @@ func (s *Consumer) active(ctx context.Context, id string) (Escalation, error) {
 	return e, nil
 }
 
-// find fills in the step as it is now; false when it is gone or disabled, or
+// find fills in the step as it is now; false when it is gone, disabled or bad, or
 // when the escalation cannot go on, which the stream's handler will find, too.
 // A step that was moved keeps the message's order, from which the chain goes on.
 func (s *Consumer) find(ctx context.Context, t *Try) (there bool, err error) {
@@ -366,10 +366,7 @@ func (s *Consumer) find(ctx context.Context, t *Try) (there bool, err error) {
 	if s.c.Config.Admit(e, partition) != "" {
 		return false, nil
 	}
-	steps, err := s.c.Config.Step.ladder(partition)
-	if err != nil {
-		return false, sluice.Permanent(fmt.Errorf("ladder %s of escalation %s: %w", e.Ladder, e.ID, err))
-	}
+	steps, _ := s.c.Config.Step.ladder(partition) // Start and Next tell of bad ones
 	for _, step := range steps {
 		if step.ID == t.Step.ID {
 			step.Order = t.Step.Order

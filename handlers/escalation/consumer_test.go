@@ -192,6 +192,9 @@ func TestTry(t *testing.T) {
 			w.put(t, "people", strings.Replace(inTeam("ann", 1, 0), "true", "false", 1))
 		},
 			rings: fmt.Sprintf(made, "skipped")},
+		{name: "step bad", change: func(t *testing.T, w *rota) {
+			w.put(t, "people", strings.Replace(inTeam("ann", 1, 7), `"7"`, `"30.5"`, 1))
+		}, rings: fmt.Sprintf(made, "skipped")},
 		{name: "step moved", change: func(t *testing.T, w *rota) { w.put(t, "people", inTeam("ann", 9, 0)) }, calls: 1, rings: fmt.Sprintf(made, "contacted")},
 		{name: "not admitted", change: func(t *testing.T, w *rota) {
 			w.put(t, "pages", strings.Replace(ringing, "T1", "T2", 1))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -33,6 +34,14 @@ type Config struct {
 	// NoSteps is the reason that Fail is given for a ladder without a single
 	// step (default "no_steps").
 	NoSteps string
+
+	// BadSteps is the reason that Fail is given for a ladder that has steps, of
+	// which none can be read (default "bad_steps").
+	BadSteps string
+
+	// Problem is told of each bad step that is passed over (default: an error in
+	// the log of slog.Default).
+	Problem func(ctx context.Context, e Escalation, err error)
 
 	// Fail ends an escalation, on condition that it is still active; nil also
 	// when it is not.
@@ -115,6 +124,14 @@ func (c Config) withDefaults() Config {
 	}
 	if c.NoSteps == "" {
 		c.NoSteps = "no_steps"
+	}
+	if c.BadSteps == "" {
+		c.BadSteps = "bad_steps"
+	}
+	if c.Problem == nil {
+		c.Problem = func(ctx context.Context, e Escalation, err error) {
+			slog.ErrorContext(ctx, "passing over a part of an escalation", "escalation", e.ID, "err", err)
+		}
 	}
 	if c.MaxDelay == 0 {
 		c.MaxDelay = message.MaxDelay
@@ -214,14 +231,14 @@ func (s *Escalator) advance(ctx context.Context, id string, last *attempt) error
 	if reason := s.c.Admit(e, partition); reason != "" {
 		return s.fail(ctx, e, reason)
 	}
-	steps, err := s.c.Step.ladder(partition)
-	if err != nil {
-		return sluice.Permanent(fmt.Errorf("ladder %s of escalation %s: %w", e.Ladder, id, err))
+	steps, bad := s.c.Step.ladder(partition)
+	for _, err := range bad {
+		s.c.Problem(ctx, e, fmt.Errorf("ladder %s: %w", e.Ladder, err))
 	}
 
 	if last == nil {
 		if len(steps) == 0 {
-			return s.fail(ctx, e, s.c.NoSteps)
+			return s.noSteps(ctx, e, bad)
 		}
 		return s.try(ctx, e, steps[0], 0, e.Started)
 	}
@@ -229,6 +246,18 @@ func (s *Escalator) advance(ctx context.Context, id string, last *attempt) error
 		return s.try(ctx, e, next, last.number+1, last.at)
 	}
 	return s.expire(ctx, e, last.at)
+}
+
+// noSteps ends an escalation that has nobody to call. Bad steps are an error, too:
+// whoever wrote them is to know.
+func (s *Escalator) noSteps(ctx context.Context, e Escalation, bad []error) error {
+	if len(bad) == 0 {
+		return s.fail(ctx, e, s.c.NoSteps)
+	}
+	if err := s.fail(ctx, e, s.c.BadSteps); err != nil {
+		return err
+	}
+	return sluice.Permanent(fmt.Errorf("ladder %s of escalation %s has no good step, and the escalation was failed: %w", e.Ladder, e.ID, errors.Join(bad...)))
 }
 
 func (s *Escalator) fail(ctx context.Context, e Escalation, reason string) error {

@@ -42,9 +42,9 @@ func (r rank) compare(o rank) int {
 
 func (s Step) rank() rank { return rank{s.Order, s.ID} }
 
-// ladder returns the steps of a partition in their order.
-func (a StepAttributes) ladder(partition []sluice.Item) ([]Step, error) {
-	var steps []Step
+// ladder returns the steps of a partition in their order, and what is wrong
+// with those that are none: one bad step does not silence the others.
+func (a StepAttributes) ladder(partition []sluice.Item) (steps []Step, bad []error) {
 	for _, it := range partition {
 		if a.Type != "" {
 			if v, ok := it.Lookup(a.TypeAttribute); !ok || v.Str() != a.Type {
@@ -58,12 +58,13 @@ func (a StepAttributes) ladder(partition []sluice.Item) ([]Step, error) {
 		}
 		s, err := a.step(it)
 		if err != nil {
-			return nil, err
+			bad = append(bad, err)
+			continue
 		}
 		steps = append(steps, s)
 	}
 	slices.SortFunc(steps, func(s, t Step) int { return s.rank().compare(t.rank()) })
-	return steps, nil
+	return steps, bad
 }
 
 func (a StepAttributes) step(it sluice.Item) (s Step, err error) {
