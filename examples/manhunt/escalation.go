@@ -48,18 +48,15 @@ func (a *app) escalation() escalation.Config {
 
 func (a *app) consumer(c escalation.Config) escalation.ConsumerConfig {
 	return escalation.ConsumerConfig{
-		Config:          c,
-		Message:         escalation.MessageMembers{Escalation: "searchId", StepID: "methodId", Order: "order", Number: "step"},
-		EscalationTable: a.d.Table,
-		EscalationKey:   func(id string) sluice.Item { return key(id, "search") },
-		AttemptTable:    a.d.Table,
-		AttemptKey:      []string{"PK", "SK"},
-		NewAttempt:      newAttempt,
-		Transact:        a.d.Store.Transact,
-		Write:           a.d.Store.Write,
-		Contact:         a.contact,
-		Called:          a.d.Called,
-		NoResponse:      noResponse,
+		Config:       c,
+		Message:      escalation.MessageMembers{Escalation: "searchId", StepID: "methodId", Order: "order", Number: "step"},
+		AttemptTable: a.d.Table,
+		AttemptKey:   []string{"PK", "SK"},
+		NewAttempt:   newAttempt,
+		Write:        a.d.Store.Write,
+		Contact:      a.contact,
+		Called:       a.d.Called,
+		NoResponse:   noResponse,
 	}
 }
 

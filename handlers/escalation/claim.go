@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -28,18 +27,19 @@ import (
 // once one wins and the other finds what it did. At is set by a change of its
 // own, also for a step that is skipped: the next step comes from that MODIFY.
 
+// Each write is of the attempt alone. A transaction with a check of the
+// escalation would hold that item for a moment, and the application that
+// acknowledges just then would get a TransactionConflictException. Instead the
+// escalation is read again once the step is claimed: an acknowledgement before
+// that stops the call.
+
 // lease is the right to try a step.
 type lease struct {
 	owner string // drawn anew for each claim
 	until time.Time
 	key   sluice.Item // of the attempt
+	made  bool        // the claim put the attempt
 }
-
-// Places in the transaction of a claim.
-const (
-	checkActive = iota
-	claimAttempt
-)
 
 // claim returns the lease of a step; any error of it is the message's outcome.
 func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
@@ -52,12 +52,17 @@ func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
 		item.String(s.c.Claim.Owner, l.owner),
 		item.String(s.c.Claim.Until, message.FormatTime(l.until)),
 	)).If("attribute_not_exists(#key)").Name("#key", s.c.AttemptKey[0])
-	found, err := s.claimWith(ctx, t, put)
+	found, err := s.write(ctx, t, put)
 	if err != nil || !found.Exists() {
+		l.made = err == nil
 		return l, err
 	}
 
-	// Somebody was here before.
+	// Somebody was here before, if it was not this very write, whose answer was lost.
+	if v, _ := found.Lookup(s.c.Claim.Owner); v.Str() == l.owner {
+		l.made = true
+		return l, nil
+	}
 	owner, err := s.free(found)
 	if err != nil {
 		return l, s.claimError(t, err)
@@ -66,15 +71,19 @@ func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
 		Name("#owner", s.c.Claim.Owner).Name("#until", s.c.Claim.Until).Name("#at", s.c.Config.Attempt.At).
 		Value(":owner", l.owner).Value(":until", message.FormatTime(l.until))
 	if owner == "" {
-		takeOver = takeOver.If("attribute_not_exists(#owner) AND attribute_not_exists(#at)")
+		// The key exists: an update must not make an attempt of a lease alone.
+		takeOver = takeOver.If("attribute_exists(#key) AND attribute_not_exists(#owner) AND attribute_not_exists(#at)").Name("#key", s.c.AttemptKey[0])
 	} else {
 		takeOver = takeOver.If("#owner = :dead AND attribute_not_exists(#at)").Value(":dead", owner)
 	}
-	found, err = s.claimWith(ctx, t, takeOver)
+	found, err = s.write(ctx, t, takeOver)
 	if err != nil || !found.Exists() {
 		return l, err
 	}
-	// Somebody else has taken it over meanwhile.
+	// Somebody else has taken it over meanwhile, if it was not this very write.
+	if v, _ := found.Lookup(s.c.Claim.Owner); v.Str() == l.owner {
+		return l, nil
+	}
 	if _, err = s.free(found); err == nil {
 		err = errors.New("it was taken over and given back meanwhile")
 	}
@@ -88,31 +97,30 @@ func (s *Consumer) claimError(t Try, err error) error {
 	return fmt.Errorf("step %s: %w", t.DedupeKey, err)
 }
 
-// claimWith makes the write on condition that the escalation is active, and
-// returns the attempt that was in its way.
-func (s *Consumer) claimWith(ctx context.Context, t Try, op dynamo.Op) (found sluice.Item, err error) {
-	c := s.c.Config.Escalation
-	err = s.c.Transact(ctx,
-		dynamo.Check(s.c.EscalationTable, s.c.EscalationKey(t.Escalation.ID), "#status = :active").
-			Name("#status", c.Status).Value(":active", c.Active),
-		op)
-	if err == nil {
-		return found, nil
-	}
+// write makes a claim's write, and returns the attempt that was in its way.
+func (s *Consumer) write(ctx context.Context, t Try, op dynamo.Op) (found sluice.Item, err error) {
+	err = s.c.Write(ctx, op)
 	refused, ok := errors.AsType[*dynamo.ConditionError](err)
-	switch {
-	case !ok:
-		return found, fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
-	case slices.Contains(refused.Failed, checkActive):
-		return found, sluice.Skip("escalation not active")
+	if ok && len(refused.Items) > 0 && refused.Items[0].Exists() {
+		return refused.Items[0], nil
 	}
-	if i := slices.Index(refused.Failed, claimAttempt); i >= 0 && i < len(refused.Items) {
-		found = refused.Items[i]
+	if err != nil { // also when the attempt was deleted meanwhile
+		err = fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
 	}
-	if !found.Exists() { // deleted meanwhile, with its escalation
-		return found, fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
+	return found, err
+}
+
+// abandon takes back a claim for which nobody was called: an escalation that is
+// over keeps no attempt that was not made. Without success the attempt stays,
+// without a time.
+func (s *Consumer) abandon(ctx context.Context, t Try, l lease) {
+	if !l.made {
+		s.release(ctx, t, l)
+		return
 	}
-	return found, nil
+	_ = s.detached(ctx, releaseTimeout, dynamo.Delete(s.c.AttemptTable, l.key).
+		If("#owner = :me AND attribute_not_exists(#at)").
+		Name("#owner", s.c.Claim.Owner).Name("#at", s.c.Config.Attempt.At).Value(":me", l.owner))
 }
 
 // free returns the owner of a lease that is over, or "" where there is none

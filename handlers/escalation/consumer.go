@@ -23,9 +23,6 @@ type ConsumerConfig struct {
 	// Message names the members of StepBody's and ExpiryBody's objects.
 	Message MessageMembers
 
-	EscalationTable string
-	EscalationKey   func(id string) sluice.Item
-
 	// NewAttempt makes the attempt of a step: its key, and all attributes that
 	// are known before it was tried. It must depend on nothing but its
 	// argument. Of a step that is gone the argument holds ID and Order alone.
@@ -36,10 +33,9 @@ type ConsumerConfig struct {
 	// Claim names what the consumer adds to an attempt.
 	Claim ClaimAttributes
 
-	// Transact makes all of the writes or none, Write makes one. Both say with a
-	// [*dynamo.ConditionError], whose Items they fill, why not.
-	Transact func(ctx context.Context, ops ...dynamo.Op) error
-	Write    func(ctx context.Context, op dynamo.Op) error
+	// Write makes one write. It says with a [*dynamo.ConditionError], whose Items
+	// it fills, why not.
+	Write func(ctx context.Context, op dynamo.Op) error
 
 	// Contact tries a step. Its DedupeKey is the same in every call for that
 	// step: a provider that is given it as an idempotency key does not disturb
@@ -159,12 +155,9 @@ func (c ConsumerConfig) validate() error {
 		{"Message.StepID", c.Message.StepID != ""},
 		{"Message.Order", c.Message.Order != ""},
 		{"Message.Number", c.Message.Number != ""},
-		{"EscalationTable", c.EscalationTable != ""},
-		{"EscalationKey", c.EscalationKey != nil},
 		{"AttemptTable", c.AttemptTable != ""},
 		{"AttemptKey", len(c.AttemptKey) > 0},
 		{"NewAttempt", c.NewAttempt != nil},
-		{"Transact", c.Transact != nil},
 		{"Write", c.Write != nil},
 		{"Contact", c.Contact != nil},
 	} {
@@ -223,6 +216,10 @@ func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
 	}
 	held, err := s.claim(ctx, t)
 	if err != nil {
+		return err
+	}
+	if _, err := s.active(ctx, t.Escalation.ID); err != nil { // acknowledged meanwhile
+		s.abandon(ctx, t, held)
 		return err
 	}
 	if !there {

@@ -83,18 +83,15 @@ func (w *rota) config() ConsumerConfig {
 	}
 	c.Send, c.Now = w.Queue("rings"), w.Now
 	return ConsumerConfig{
-		Config:          c,
-		Message:         MessageMembers{Escalation: "page", StepID: "person", Order: "rank", Number: "n", NotBefore: "from"},
-		EscalationTable: "pages",
-		EscalationKey:   func(id string) sluice.Item { return item.Of(item.String("id", id)) },
-		AttemptTable:    "rings",
-		AttemptKey:      []string{"page", "n"},
+		Config:       c,
+		Message:      MessageMembers{Escalation: "page", StepID: "person", Order: "rank", Number: "n", NotBefore: "from"},
+		AttemptTable: "rings",
+		AttemptKey:   []string{"page", "n"},
 		NewAttempt: func(t Try) sluice.Item {
 			tried := item.Of(item.String("person", t.Step.ID), item.Number("rank", fmt.Sprint(t.Step.Order)))
 			return item.Of(item.String("page", t.Escalation.ID), item.Number("n", fmt.Sprint(t.Number)), item.Map("tried", tried))
 		},
-		Transact: w.Transact,
-		Write:    w.Write,
+		Write: w.Write,
 		Contact: func(ctx context.Context, t Try) error {
 			var err error
 			if w.contact != nil {
@@ -413,8 +410,8 @@ func TestExpire(t *testing.T) {
 func TestNewConsumerNamesWhatIsWrong(t *testing.T) {
 	_, err := NewConsumer(ConsumerConfig{Lease: time.Second, Timeout: -1, GiveUpAfter: -1})
 	for _, want := range []string{
-		"escalation: Escalation.ID is missing", "Message.StepID is missing", "EscalationKey is missing", "AttemptKey is missing",
-		"NewAttempt is missing", "Transact is missing", "Contact is missing", "Timeout is -1ns", "GiveUpAfter is -1ns",
+		"escalation: Escalation.ID is missing", "Message.StepID is missing", "AttemptKey is missing",
+		"NewAttempt is missing", "Contact is missing", "Timeout is -1ns", "GiveUpAfter is -1ns",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want it to contain %q", err, want)
