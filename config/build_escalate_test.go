@@ -25,7 +25,7 @@ func calls() *Config {
 					Key: map[string]string{"PK": "{id}", "SK": "call"}, Steps: map[string]string{"PK": "contact-{ladder}"},
 					Escalation: EscalationNames{ID: "PK", Ladder: "contact", Started: "started", Status: "status", Active: "open", Reason: "why"},
 					Step:       StepNames{TypeAttribute: "entityType", Type: "step", ID: "SK", Order: "order", WaitSeconds: "wait"},
-					Attempt:    AttemptNames{Escalation: "PK", Number: "number", Order: "order", StepID: "step", At: "at"},
+					Attempt:    AttemptNames{Key: map[string]string{"PK": "{id}", "SK": "a{number}@{round}"}, Escalation: "PK", Number: "number", Order: "order", StepID: "step", At: "at"},
 				},
 			}},
 		},
@@ -35,8 +35,8 @@ func calls() *Config {
 const (
 	aCall   = `{"PK":"c-1","SK":"call","entityType":"call","contact":"ada","started":"2024-01-01T00:00:00Z","status":"open"}`
 	aStep   = `{"PK":"contact-ada","SK":"phone","entityType":"step","order":1,"wait":0}`
-	attempt = `{"PK":"c-1","SK":"a0","entityType":"attempt","number":0,"order":1,"step":"phone"}`
-	made    = `{"PK":"c-1","SK":"a0","entityType":"attempt","number":0,"order":1,"step":"phone","at":"2024-01-01T00:00:05Z"}`
+	attempt = `{"PK":"c-1","SK":"a0@0","entityType":"attempt","number":0,"order":1,"step":"phone"}`
+	made    = `{"PK":"c-1","SK":"a0@0","entityType":"attempt","number":0,"order":1,"step":"phone","at":"2024-01-01T00:00:05Z"}`
 )
 
 func newCalls(t *testing.T, items ...string) (*world, *App) {
@@ -153,15 +153,18 @@ func TestNextTakesTheTableOfStart(t *testing.T) {
 
 func TestEscalateSaysWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(start, next *Escalate, c *Config){
-		"routes[1].escalate.do: \"begin\" is neither start nor next":      func(s, n *Escalate, _ *Config) { s.Do = "begin"; n.Ladder = s.Ladder; n.Queue = "tries" },
-		"routes[0].escalate.ladder: it is missing, and 2 routes of start": func(s, _ *Escalate, c *Config) { c.Routes = append(c.Routes, Route{Escalate: s}) },
-		"routes[0].escalate.ladder: key is missing":                       func(s, _ *Escalate, _ *Config) { s.Ladder.Key = nil },
+		"routes[1].escalate.do: \"begin\" is none of start, next and resume": func(s, n *Escalate, _ *Config) { s.Do = "begin"; n.Ladder = s.Ladder; n.Queue = "tries" },
+		"routes[0].escalate.ladder: it is missing, and 2 routes of start":    func(s, _ *Escalate, c *Config) { c.Routes = append(c.Routes, Route{Escalate: s}) },
+		"routes[0].escalate.ladder: key is missing":                          func(s, _ *Escalate, _ *Config) { s.Ladder.Key = nil },
 		"key has {id} nowhere": func(s, _ *Escalate, _ *Config) { s.Ladder.Key = map[string]string{"PK": "x"} },
 		"key has \"call-{id}\" for PK, the attribute of escalation.id":        func(s, _ *Escalate, _ *Config) { s.Ladder.Key["PK"] = "call-{id}" },
 		"key has \"\" for number, the attribute of escalation.id":             func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.ID = "number" },
 		"escalation.failed and escalation.active are both \"open\"":           func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Failed = "open" },
 		"escalation.reason and escalation.status are both \"status\"":         func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Reason = "status" },
 		"steps has {ladder} nowhere":                                          func(s, _ *Escalate, _ *Config) { s.Ladder.Steps = map[string]string{"PK": "x"} },
+		"attempt.key has {round} nowhere":                                     func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key["SK"] = "a{number}" },
+		"attempt.key is missing":                                              func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key = nil },
+		"escalation.round is \"a.b\", within a map":                           func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Round = "a.b" },
 		"steps has 2 attributes":                                              func(s, _ *Escalate, _ *Config) { s.Ladder.Steps["SK"] = "x" },
 		"escalation.status is \"a.b\", within a map":                          func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Status = "a.b" },
 		"routes[1].escalate: escalation: Step.ID is missing":                  func(s, _ *Escalate, _ *Config) { s.Ladder.Step.ID = "" },

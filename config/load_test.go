@@ -220,10 +220,10 @@ func TestParseErrors(t *testing.T) {
 			`f.yaml:6:163: routes[0].count.numbers[1].create: it is unlike that of numbers[0]`,
 		}},
 		"escalate": {minimal("- {name: x, on: 'a#*', escalate: {do: next}}\n- {name: y, on: 'a#REMOVE', escalate: {do: begin, queue: f}}\n"), nil, []string{
-			`f.yaml:4:24: routes[0].escalate.ladder: it is missing; only a route of next`,
-			`f.yaml:4:24: routes[0].escalate.queue: it is missing; only a route of next`,
+			`f.yaml:4:24: routes[0].escalate.ladder: it is missing; only other routes than those of start`,
+			`f.yaml:4:24: routes[0].escalate.queue: it is missing; only other routes than those of start`,
 			`f.yaml:5:17: routes[1].on: escalate has no use for REMOVE`,
-			`f.yaml:5:44: routes[1].escalate.do: "begin" is not allowed; want start or next`,
+			`f.yaml:5:44: routes[1].escalate.do: "begin" is not allowed; want start, next or resume`,
 			`f.yaml:5:58: routes[1].escalate.queue: the sink "f" is a FIFO queue`,
 		}},
 		"source": {"source: {tables: ['arn:aws:x', ab], queues: ['a b'], start: EARLIEST, backfill: true, backfillUnits: 0}\nroutes: [{name: x, on: 'a#*', log: {}}]\n", nil, []string{

@@ -222,25 +222,29 @@ type Counter struct {
 }
 
 // Escalate tries one step after the other: "start" for the record that begins
-// an escalation, "next" for one of an attempt that was made. What is tried is a
-// message in a queue, for a consumer of yours, who writes the attempts:
+// an escalation, "next" for one of an attempt that was made, "resume" for one
+// that was changed. What is tried is a message in a queue, for a consumer of
+// yours, who writes the attempts:
 // {"kind":"<kind>.attempt","escalation","ladder","step","order","number",
 // "notBefore","dedupeKey"}, and at the end {"kind":"<kind>.expire",
-// "escalation","ladder","notBefore","dedupeKey"}.
+// "escalation","ladder","notBefore","dedupeKey"}; where they are not 0, "round"
+// and "repeat" stand behind number.
 type Escalate struct {
-	// Do is start or next.
-	Do string `yaml:"do" is:"required,one of=start|next"`
-	// Ladder has the names of attributes; a route of next may leave it out, when
-	// there is one of start.
+	// Do is start, next or resume.
+	Do string `yaml:"do" is:"required,one of=start|next|resume"`
+	// Ladder has the names of attributes; routes of next and resume may leave it
+	// out, when there is one of start.
 	Ladder *Ladder `yaml:"ladder"`
 	// Kind begins the kinds of the messages. Default "escalation".
 	Kind string `yaml:"kind" default:"escalation"`
-	// Queue is a sink that the messages go to, a standard queue. A route of next
-	// may leave it out, as ladder.
+	// Queue is a sink that the messages go to, a standard queue. Routes of next and
+	// resume may leave it out, as ladder.
 	Queue string `yaml:"queue"`
 	// ExpireAfter is how long after the last attempt the message of expiry is
-	// for. Default 5m.
+	// for, or the ladder is repeated. Default 5m.
 	ExpireAfter Duration `yaml:"expireAfter" is:"min=1s" default:"5m"`
+	// Repeat is how often the ladder is climbed again. Default 0.
+	Repeat int `yaml:"repeat" is:"min=0" default:"0"`
 }
 
 // Ladder names the attributes of escalations, steps and attempts, all in one
@@ -276,6 +280,16 @@ type EscalationNames struct {
 	Failed string `yaml:"failed" default:"failed"`
 	// Reason is the attribute that takes the reason of that. Default: it is not written down.
 	Reason string `yaml:"reason"`
+	// Round is the attribute of its round, a number that a route of resume raises.
+	Round string `yaml:"round" default:"round"`
+	// RoundStarted is the attribute of when a later round began, which it writes.
+	RoundStarted string `yaml:"roundStarted" default:"roundStarted"`
+	// SnoozedUntil is the attribute of a time (RFC 3339) before which nobody is called.
+	SnoozedUntil string `yaml:"snoozedUntil"`
+	// ResumeAt is the attribute of an order: a round begins at the first step of this order or a later one.
+	ResumeAt string `yaml:"resumeAt"`
+	// Repeat is the attribute of a number that goes before the route's repeat.
+	Repeat string `yaml:"repeat"`
 }
 
 // StepNames are attributes of a step.
@@ -292,10 +306,15 @@ type StepNames struct {
 	Order string `yaml:"order" is:"required"`
 	// WaitSeconds is the attribute of the time before it is tried.
 	WaitSeconds string `yaml:"waitSeconds" is:"required"`
+	// Contacts is the attribute of a list of texts (L or SS), which are called at the same time. Default: a step is one contact.
+	Contacts string `yaml:"contacts"`
 }
 
-// AttemptNames are attributes of an attempt.
+// AttemptNames are the key and the attributes of an attempt.
 type AttemptNames struct {
+	// Key is the attempt's key: attribute to template, where {id} is the
+	// escalation's id, {round} its round and {number} the attempt's number.
+	Key map[string]string `yaml:"key" is:"required"`
 	// Escalation is the attribute of the escalation's id.
 	Escalation string `yaml:"escalation" is:"required"`
 	// Number is the attribute of its number, from 0.
@@ -306,6 +325,10 @@ type AttemptNames struct {
 	StepID string `yaml:"stepId" is:"required"`
 	// At is the attribute of when it was made, in RFC 3339.
 	At string `yaml:"at" is:"required"`
+	// Round is the attribute of its round, 0 where it is missing.
+	Round string `yaml:"round" default:"round"`
+	// Repeat is the attribute of which repeat of the ladder it is of, 0 where it is missing.
+	Repeat string `yaml:"repeat" default:"repeat"`
 }
 
 // Log writes a line for each record.

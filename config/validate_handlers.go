@@ -279,7 +279,7 @@ func (c *Config) validateEscalate(path string, r Route) {
 	}{{"ladder", o.Ladder == nil}, {"queue", o.Queue == ""}} {
 		name := f.name
 		if f.missing && !d.bad[path+"?"] && !d.bad[path+"."+name] && o.Do != "" && !d.bad[path+".do"] && (o.Do == "start" || !started) {
-			d.add(path+"."+name, "it is missing; only a route of next may leave it out, and takes that of start")
+			d.add(path+"."+name, "it is missing; only other routes than those of start may leave it out, and take that of start")
 		}
 	}
 	if l := o.Ladder; l != nil {

@@ -64,7 +64,7 @@ routes:
         steps: {PK: "contact-{ladder}"}
         escalation: {id: PK, ladder: contact, started: started, status: status, active: open, reason: why}
         step: {typeAttribute: entityType, type: step, id: SK, order: order, waitSeconds: wait}
-        attempt: {escalation: PK, number: number, order: order, stepId: step, at: at}
+        attempt: {key: {PK: "{id}", SK: "attempt-{number}-{round}"}, escalation: PK, number: number, order: order, stepId: step, at: at}
   - name: next step
     on: [attempt#INSERT, attempt#MODIFY]
     changed: at
@@ -363,7 +363,7 @@ func (w *world) try(body string) error {
 			return err
 		}
 	}
-	attempt := fmt.Sprintf(`{"PK":%q,"SK":"attempt-%d","entityType":"attempt","number":%d,"order":%d,"step":%q,"at":%q}`,
+	attempt := fmt.Sprintf(`{"PK":%q,"SK":"attempt-%d-0","entityType":"attempt","number":%d,"order":%d,"step":%q,"at":%q}`,
 		m.Escalation, m.Number, m.Number, m.Order, m.Step, time.Now().UTC().Format(time.RFC3339))
 	put := dynamo.Put(w.name+"-calls", plain(w.t, attempt)).If("attribute_not_exists(#k)").Name("#k", "PK")
 	return ignored(w.db.Write(w.t.Context(), put))

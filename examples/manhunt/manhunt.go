@@ -70,6 +70,9 @@ func Register(r *router.Router, d Deps) error {
 	if d.Table == "" {
 		d.Table = DefaultTable
 	}
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
 	a := &app{d: d, table: NewTable(d.Store, d.Table)}
 	config := a.escalation()
 	e, err := escalation.New(config)
@@ -90,6 +93,7 @@ func Register(r *router.Router, d Deps) error {
 	}
 
 	r.Handle("search#INSERT", e.Start, router.Name("first step"), router.Redrive())
+	r.Handle("search#MODIFY", e.Resume, router.Name("resume"), router.Changed("status", "round", "snoozedUntil"), mayResume(), router.NeedsBoth(), router.Redrive())
 	// The answer first: of a record that is both, no further step is needed.
 	r.Handle("searchAttempt#MODIFY", a.resolve, router.Name("resolve"), router.Set("response"), router.Redrive())
 	r.Handle("searchAttempt#MODIFY", e.Next, router.Name("next step"), router.Set("attemptedDatetime"), router.Redrive())

@@ -220,7 +220,7 @@ func TestUnroutedChanges(t *testing.T) {
 		"attempt made once more":  change(fx[attempted], edit(fx[attempted], "19:32:20Z", "19:33:00Z")),
 		"search changed":          change(fx[search], edit(fx[search], "I-1", "I-2")),
 		"search over, changed":    change(fx[canceled], edit(fx[canceled], "12:14:01", "12:14:02")),
-		"search reopened":         change(fx[canceled], edit(fx[canceled], "canceled", "active")),
+		"search changed, active":  change(fx[search], edit(fx[search], "I-1", "I-3")),
 		"method removed":          streamtest.Remove("manhunt", fx[email]),
 		"attempt removed, as TTL": streamtest.Expire("manhunt", fx[attempted]),
 	} {

@@ -114,7 +114,7 @@ func TestContact(t *testing.T) {
 				t.Fatalf("%v, %+v", err, attempts)
 			}
 			a := attempts[0]
-			if a.ID != AttemptID("a271244", 0) || a.Outcome != tt.outcome || a.Attempted == "" || a.Method.ID != "538235b" || a.Method.Order != 1 || a.Step != 0 ||
+			if a.ID != AttemptID("a271244", 0, 0) || a.Outcome != tt.outcome || a.Attempted == "" || a.Method.ID != "538235b" || a.Method.Order != 1 || a.Step != 0 ||
 				a.ContactID != "89fa8f8" || a.DomainID != "db3280c" || a.Method.Type != attribute(tt.method, "type") {
 				t.Errorf("attempt %+v", a)
 			}

@@ -157,7 +157,7 @@ func TestSearchToItsEnd(t *testing.T) {
 			t.Fatalf("%v, %+v", err, attempts)
 		}
 		for _, a := range attempts {
-			if want := map[int64]string{0: "2019-12-30T19:32:20Z", 1: "2019-12-30T19:52:20Z"}[a.Step]; a.Attempted != want || a.ID != AttemptID("a271244", a.Step) {
+			if want := map[int64]string{0: "2019-12-30T19:32:20Z", 1: "2019-12-30T19:52:20Z"}[a.Step]; a.Attempted != want || a.ID != AttemptID("a271244", 0, a.Step) {
 				t.Errorf("attempt %+v", a)
 			}
 		}
@@ -366,7 +366,7 @@ func drawn(t *testing.T, seed uint64) {
 	}
 	steps := make([]bool, len(attempts))
 	for _, a := range attempts {
-		if a.Step >= int64(len(attempts)) || steps[a.Step] || a.ID != AttemptID("a271244", a.Step) {
+		if a.Step >= int64(len(attempts)) || steps[a.Step] || a.ID != AttemptID("a271244", 0, a.Step) {
 			t.Errorf("attempts %+v", attempts)
 			break
 		}

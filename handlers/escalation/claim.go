@@ -5,6 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -39,11 +43,16 @@ type lease struct {
 	until time.Time
 	key   sluice.Item // of the attempt
 	made  bool        // the claim put the attempt
+
+	contacts map[string]string // outcomes, of those whose calls need no repetition
 }
 
 // claim returns the lease of a step; any error of it is the message's outcome.
 func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
-	attempt := s.c.NewAttempt(t)
+	attempt, err := s.newAttempt(t)
+	if err != nil {
+		return lease{}, err
+	}
 	l := lease{owner: rand.Text(), until: s.c.Config.Now().Add(s.c.Lease), key: attempt.Only(s.c.AttemptKey...)}
 	if l.key.Len() != len(s.c.AttemptKey) {
 		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made no attempt with the key attributes %q", t.DedupeKey, s.c.AttemptKey))
@@ -63,10 +72,14 @@ func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
 		l.made = true
 		return l, nil
 	}
+	if round, err := count(found, s.c.Config.Attempt.Round); err != nil || round != t.Round {
+		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt gives it the key of an attempt of another round: want Try.Round, or Try.DedupeKey, in the key", t.DedupeKey))
+	}
 	owner, err := s.free(found)
 	if err != nil {
 		return l, s.claimError(t, err)
 	}
+	l.contacts = s.called(found)
 	takeOver := dynamo.Update(s.c.AttemptTable, l.key, "SET #owner = :owner, #until = :until").
 		Name("#owner", s.c.Claim.Owner).Name("#until", s.c.Claim.Until).Name("#at", s.c.Config.Attempt.At).
 		Value(":owner", l.owner).Value(":until", message.FormatTime(l.until))
@@ -90,6 +103,43 @@ func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
 	return l, s.claimError(t, err)
 }
 
+// newAttempt is the attempt of a step with its round and repeat, where it has any.
+func (s *Consumer) newAttempt(t Try) (sluice.Item, error) {
+	attempt := s.c.NewAttempt(t)
+	for _, n := range []struct {
+		path string
+		want int64
+	}{{s.c.Config.Attempt.Round, t.Round}, {s.c.Config.Attempt.Repeat, t.Repeat}} {
+		if _, there := attempt.Lookup(n.path); n.want != 0 && !there && !strings.Contains(n.path, ".") {
+			attempt = attempt.With(item.Number(n.path, strconv.FormatInt(n.want, 10)))
+		}
+		if got, err := count(attempt, n.path); err != nil || got != n.want {
+			return attempt, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made an attempt whose attribute %q is not %d", t.DedupeKey, n.path, n.want))
+		}
+	}
+	return attempt, nil
+}
+
+// called are the contacts of a step that need no further call, and what became of
+// them.
+func (s *Consumer) called(attempt sluice.Item) map[string]string {
+	outcomes := map[string]string{}
+	if v, ok := attempt.Lookup(s.c.Claim.Contacts); ok {
+		for contact, outcome := range v.Map().All() {
+			outcomes[contact] = outcome.Str()
+		}
+	}
+	return outcomes
+}
+
+func (l lease) outcomes() sluice.Item {
+	var attrs []item.Attribute
+	for _, contact := range slices.Sorted(maps.Keys(l.contacts)) {
+		attrs = append(attrs, item.String(contact, l.contacts[contact]))
+	}
+	return item.Of(attrs...)
+}
+
 func (s *Consumer) claimError(t Try, err error) error {
 	if sluice.IsSkip(err) {
 		return err
@@ -99,7 +149,7 @@ func (s *Consumer) claimError(t Try, err error) error {
 
 // write makes a claim's write, and returns the attempt that was in its way.
 func (s *Consumer) write(ctx context.Context, t Try, op dynamo.Op) (found sluice.Item, err error) {
-	err = s.c.Write(ctx, op)
+	err = s.c.Config.Write(ctx, op)
 	refused, ok := errors.AsType[*dynamo.ConditionError](err)
 	if ok && len(refused.Items) > 0 && refused.Items[0].Exists() {
 		return refused.Items[0], nil
@@ -161,7 +211,7 @@ const (
 // again with the same key when the lease is over.
 func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) error {
 	at := s.c.Config.Now().Truncate(time.Second)
-	op := s.owned(l, "SET #at = :at, #outcome = :outcome REMOVE #owner, #until").
+	op := s.owned(l, "SET #at = :at, #outcome = :outcome", " REMOVE #owner, #until").
 		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Claim.Outcome).
 		Value(":at", message.FormatTime(at)).Value(":outcome", outcome)
 	for tries := 1; ; tries++ {
@@ -199,7 +249,7 @@ func (s *Consumer) lost(t Try, err error) error {
 func (s *Consumer) detached(ctx context.Context, timeout time.Duration, op dynamo.Op) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	return s.c.Write(ctx, op)
+	return s.c.Config.Write(ctx, op)
 }
 
 // pause returns false when ctx has ended before d.
@@ -215,15 +265,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // release ends a lease at once, so that the next delivery need not wait for it.
-// Without success the step waits until the lease is over.
+// Without success the step waits until the lease is over, and all of its contacts
+// are called again, with the same keys.
 func (s *Consumer) release(ctx context.Context, t Try, l lease) {
-	_ = s.detached(ctx, releaseTimeout, s.owned(l, "SET #until = :now").
+	_ = s.detached(ctx, releaseTimeout, s.owned(l, "SET #until = :now", "").
 		Name("#until", s.c.Claim.Until).Value(":now", message.FormatTime(s.c.Config.Now())))
 }
 
-// owned is a change of an attempt that is still ours and not made.
-func (s *Consumer) owned(l lease, update string) dynamo.Op {
-	return dynamo.Update(s.c.AttemptTable, l.key, update).
-		If("#owner = :me AND attribute_not_exists(#at)").
+// owned is a change of an attempt that is still ours and not made. It writes down
+// which contacts were called, too.
+func (s *Consumer) owned(l lease, set, remove string) dynamo.Op {
+	op := dynamo.Update(s.c.AttemptTable, l.key, set+remove)
+	if len(l.contacts) > 0 {
+		op = dynamo.Update(s.c.AttemptTable, l.key, set+", #contacts = :contacts"+remove).
+			Name("#contacts", s.c.Claim.Contacts).Value(":contacts", l.outcomes())
+	}
+	return op.If("#owner = :me AND attribute_not_exists(#at)").
 		Name("#owner", s.c.Claim.Owner).Name("#at", s.c.Config.Attempt.At).Value(":me", l.owner)
 }

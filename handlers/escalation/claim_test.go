@@ -40,8 +40,8 @@ func TestAcknowledgedAfterTheClaim(t *testing.T) {
 					return nil
 				}
 				c := w.config()
-				write := c.Write
-				c.Write = func(ctx context.Context, op dynamo.Op) error {
+				write := c.Config.Write
+				c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
 					err := write(ctx, op)
 					synctest.Wait() // the acknowledgement is there
 					return err
@@ -92,7 +92,7 @@ func TestClaimIsWrittenAgain(t *testing.T) {
 					w.put(t, "rings", before)
 				}
 				c := w.config()
-				c.Write = func(ctx context.Context, op dynamo.Op) error {
+				c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
 					if err := w.Write(ctx, op); err != nil || strings.Contains(op.Update, "#at") {
 						return err
 					}

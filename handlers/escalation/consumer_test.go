@@ -26,13 +26,28 @@ type rota struct {
 	calls   []string // key of each call and what it came to
 	contact func(ctx context.Context, t Try) error
 	sending func(sluice.Message)
+	edit    func(*ConsumerConfig)
+	key     string // sort key of rings
+	events  []event
+	outside bool // a write is somebody else's
 }
 
-func newRota(t *testing.T) *rota {
-	w := &rota{World: tabletest.NewWorld(start)}
+// event is what somebody else does, and when.
+type event struct {
+	at time.Duration
+	do func(*testing.T)
+}
+
+func newRota(t *testing.T) *rota { return newRotaBy(t, "n") }
+
+// newRounds is a rota whose attempts have rounds in their keys.
+func newRounds(t *testing.T) *rota { return newRotaBy(t, "key") }
+
+func newRotaBy(t *testing.T, key string) *rota {
+	w := &rota{World: tabletest.NewWorld(start), key: key}
 	w.Create("pages", "id", "")
 	w.Create("people", "team", "person")
-	w.Create("rings", "page", "n")
+	w.Create("rings", "page", key)
 	w.put(t, "pages", ringing)
 	for _, p := range []string{`{"team":{"S":"T1"},"person":{"S":"team"}}`, inTeam("ann", 1, 0), inTeam("bob", 2, 60), inTeam("cat", 3, 1200)} {
 		w.put(t, "people", p)
@@ -47,6 +62,20 @@ func inTeam(id string, rank, patience int) string {
 func (w *rota) put(t *testing.T, table, it string) {
 	t.Helper()
 	if err := w.Put(t.Context(), table, parse(it)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// set sets an attribute of the page, as the application does; "" removes it.
+func (w *rota) set(t *testing.T, name string, value any) {
+	t.Helper()
+	w.outside = true
+	defer func() { w.outside = false }()
+	op := dynamo.Update("pages", item.Of(item.String("id", "P1")), "SET #n = :v").Name("#n", name).Value(":v", value)
+	if value == "" {
+		op = dynamo.Update("pages", item.Of(item.String("id", "P1")), "REMOVE #n").Name("#n", name)
+	}
+	if err := w.Write(t.Context(), op); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -75,23 +104,41 @@ func (w *rota) config() ConsumerConfig {
 	}
 	c.StepBody = func(t Try) []byte {
 		var b message.Body
-		return b.Str("kind", "ring").Str("page", t.Escalation.ID).Str("person", t.Step.ID).Int("rank", t.Step.Order).Int("n", t.Number).Time("from", t.NotBefore).Bytes()
+		b.Str("kind", "ring").Str("page", t.Escalation.ID).Str("person", t.Step.ID).Int("rank", t.Step.Order).Int("n", t.Number).Time("from", t.NotBefore)
+		if t.Round+t.Repeat > 0 {
+			b.Int("round", t.Round).Int("repeat", t.Repeat)
+		}
+		return b.Bytes()
 	}
 	c.ExpiryBody = func(x Expiry) []byte {
 		var b message.Body
-		return b.Str("kind", "giveUp").Str("page", x.Escalation.ID).Time("from", x.NotBefore).Bytes()
+		b.Str("kind", "giveUp").Str("page", x.Escalation.ID).Time("from", x.NotBefore)
+		if x.Round > 0 {
+			b.Int("round", x.Round)
+		}
+		return b.Bytes()
 	}
-	c.Send, c.Now = w.Queue("rings"), w.Now
-	return ConsumerConfig{
+	c.GetAttempt = func(ctx context.Context, id string, round, number int64) (sluice.Item, error) {
+		sort := item.Number("n", fmt.Sprint(number))
+		if w.key != "n" {
+			sort = item.String(w.key, tryKey(id, round, number))
+		}
+		return w.World.Get(ctx, "rings", item.Of(item.String("page", id), sort))
+	}
+	c.Write, c.Send, c.Now = w.Write, w.Queue("rings"), w.Now
+	config := ConsumerConfig{
 		Config:       c,
 		Message:      MessageMembers{Escalation: "page", StepID: "person", Order: "rank", Number: "n", NotBefore: "from"},
 		AttemptTable: "rings",
-		AttemptKey:   []string{"page", "n"},
+		AttemptKey:   []string{"page", w.key},
 		NewAttempt: func(t Try) sluice.Item {
 			tried := item.Of(item.String("person", t.Step.ID), item.Number("rank", fmt.Sprint(t.Step.Order)))
-			return item.Of(item.String("page", t.Escalation.ID), item.Number("n", fmt.Sprint(t.Number)), item.Map("tried", tried))
+			it := item.Of(item.String("page", t.Escalation.ID), item.Number("n", fmt.Sprint(t.Number)), item.Map("tried", tried))
+			if w.key != "n" {
+				it = it.With(item.String(w.key, t.DedupeKey))
+			}
+			return it
 		},
-		Write: w.Write,
 		Contact: func(ctx context.Context, t Try) error {
 			var err error
 			if w.contact != nil {
@@ -103,6 +150,10 @@ func (w *rota) config() ConsumerConfig {
 			return err
 		},
 	}
+	if w.edit != nil {
+		w.edit(&config)
+	}
+	return config
 }
 
 func (w *rota) consumer(t *testing.T) *Consumer {
@@ -131,6 +182,8 @@ func (w *rota) handleWith(t *testing.T, config ConsumerConfig) sluice.Handler {
 		switch {
 		case rec.Table == "pages" && rec.EventName == sluice.Insert:
 			return e.Start(ctx, rec)
+		case rec.Table == "pages" && rec.EventName == sluice.Modify:
+			return e.Resume(ctx, rec)
 		case rec.Table == "rings" && rec.EventName == sluice.Modify && isMade && !wasMade:
 			return e.Next(ctx, rec)
 		case rec.EventName == sluice.Delivery && strings.Contains(string(rec.New.Raw()), "giveUp"):

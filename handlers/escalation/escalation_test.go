@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/message"
@@ -43,6 +44,10 @@ func (w *world) config() Config {
 		Escalation: EscalationAttributes{ID: "id", Ladder: "team", Started: "opened.at", Status: "state", Active: "ringing"},
 		Step:       StepAttributes{TypeAttribute: "kind", Type: "person", Enabled: "onDuty", ID: "person", Order: "rank", WaitSeconds: "patience"},
 		Attempt:    AttemptAttributes{Escalation: "page", Number: "n", Order: "tried.rank", StepID: "tried.person", At: "at"},
+		Table:      "pages",
+		Key:        func(id string) sluice.Item { return item.Of(item.String("id", id)) },
+		GetAttempt: func(context.Context, string, int64, int64) (sluice.Item, error) { return sluice.Item{}, nil },
+		Write:      func(context.Context, dynamo.Op) error { return errors.New("nothing is written") },
 		Get: func(_ context.Context, id string) (sluice.Item, error) {
 			if id != "P1" {
 				return sluice.Item{}, fmt.Errorf("asked for %q", id)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/message"
@@ -25,6 +26,8 @@ func Example() {
 		Escalation: escalation.EscalationAttributes{ID: "id", Ladder: "team", Started: "opened", Status: "status", Active: "open"},
 		Step:       escalation.StepAttributes{ID: "person", Order: "rank", WaitSeconds: "wait"},
 		Attempt:    escalation.AttemptAttributes{Escalation: "incident", Number: "n", Order: "rank", StepID: "person", At: "rang"},
+		Table:      "incidents",
+		Key:        func(id string) sluice.Item { return item.Of(item.String("id", id)) },
 		Get: func(ctx context.Context, id string) (sluice.Item, error) { // GetItem, consistently
 			return attributes(`{"id":{"S":"I-1"},"team":{"S":"night"},"opened":{"S":"2019-12-30T20:00:00Z"},"status":{"S":"open"}}`), nil
 		},
@@ -34,6 +37,10 @@ func Example() {
 				attributes(`{"person":{"S":"al"},"rank":{"N":"1"},"wait":{"N":"0"}}`),
 			}, nil
 		},
+		GetAttempt: func(ctx context.Context, id string, round, number int64) (sluice.Item, error) { // GetItem, consistently
+			return sluice.Item{}, nil
+		},
+		Write: func(ctx context.Context, op dynamo.Op) error { return nil }, // sinks/dynamodb.Store.Write
 		Fail: func(ctx context.Context, e escalation.Escalation, reason string) error { // UpdateItem, if still open
 			return nil
 		},

@@ -39,7 +39,7 @@ func TestTwoTakeOver(t *testing.T) {
 				first := make(chan error, 1)
 				c := w.config()
 				began := false
-				c.Write = func(ctx context.Context, op dynamo.Op) error {
+				c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
 					if op.Kind == dynamo.UpdateOp && !began {
 						began = true
 						go func() { first <- w.consumer(t).Try(ctx, ring()) }()
@@ -135,7 +135,7 @@ func TestSlowClaim(t *testing.T) {
 			}
 			c := w.config()
 			c.Lease, c.Timeout = 32*time.Second, 30*time.Second
-			c.Write = func(ctx context.Context, op dynamo.Op) error {
+			c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
 				if op.Kind == dynamo.PutOp {
 					time.Sleep(tt.claiming)
 				}
@@ -195,7 +195,7 @@ func TestReleasedAtTheEnd(t *testing.T) {
 		c.Called = func(try Try, outcome string, err error) {
 			told = append(told, fmt.Sprint(try.DedupeKey, " ", outcome, " ", err))
 		}
-		c.Write = func(ctx context.Context, op dynamo.Op) error {
+		c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -239,7 +239,7 @@ func TestEndsDuringACall(t *testing.T) {
 					return tt.calls
 				}
 				c := w.config()
-				c.Write = func(ctx context.Context, op dynamo.Op) error {
+				c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
 					if ctx.Err() != nil {
 						return ctx.Err()
 					}
