@@ -60,9 +60,9 @@ type Fakes struct {
 // App is what a file describes, ready to run.
 type App struct {
 	Router *router.Router
-	Routes []BuiltRoute // in the order of the file; routes that work off queues of cascades come last
+	Routes []BuiltRoute // in the order of the file; routes that work off queues of cascades, and of watchdogs, come last
 	Tables []string     // whose streams are read: names or ARNs
-	Queues []string     // that are consumed, also for cascades: names or URLs
+	Queues []string     // that are consumed, also for cascades and watchdogs: names or URLs
 }
 
 // BuiltRoute is one route and what the commands need of its handler: its last
@@ -123,7 +123,7 @@ func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(b.checkSent(), b.addWorker()); err != nil {
+	if err := errors.Join(b.checkSent(), b.addWorker(), b.addWatchdogs()); err != nil {
 		return nil, err
 	}
 	if s.Check {
@@ -142,6 +142,8 @@ type builder struct {
 	resolver router.Resolver
 	app      *App
 	worked   []*cascade.Cascade // cascades that have a queue
+
+	watchdogs []watchdog // of escalations
 }
 
 // built is the handler of a route, and what goes with it.

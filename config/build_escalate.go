@@ -36,6 +36,16 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	if q.fifo {
 		return nil, b.c.wrong(field+".queue", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
 	}
+	watch, err := b.sinks.queue(o.Watch, field+".watch")
+	if err != nil {
+		return nil, err
+	}
+	if watch.fifo {
+		return nil, b.c.wrong(field+".watch", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", watch.name))
+	}
+	if watch.name == q.name {
+		return nil, b.c.wrong(field+".watch", fmt.Errorf("%s is the queue of the steps, too: what happens to one must not happen to both", watch.name))
+	}
 	l := &ladder{Ladder: *o.Ladder, table: table, kind: o.Kind, store: b.sinks.use(field, table)}
 	c, err := l.config(o)
 	if err != nil {
@@ -45,14 +55,29 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	c.Problem = func(ctx context.Context, e escalation.Escalation, err error) {
 		b.s.Logger.ErrorContext(ctx, "passing over a part of an escalation", "kind", o.Kind, "escalation", e.ID, "err", err)
 	}
+	raise, err := b.raise(o, field)
+	if err != nil {
+		return nil, err
+	}
+	c.Watch = escalation.Watchdog{Kind: o.Kind + ".watch", Send: watch.send, After: time.Duration(o.WatchAfter), Alarm: raise}
 	e, err := escalation.New(c)
 	if err != nil {
 		return nil, b.c.wrong(field, err)
 	}
-	if o.Do != "next" {
+	if o.Do == "start" {
+		b.watch(o.Kind, watch, e)
+	}
+	if o.Do == "start" || o.Do == "resume" {
 		if err := l.startable(); err != nil {
 			return nil, b.c.wrong(field+".ladder", err)
 		}
+	}
+	if o.Do == "contact" {
+		b.consume(q.name)
+		return b.contact(l, c, o, field)
+	}
+	if o.Contact != nil {
+		return nil, b.c.wrong(field+".contact", fmt.Errorf("it is for a route of contact, not of %s", o.Do))
 	}
 	made := &built{late: true, handle: l.handler(o.Do, e)}
 	switch o.Do {
@@ -67,6 +92,10 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 		dry := c
 		dry.Send = func(_ context.Context, m sluice.Message) error {
 			effects = append(effects, sent(q, m, m.Attributes["dedupeKey"].Value))
+			return nil
+		}
+		dry.Watch.Send = func(_ context.Context, m sluice.Message) error {
+			effects = append(effects, sent(watch, m, m.Attributes["dedupeKey"].Value))
 			return nil
 		}
 		row := func(id, does string) error {
@@ -107,8 +136,8 @@ func (l *ladder) handler(do string, e *escalation.Escalator) sluice.Handler {
 // of start says where they do not. It also returns the route that has the ladder.
 func (b *builder) escalation(rt *Route, field string) (Escalate, *Route, error) {
 	o, of := *rt.Escalate, rt
-	if o.Do != "start" && o.Do != "next" && o.Do != "resume" {
-		return o, nil, b.c.wrong(field+".do", fmt.Errorf("%q is none of start, next and resume", o.Do))
+	if !slices.Contains([]string{"start", "next", "resume", "contact"}, o.Do) {
+		return o, nil, b.c.wrong(field+".do", fmt.Errorf("%q is none of start, next, resume and contact", o.Do))
 	}
 	var starts []*Route
 	for i := range b.c.Routes {
@@ -132,6 +161,15 @@ func (b *builder) escalation(rt *Route, field string) (Escalate, *Route, error) 
 		}
 		if o.Repeat == 0 {
 			o.Repeat = s.Repeat
+		}
+		if o.Watch == "" {
+			o.Watch = s.Watch
+		}
+		if o.WatchAfter == 0 {
+			o.WatchAfter = s.WatchAfter
+		}
+		if o.Alarm == "" {
+			o.Alarm = s.Alarm
 		}
 	}
 	if o.Ladder == nil {
@@ -168,6 +206,14 @@ func (l *ladder) config(o Escalate) (escalation.Config, error) {
 	for field, name := range map[string]string{"status": e.Status, "reason": e.Reason, "round": e.Round, "roundStarted": e.RoundStarted} {
 		if strings.Contains(name, ".") {
 			return escalation.Config{}, fmt.Errorf("escalation.%s is %q, within a map: want an attribute, which is written", field, name)
+		}
+	}
+	if by, isKey := at.Key[at.Escalation]; isKey && by != "{id}" {
+		return escalation.Config{}, fmt.Errorf("attempt.key has %q for %s, the attribute of attempt.escalation: want {%s: '{id}'}, since the escalation is found by it", by, at.Escalation, at.Escalation)
+	}
+	for field, name := range map[string]string{"number": at.Number, "order": at.Order, "stepId": at.StepID, "at": at.At, "round": at.Round, "repeat": at.Repeat} {
+		if _, isKey := at.Key[name]; isKey && name != "" {
+			return escalation.Config{}, fmt.Errorf("attempt.%s is %q, an attribute of attempt.key: want an attribute of its own", field, name)
 		}
 	}
 	if l.failed() == e.Active {

@@ -39,6 +39,7 @@ sinks:
   search: {opensearch: {urls: ["${SEARCH}"], indices: [{alias: NAME, file: index.json}]}}
   changes: {sqs: {queue: NAME-changes.fifo}}
   tries: {sqs: {queue: NAME-tries}}
+  watch: {sqs: {queue: NAME-watch}}
   cascades: {sqs: {queue: NAME-cascades}}
 routes:
   - name: changes
@@ -57,6 +58,7 @@ routes:
       do: start
       kind: call
       queue: tries
+      watch: watch
       expireAfter: 1s
       ladder:
         table: NAME-calls
@@ -131,7 +133,7 @@ func newWorld(t *testing.T) *world {
 	} {
 		w.table(table, key...)
 	}
-	for _, queue := range []string{"changes.fifo", "tries", "cascades", "dead"} {
+	for _, queue := range []string{"changes.fifo", "tries", "watch", "cascades", "dead"} {
 		w.queue(queue)
 	}
 	w.search = search + "/" + w.name

@@ -29,9 +29,13 @@ type Deps struct {
 	Store Store
 	Table string // default DefaultTable
 
-	// Send makes the messages of attempts and expiries durable, Notify those
-	// that tell how searches ended (default: nobody is told).
-	Send, Notify func(ctx context.Context, m sluice.Message) error
+	// Send makes the messages of attempts and expiries durable, Watch those of the
+	// watchdog, in another queue, and Notify those that tell how searches ended
+	// (default: nobody is told).
+	Send, Watch, Notify func(ctx context.Context, m sluice.Message) error
+
+	// Alarm is told of a search that stands still (default: an error in the log).
+	Alarm func(ctx context.Context, a escalation.Alarm) error
 
 	// Providers reach contacts, by the type of their methods. A method of a
 	// type that is not there fails at once, and the next one has its turn.
@@ -64,14 +68,20 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 // they change they change once, on condition that nobody else has: so they take
 // records that come twice, late, or from the dead letters.
 func Register(r *router.Router, d Deps) error {
-	if d.Store == nil || d.Send == nil {
-		return errors.New("manhunt: Deps.Store and Deps.Send: want both")
+	if d.Store == nil || d.Send == nil || d.Watch == nil {
+		return errors.New("manhunt: Deps.Store, Deps.Send and Deps.Watch: want all three")
 	}
 	if d.Table == "" {
 		d.Table = DefaultTable
 	}
 	if d.Logger == nil {
 		d.Logger = slog.Default()
+	}
+	if d.Alarm == nil {
+		d.Alarm = func(ctx context.Context, a escalation.Alarm) error {
+			d.Logger.ErrorContext(ctx, "a search stands still", "search", a.Escalation, "key", a.DedupeKey, "due", a.Due, "err", a.Err)
+			return nil
+		}
 	}
 	a := &app{d: d, table: NewTable(d.Store, d.Table)}
 	config := a.escalation()
@@ -111,5 +121,6 @@ func Register(r *router.Router, d Deps) error {
 	soon := router.Backoff(time.Second, 20*time.Second)
 	r.Handle("manhunt.attempt#MESSAGE", c.Try, router.Name("attempt"), router.Attempts(10_000), soon)
 	r.Handle("manhunt.expire#MESSAGE", c.Expire, router.Name("expire"), soon)
+	r.Handle("manhunt.watch#MESSAGE", e.Watch, router.Name("watch"))
 	return nil
 }

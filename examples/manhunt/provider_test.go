@@ -101,7 +101,7 @@ func TestContact(t *testing.T) {
 			providers := rec.all()
 			providers["webhook"] = Webhook(client)
 			var told string
-			r, err := NewRouter(Deps{Store: db, Send: ignore, Providers: providers, Called: func(try escalation.Try, outcome string, _ error) { told = try.DedupeKey + " " + outcome }})
+			r, err := NewRouter(Deps{Store: db, Send: ignore, Watch: ignore, Providers: providers, Called: func(try escalation.Try, outcome string, _ error) { told = try.DedupeKey + " " + outcome }})
 			if err != nil {
 				t.Fatal(err)
 			}

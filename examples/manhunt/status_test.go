@@ -190,7 +190,7 @@ func TestContactRemoved(t *testing.T) {
 
 	// It comes back between the look and the deletion.
 	db = newDB(items...)
-	r, err := NewRouter(Deps{Store: &comesBack{Store: db, t: t}, Send: ignore})
+	r, err := NewRouter(Deps{Store: &comesBack{Store: db, t: t}, Send: ignore, Watch: ignore})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,18 +50,18 @@ func (a AttemptAttributes) read(it sluice.Item) (at attempt, err error) {
 // nothing else is read. A bad value in an optional attribute is a problem that
 // is told, and no reason to call nobody.
 func (a EscalationAttributes) read(id string, it sluice.Item) (e Escalation, active bool, err error) {
+	e = Escalation{ID: id, Item: it}
 	status, err := text(it, a.Status)
 	if err != nil || status != a.Active {
 		return e, false, err
 	}
-	e = Escalation{ID: id, Item: it}
+	if e.Round, err = count(it, a.Round); err != nil {
+		return e, true, err
+	}
 	if e.Ladder, err = text(it, a.Ladder); err != nil {
 		return e, true, err
 	}
 	if e.Started, err = moment(it, a.Started); err != nil {
-		return e, true, err
-	}
-	if e.Round, err = count(it, a.Round); err != nil {
 		return e, true, err
 	}
 	e.optional(it, a.RoundStarted, func() error {

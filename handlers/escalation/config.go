@@ -75,6 +75,8 @@ type Config struct {
 	// Send makes a message durable. Its attributes are dedupeKey and notBefore.
 	Send func(ctx context.Context, m sluice.Message) error
 
+	Watch Watchdog
+
 	MaxDelay time.Duration    // of a message (default 15 min, what SQS allows)
 	Now      func() time.Time // default time.Now; only for a message's delay
 }
@@ -172,6 +174,9 @@ func (c Config) withDefaults() Config {
 			*s.field = s.value
 		}
 	}
+	if c.Watch.After == 0 {
+		c.Watch.After = 15 * time.Minute
+	}
 	if c.MaxDelay == 0 {
 		c.MaxDelay = message.MaxDelay
 	}
@@ -211,6 +216,9 @@ func (c Config) validate() error {
 		{"ExpiryBody", c.ExpiryBody != nil},
 		{"ExpireAfter", c.ExpireAfter != 0},
 		{"Send", c.Send != nil},
+		{"Watch.Kind", c.Watch.Kind != ""},
+		{"Watch.Send", c.Watch.Send != nil},
+		{"Watch.Alarm", c.Watch.Alarm != nil},
 	} {
 		if !f.ok {
 			errs = append(errs, fmt.Errorf("%s is missing", f.name))
@@ -228,6 +236,9 @@ func (c Config) validate() error {
 	}
 	if c.ExpireAfter < 0 {
 		errs = append(errs, fmt.Errorf("ExpireAfter is %v, want more than 0", c.ExpireAfter))
+	}
+	if c.Watch.After < 0 {
+		errs = append(errs, fmt.Errorf("Watch.After is %v, want more than 0", c.Watch.After))
 	}
 	if c.Repeat < 0 {
 		errs = append(errs, fmt.Errorf("Repeat is %d, want 0 or more", c.Repeat))

@@ -170,6 +170,9 @@ func (c ConsumerConfig) validate() error {
 	if c.Lease <= c.Timeout {
 		errs = append(errs, fmt.Errorf("Lease is %v, want more than Timeout, %v: a step must not be taken over while it is tried", c.Lease, c.Timeout))
 	}
+	if least := c.GiveUpAfter + c.Lease; c.Config.Watch.After <= least {
+		errs = append(errs, fmt.Errorf("Watch.After is %v, want more than GiveUpAfter and Lease together, %v: until then a step may be tried again", c.Config.Watch.After, least))
+	}
 	return errors.Join(errs...)
 }
 

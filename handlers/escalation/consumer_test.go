@@ -29,6 +29,7 @@ type rota struct {
 	edit    func(*ConsumerConfig)
 	key     string // sort key of rings
 	events  []event
+	alarms  []Alarm
 	outside bool // a write is somebody else's
 }
 
@@ -64,6 +65,16 @@ func (w *rota) put(t *testing.T, table, it string) {
 	if err := w.Put(t.Context(), table, parse(it)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// sent are the messages of the chain, without those of its watchdog.
+func (w *rota) sent() (chain []tabletest.Sent) {
+	for _, s := range w.Sent {
+		if s.Queue == "rings" {
+			chain = append(chain, s)
+		}
+	}
+	return chain
 }
 
 // set sets an attribute of the page, as the application does; "" removes it.
@@ -126,6 +137,10 @@ func (w *rota) config() ConsumerConfig {
 		return w.World.Get(ctx, "rings", item.Of(item.String("page", id), sort))
 	}
 	c.Write, c.Send, c.Now = w.Write, w.Queue("rings"), w.Now
+	c.Watch = Watchdog{Kind: "watch", Send: w.Queue("watch"), Alarm: func(_ context.Context, a Alarm) error {
+		w.alarms = append(w.alarms, a)
+		return nil
+	}}
 	config := ConsumerConfig{
 		Config:       c,
 		Message:      MessageMembers{Escalation: "page", StepID: "person", Order: "rank", Number: "n", NotBefore: "from"},
@@ -186,6 +201,8 @@ func (w *rota) handleWith(t *testing.T, config ConsumerConfig) sluice.Handler {
 			return e.Resume(ctx, rec)
 		case rec.Table == "rings" && rec.EventName == sluice.Modify && isMade && !wasMade:
 			return e.Next(ctx, rec)
+		case rec.EventName == sluice.Delivery && rec.Table == "watch":
+			return e.Watch(ctx, rec)
 		case rec.EventName == sluice.Delivery && strings.Contains(string(rec.New.Raw()), "giveUp"):
 			return c.Expire(ctx, rec)
 		case rec.EventName == sluice.Delivery:
@@ -442,8 +459,8 @@ func TestExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRota(t)
 		c := w.consumer(t)
-		if err := c.Expire(t.Context(), ring("10:00:00", "10:00:01")); outcome(err) != "skipped: not due yet" || len(w.Sent) != 1 || w.Sent[0].Delay != time.Second {
-			t.Errorf("%v, sent %v", err, w.Sent)
+		if err := c.Expire(t.Context(), ring("10:00:00", "10:00:01")); outcome(err) != "skipped: not due yet" || len(w.sent()) != 1 || w.sent()[0].Delay != time.Second {
+			t.Errorf("%v, sent %v", err, w.sent())
 		}
 		time.Sleep(time.Second)
 		for _, want := range []string{"", "skipped: escalation not active"} {

@@ -122,7 +122,7 @@ func TestStepsWithoutContacts(t *testing.T) {
 			}
 			err = e.Start(t.Context(), opened()) // the others have no contacts at all
 			switch {
-			case want == "" && (err != nil || len(w.Sent) != 1):
+			case want == "" && (err != nil || len(w.sent()) != 1):
 				t.Errorf("%s: %v, %q", list, err, problems)
 			case want != "" && (!sluice.IsPermanent(err) || !strings.Contains(strings.Join(problems, "\n"), want) || w.state() != "bad_steps"):
 				t.Errorf("%s: %v, %q, %s", list, err, problems, w.state())

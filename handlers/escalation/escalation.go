@@ -11,7 +11,11 @@ import (
 
 // Escalator holds the handlers of one kind of escalation. It is safe for
 // concurrent use.
-type Escalator struct{ c Config }
+type Escalator struct {
+	c     Config
+	hop   sluice.Middleware // of the watchdog
+	moved moved
+}
 
 // New returns an Escalator, or an error that names every field that is missing
 // or wrong.
@@ -20,17 +24,47 @@ func New(c Config) (*Escalator, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("escalation: %w", err)
 	}
-	return &Escalator{c}, nil
+	return &Escalator{c: c, hop: message.Hop(c.Watch.Send, message.HopOptions{MaxDelay: c.MaxDelay, Now: c.Now})}, nil
 }
 
-// Start handles the record of a new escalation: it sends the message of the
-// first step, or fails an escalation that has none. It is a [sluice.Handler].
+// Start handles the record of a new escalation: it sends the watchdog and the
+// message of the first step, or fails an escalation that has none. It is a
+// [sluice.Handler].
 func (s *Escalator) Start(ctx context.Context, rec *sluice.Record) error {
 	e, err := s.recorded(ctx, rec)
+	return s.begin(ctx, rec, e, err)
+}
+
+// begin begins a round. Its watchdog goes first, also when the escalation, of
+// which err says what is wrong, cannot be read: whatever fails from here on, the
+// watchdog sees. It is not sent again for each try of the rest.
+func (s *Escalator) begin(ctx context.Context, rec *sluice.Record, e Escalation, err error) error {
+	if err != nil && !sluice.IsPermanent(err) || e.ID == "" {
+		return err
+	}
+	v := vigil{id: e.ID, round: e.Round, notBefore: rec.Created.Add(s.c.Watch.soon())}
+	if err := s.move(ctx, v); err != nil {
+		return err
+	}
 	if err != nil {
 		return err
 	}
-	return s.advance(ctx, e, nil)
+	err = s.advance(ctx, e, nil)
+	if err == nil || sluice.IsPermanent(err) {
+		return err
+	}
+	rest := func(ctx context.Context, rec *sluice.Record) error {
+		e, err := s.inRound(ctx, rec, v.round)
+		if err != nil {
+			return err
+		}
+		return s.advance(ctx, e, nil)
+	}
+	r := &sluice.Remaining{Rest: rest, Err: err}
+	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+		r.After = retry.After
+	}
+	return r
 }
 
 // Next handles the record of an attempt that was made: it sends the message of
@@ -53,7 +87,8 @@ func (s *Escalator) Next(ctx context.Context, rec *sluice.Record) error {
 	return s.advance(ctx, e, &a)
 }
 
-// recorded reads the escalation that a record is of.
+// recorded reads the escalation that a record is of. One that cannot be read has
+// its ID.
 func (s *Escalator) recorded(ctx context.Context, rec *sluice.Record) (Escalation, error) {
 	id, err := text(rec.Keys, s.c.Escalation.ID)
 	if err != nil {
@@ -74,7 +109,7 @@ func (c Config) active(ctx context.Context, id string) (Escalation, error) {
 	e, active, err := c.Escalation.read(id, it)
 	switch {
 	case err != nil:
-		return Escalation{}, sluice.Permanent(fmt.Errorf("escalation %s: %w", id, err))
+		return e, sluice.Permanent(fmt.Errorf("escalation %s: %w", id, err))
 	case !active:
 		return Escalation{}, sluice.Skip("escalation not active")
 	}

@@ -24,11 +24,13 @@ type world struct {
 	people []string // items of the team's partition
 	now    time.Time
 
-	getErr, queryErr, failErr, sendErr error
+	getErr, queryErr, failErr, sendErr, watchErr error
 
 	sent     []sluice.Message
 	failed   []string
 	problems []string
+	watched  []sluice.Message
+	alarms   []Alarm
 }
 
 func parse(s string) sluice.Item {
@@ -89,8 +91,13 @@ func (w *world) config() Config {
 			return b.Str("giveUp", x.Escalation.ID).Time("from", x.NotBefore).Bytes()
 		},
 		ExpireAfter: 2 * time.Minute,
-		Send:        func(_ context.Context, m sluice.Message) error { w.sent = append(w.sent, m); return w.sendErr },
-		Now:         func() time.Time { return w.now },
+		Watch: Watchdog{
+			Kind:  "watch",
+			Send:  func(_ context.Context, m sluice.Message) error { w.watched = append(w.watched, m); return w.watchErr },
+			Alarm: func(_ context.Context, a Alarm) error { w.alarms = append(w.alarms, a); return nil },
+		},
+		Send: func(_ context.Context, m sluice.Message) error { w.sent = append(w.sent, m); return w.sendErr },
+		Now:  func() time.Time { return w.now },
 	}
 }
 
@@ -194,6 +201,8 @@ func TestEscalation(t *testing.T) {
 		{name: "no good step, and it cannot be failed", change: func(w *world) {
 			w.people, w.failErr = []string{`{"kind":{"S":"person"},"onDuty":{"BOOL":true}}`}, errors.New("throttled")
 		}, failed: "P1: bad_steps", problems: `P1: ladder T1: a step: attribute "person" is missing`, err: "retry: failing escalation P1 (bad_steps): throttled"},
+		{name: "attempt of another round", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"round":{"N":"1"},"tried":{"M":{"rank":{"N":"1"},"person":{"S":"ann"}}},"at":{"S":"2024-05-01T10:00:00Z"}}`), err: "skipped: attempt of another round"},
+		{name: "attempt of a bad round", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"round":{"N":"-1"},"tried":{"M":{}},"at":{"S":"x"}}`), err: `permanent: attempt: attribute "round" is -1, want 0 or more`},
 		{name: "bad attempt", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{}},"at":{"S":"x"}}`), err: `permanent: attempt: attribute "tried.rank" is missing`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -57,6 +57,14 @@ func Example() {
 			fmt.Printf("in %v: %s\n", m.Delay, m.Body)
 			return nil
 		},
+		Watch: escalation.Watchdog{
+			Kind: "incident.watch",
+			Send: func(ctx context.Context, m sluice.Message) error { // sqs.Queue.Send of another queue
+				fmt.Printf("in %v: %s\n", m.Delay, m.Body)
+				return nil
+			},
+			Alarm: func(ctx context.Context, a escalation.Alarm) error { return nil }, // page an operator
+		},
 		Now: func() time.Time { return time.Date(2019, 12, 30, 20, 0, 5, 0, time.UTC) },
 	})
 	if err != nil {
@@ -64,15 +72,19 @@ func Example() {
 		return
 	}
 
-	// Usually: r.Handle("incident#INSERT", e.Start) and
-	// r.Handle("ring#INSERT", e.Next).
+	// Usually: r.Handle("incident#INSERT", e.Start), r.Handle("incident#MODIFY",
+	// e.Resume), r.Handle("ring#INSERT", e.Next) and
+	// r.Handle("incident.watch#MESSAGE", e.Watch).
 	ctx := context.Background()
-	_ = e.Start(ctx, &sluice.Record{Keys: attributes(`{"id":{"S":"I-1"}}`)})
+	_ = e.Start(ctx, &sluice.Record{
+		Keys: attributes(`{"id":{"S":"I-1"}}`), Created: time.Date(2019, 12, 30, 20, 0, 1, 0, time.UTC),
+	})
 	for n, person := range []string{"al", "bo"} {
 		rang := fmt.Sprintf(`{"incident":{"S":"I-1"},"n":{"N":"%d"},"rank":{"N":"%d"},"person":{"S":%q},"rang":{"S":"2019-12-30T20:00:04Z"}}`, n, n+1, person)
 		_ = e.Next(ctx, &sluice.Record{New: attributes(rang)})
 	}
 	// Output:
+	// in 56s: {"kind":"incident.watch","escalation":"I-1","round":0,"number":0,"notBefore":"2019-12-30T20:01:01Z","dedupeKey":"I-1#watch/2019-12-30T20:01:01Z"}
 	// in 0s: {"ring":"al","notBefore":"2019-12-30T20:00:00Z","dedupeKey":"I-1#0"}
 	// in 9m59s: {"ring":"bo","notBefore":"2019-12-30T20:10:04Z","dedupeKey":"I-1#1"}
 	// in 4m59s: {"exhausted":"I-1","notBefore":"2019-12-30T20:05:04Z","dedupeKey":"I-1#expire"}

@@ -26,7 +26,8 @@ func (s *Escalator) Resume(ctx context.Context, rec *sluice.Record) error {
 	case !is.active:
 		return sluice.Skip("escalation not active")
 	case is.round != was.round:
-		return s.begin(ctx, rec, is.round)
+		e, err := s.inRound(ctx, rec, is.round)
+		return s.begin(ctx, rec, e, err)
 	case !was.active:
 		return s.newRound(ctx, rec, is.round)
 	case is.snoozedUntil.Before(was.snoozedUntil):
@@ -92,15 +93,6 @@ func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, round int6
 	return nil
 }
 
-// begin begins the round of the record, if it is still that.
-func (s *Escalator) begin(ctx context.Context, rec *sluice.Record, round int64) error {
-	e, err := s.inRound(ctx, rec, round)
-	if err != nil {
-		return err
-	}
-	return s.advance(ctx, e, nil)
-}
-
 // wake sends once more what comes next: what was sent before waits for the end of
 // the longer snooze.
 func (s *Escalator) wake(ctx context.Context, rec *sluice.Record, round int64) error {
@@ -108,7 +100,7 @@ func (s *Escalator) wake(ctx context.Context, rec *sluice.Record, round int64) e
 	if err != nil {
 		return err
 	}
-	last, err := s.c.latest(ctx, e, 0)
+	last, err := s.c.lastMade(ctx, e, 0)
 	if err != nil {
 		return err
 	}
@@ -123,9 +115,9 @@ func (s *Escalator) inRound(ctx context.Context, rec *sluice.Record, round int64
 	return e, err
 }
 
-// latest is the last attempt of the round that was made, looked for from a
+// lastMade is the last attempt of the round that was made, looked for from a
 // number on; nil where there is none.
-func (c Config) latest(ctx context.Context, e Escalation, from int64) (last *attempt, err error) {
+func (c Config) lastMade(ctx context.Context, e Escalation, from int64) (last *attempt, err error) {
 	for n := max(from-1, 0); ; n++ {
 		key := tryKey(e.ID, e.Round, n)
 		it, err := c.GetAttempt(ctx, e.ID, e.Round, n)

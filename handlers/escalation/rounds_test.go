@@ -147,8 +147,8 @@ func TestResume(t *testing.T) {
 				for _, it := range w.Items("pages") {
 					page += string(it.Raw())
 				}
-				if !strings.Contains(page, tt.after) || len(w.Sent) != tt.sent {
-					t.Errorf("page %s, want %s; %d sent", page, tt.after, len(w.Sent))
+				if !strings.Contains(page, tt.after) || len(w.sent()) != tt.sent {
+					t.Errorf("page %s, want %s; %d sent", page, tt.after, len(w.sent()))
 				}
 			})
 		})
@@ -215,8 +215,8 @@ func TestSnoozedAfterTheClaim(t *testing.T) {
 		if err := w.consumer(t).Try(t.Context(), ring()); outcome(err) != "skipped: escalation snoozed" || len(w.calls) > 0 || w.rings() != "" {
 			t.Errorf("%v, calls %q, attempt %s", err, w.calls, w.rings())
 		}
-		if len(w.Sent) != 1 || w.Sent[0].Delay != 15*time.Minute || w.Sent[0].Body != func() string { m, _ := ring().Message(); return m.Body }() {
-			t.Errorf("sent %+v", w.Sent)
+		if len(w.sent()) != 1 || w.sent()[0].Delay != 15*time.Minute || w.sent()[0].Body != func() string { m, _ := ring().Message(); return m.Body }() {
+			t.Errorf("sent %+v", w.sent())
 		}
 	})
 }

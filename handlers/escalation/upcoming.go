@@ -34,11 +34,13 @@ func (c Config) upcoming(e Escalation, steps []Step, last *attempt) upcoming {
 }
 
 // awake is t, or the end of the snooze if that is later.
-func (e Escalation) awake(t time.Time) time.Time {
-	if e.SnoozedUntil.After(t) {
-		return e.SnoozedUntil
+func (e Escalation) awake(t time.Time) time.Time { return latest(t, e.SnoozedUntil) }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	return t
+	return b
 }
 
 func (c Config) repeats(e Escalation) int64 {

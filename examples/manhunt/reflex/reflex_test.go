@@ -55,7 +55,7 @@ func newTown(t *testing.T) *town {
 	err := errors.Join(
 		Register(r, Deps{Store: w.World, Send: w.Queue("reflex"), Now: w.Now}),
 		manhunt.Register(r, manhunt.Deps{
-			Store: w.World, Send: w.Queue("attempts"), Notify: w.Queue("reflex"), Now: w.Now,
+			Store: w.World, Send: w.Queue("attempts"), Watch: w.Queue("watch"), Notify: w.Queue("reflex"), Now: w.Now,
 			Providers: map[string]manhunt.Provider{"email": provider, "call": provider},
 		}))
 	if err != nil {
