@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
 )
+
+const defaultCall = 30 * time.Second // of a call
 
 // contact makes the consumer of an escalation's messages.
 func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field string) (*built, error) {
@@ -43,7 +46,7 @@ func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field stri
 			}
 		},
 		Lease:       time.Duration(o.Contact.Lease),
-		Timeout:     time.Duration(o.Contact.Timeout),
+		Timeout:     cmp.Or(time.Duration(o.Contact.Timeout), defaultCall),
 		GiveUpAfter: time.Duration(o.Contact.GiveUpAfter),
 	})
 	if err != nil {
@@ -119,7 +122,7 @@ func newCaller(o Escalate) (*caller, error) {
 	c := &caller{kind: o.Kind}
 	var err error
 	if c.hook, err = webhook.New(webhook.Options{
-		Timeout: time.Duration(o.Contact.Timeout), AllowHTTP: o.Contact.AllowHTTP, AllowPrivate: o.Contact.AllowPrivate,
+		Timeout: cmp.Or(time.Duration(o.Contact.Timeout), defaultCall), AllowHTTP: o.Contact.AllowHTTP, AllowPrivate: o.Contact.AllowPrivate,
 	}); err != nil {
 		return nil, err
 	}

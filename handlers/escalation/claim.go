@@ -43,12 +43,16 @@ type lease struct {
 	until time.Time
 	key   sluice.Item // of the attempt
 	made  bool        // the claim put the attempt
+	other bool        // the attempt is of another step than the message
 
 	contacts map[string]string // outcomes, of those whose calls need no repetition
 }
 
-// claim returns the lease of a step; any error of it is the message's outcome.
-func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
+// claim returns the lease of a step; any error of it is the message's outcome. An
+// attempt that is taken over says itself of which step it is: the ladder may have
+// been edited since, and the message be the watchdog's.
+func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
+	t := *of
 	attempt, err := s.newAttempt(t)
 	if err != nil {
 		return lease{}, err
@@ -80,6 +84,13 @@ func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
 		return l, s.claimError(t, err)
 	}
 	l.contacts = s.called(found)
+	step, err := s.stepOf(found)
+	if err != nil {
+		return l, sluice.Permanent(fmt.Errorf("step %s: its attempt: %w", t.DedupeKey, err))
+	}
+	if l.other = step.ID != t.Step.ID; l.other {
+		of.Step = step
+	}
 	takeOver := dynamo.Update(s.c.AttemptTable, l.key, "SET #owner = :owner, #until = :until").
 		Name("#owner", s.c.Claim.Owner).Name("#until", s.c.Claim.Until).Name("#at", s.c.Config.Attempt.At).
 		Value(":owner", l.owner).Value(":until", message.FormatTime(l.until))
@@ -118,6 +129,15 @@ func (s *Consumer) newAttempt(t Try) (sluice.Item, error) {
 		}
 	}
 	return attempt, nil
+}
+
+// stepOf is which step an attempt is of.
+func (s *Consumer) stepOf(attempt sluice.Item) (step Step, err error) {
+	if step.ID, err = text(attempt, s.c.Config.Attempt.StepID); err != nil {
+		return step, err
+	}
+	step.Order, err = integer(attempt, s.c.Config.Attempt.Order)
+	return step, err
 }
 
 // called are the contacts of a step that need no further call, and what became of

@@ -135,3 +135,28 @@ func TestReadFailsAfterTheClaim(t *testing.T) {
 		}
 	})
 }
+
+// An attempt that is taken over is of the step that it says: the message may be the
+// watchdog's, of a ladder that was edited since.
+func TestTakesOverTheStepOfTheAttempt(t *testing.T) {
+	const dead = `{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"%s"},"rank":{"N":"2"}}},"leaseOwner":{"S":"x"},"leaseUntil":{"S":"2024-05-01T10:00:00Z"}}`
+	for person, want := range map[string]string{"bob": `"contacted"`, "dan": `"skipped"`, "ann": `"contacted"`} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newRota(t)
+			w.put(t, "rings", fmt.Sprintf(dead, person))
+			if err := w.consumer(t).Try(t.Context(), ring()); err != nil || !strings.Contains(w.rings(), want) || !strings.Contains(w.rings(), `"`+person+`"`) {
+				t.Errorf("%s: %v, %s", person, err, w.rings())
+			}
+			if person == "dan" && len(w.calls) > 0 || person != "dan" && (len(w.calls) != 1 || !strings.HasSuffix(w.calls[0], " "+person)) {
+				t.Errorf("%s: calls %q", person, w.calls)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newRota(t)
+		w.put(t, "rings", strings.Replace(fmt.Sprintf(dead, "bob"), `"rank":{"N":"2"}`, `"rank":{"S":"2"}`, 1))
+		if err := w.consumer(t).Try(t.Context(), ring()); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "step P1#0: its attempt: ") || len(w.calls) > 0 {
+			t.Error(err)
+		}
+	})
+}

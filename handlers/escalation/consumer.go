@@ -211,9 +211,15 @@ func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
 	if err != nil {
 		return err
 	}
-	held, err := s.claim(ctx, t)
+	held, err := s.claim(ctx, &t)
 	if err != nil {
 		return err
+	}
+	if held.other {
+		if there, err = s.find(ctx, &t); err != nil {
+			s.release(ctx, t, held)
+			return err
+		}
 	}
 	if _, err := s.ready(ctx, rec, t); err != nil { // acknowledged or snoozed meanwhile
 		s.abandon(ctx, t, held)

@@ -25,6 +25,8 @@ func (s *Escalator) Resume(ctx context.Context, rec *sluice.Record) error {
 	switch {
 	case !is.active:
 		return sluice.Skip("escalation not active")
+	case is.round < was.round: // the whole item was put, without its round
+		return s.newRound(ctx, rec, was.round)
 	case is.round != was.round:
 		e, err := s.inRound(ctx, rec, is.round)
 		return s.begin(ctx, rec, e, err)
@@ -66,22 +68,25 @@ func (s *Escalator) images(rec *sluice.Record) (was, is image, err error) {
 
 // newRound writes the number of the new round, whose record begins it. Until then
 // messages and records of the old round still count; after it they are of another
-// round, and nobody is called twice for it.
-func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, round int64) error {
+// round, and nobody is called twice for it. The number is the first after last that
+// has no attempts: an application that puts whole items may have lost the round.
+func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, last int64) error {
 	id, err := text(rec.Keys, s.c.Escalation.ID)
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("keys: %w", err))
 	}
-	a := s.c.Escalation
-	condition := "#status = :active AND #round = :round"
-	if _, there := rec.New.Lookup(a.Round); !there {
-		condition = "#status = :active AND attribute_not_exists(#round)"
+	next, err := s.c.unused(ctx, id, last+1)
+	if err != nil {
+		return err
 	}
-	op := dynamo.Update(s.c.Table, s.c.Key(id), "SET #round = :next, #began = :began").If(condition).
+	a := s.c.Escalation
+	op := dynamo.Update(s.c.Table, s.c.Key(id), "SET #round = :next, #began = :began").
 		Name("#status", a.Status).Name("#round", a.Round).Name("#began", a.RoundStarted).
-		Value(":active", a.Active).Value(":next", round+1).Value(":began", message.FormatTime(rec.Created))
-	if _, there := rec.New.Lookup(a.Round); there {
-		op = op.Value(":round", round)
+		Value(":active", a.Active).Value(":next", next).Value(":began", message.FormatTime(rec.Created))
+	if round, there := rec.New.Lookup(a.Round); there {
+		op = op.If("#status = :active AND #round = :round").Value(":round", round)
+	} else {
+		op = op.If("#status = :active AND attribute_not_exists(#round)")
 	}
 	err = s.c.Write(ctx, op)
 	switch {
@@ -91,6 +96,23 @@ func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, round int6
 		return fmt.Errorf("beginning a new round of escalation %s: %w", id, err)
 	}
 	return nil
+}
+
+// unused is the first round from a number on that has no attempts.
+func (c Config) unused(ctx context.Context, id string, round int64) (int64, error) {
+	for ; ; round++ {
+		key := tryKey(id, round, 0)
+		it, err := c.GetAttempt(ctx, id, round, 0)
+		if err != nil {
+			return 0, fmt.Errorf("reading attempt %s: %w", key, err)
+		}
+		if !it.Exists() {
+			return round, nil
+		}
+		if of, err := count(it, c.Attempt.Round); err != nil || of != round {
+			return 0, sluice.Permanent(fmt.Errorf("attempt %s is not of its round: want the round in the key of an attempt", key))
+		}
+	}
 }
 
 // wake sends once more what comes next: what was sent before waits for the end of

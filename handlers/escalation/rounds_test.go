@@ -107,6 +107,7 @@ func TestResume(t *testing.T) {
 		name  string
 		rec   *sluice.Record
 		page  string // as it is now
+		rings []int  // rounds of attempts that are there
 		fault error  // of the write
 		after string // what the page has then
 		sent  int
@@ -124,6 +125,10 @@ func TestResume(t *testing.T) {
 		{name: "one image", rec: changed("", ringing), page: ringing, err: "permanent: record of a change: want the old and the new image: set StreamViewType to NEW_AND_OLD_IMAGES"},
 		{name: "bad round", rec: changed(ringing, withRound(ringing, "1.5")), page: ringing, err: `permanent: record of a change: attribute "round" is 1.5, want a whole number of 64 bits`},
 		{name: "negative round", rec: changed(ringing, withRound(ringing, "-1")), page: ringing, err: `permanent: record of a change: attribute "round" is -1, want 0 or more`},
+		{name: "put whole, without its round", rec: changed(withRound(ringing, "2"), ringing), page: ringing, after: `"round":{"N":"3"}`},
+		{name: "acknowledged so", rec: changed(answered, ringing), page: ringing, rings: []int{1, 2}, after: `"round":{"N":"3"}`},
+		{name: "keys without rounds", rec: changed(answered, ringing), page: ringing, rings: []int{0},
+			err: "permanent: attempt P1#0@1 is not of its round: want the round in the key of an attempt"},
 		{name: "write fails", rec: changed(answered, ringing), page: ringing, fault: down, err: "retry: beginning a new round of escalation P1: throttled"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,6 +139,10 @@ func TestResume(t *testing.T) {
 				}
 				if tt.page != "" {
 					w.put(t, "pages", tt.page)
+				}
+				for _, n := range tt.rings {
+					key := tryKey("P1", int64(max(n, 1)), 0)
+					w.put(t, "rings", fmt.Sprintf(`{"page":{"S":"P1"},"key":{"S":%q},"n":{"N":"0"},"round":{"N":"%d"}}`, key, n))
 				}
 				w.Fault = func(bool, []dynamo.Op) error { return tt.fault }
 				e, err := New(w.config().Config)
