@@ -192,6 +192,9 @@ func TestContactSaysWhatIsWrong(t *testing.T) {
 		"the queue tries is consumed by the application itself, and no route takes call.expire#MESSAGE": func(_, _ *Escalate, c *Config) {
 			c.Routes[2].On = Strings{"call.attempt#MESSAGE"}
 		},
+		"routes[1].escalate.alarm: the queue tries is consumed by the application itself, and no route takes call.alarm#MESSAGE": func(_, s *Escalate, _ *Config) {
+			s.Alarm = "tries"
+		},
 	} {
 		c := contacted("https://example.com")
 		edit(c.Routes[2].Escalate, c.Routes[1].Escalate, c)

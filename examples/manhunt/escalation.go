@@ -50,6 +50,7 @@ func (a *app) escalation() escalation.Config {
 		ExpiryBody:  expireBody,
 		ExpireAfter: 300 * time.Second,
 		Send:        a.d.Send,
+		Hooks:       a.d.Hooks,
 		Watch:       escalation.Watchdog{Kind: "manhunt.watch", Send: a.d.Watch, Alarm: a.d.Alarm},
 		MaxDelay:    a.d.MaxDelay,
 		Now:         a.d.Now,

@@ -41,6 +41,8 @@ type Deps struct {
 	// type that is not there fails at once, and the next one has its turn.
 	Providers map[string]Provider
 
+	Hooks escalation.Hooks // for metrics
+
 	// Called, if it is set, is told of each call of a provider.
 	Called func(try escalation.Try, outcome string, err error)
 

@@ -76,6 +76,7 @@ type Config struct {
 	Send func(ctx context.Context, m sluice.Message) error
 
 	Watch Watchdog
+	Hooks Hooks
 
 	MaxDelay time.Duration    // of a message (default 15 min, what SQS allows)
 	Now      func() time.Time // default time.Now; only for a message's delay
@@ -174,6 +175,7 @@ func (c Config) withDefaults() Config {
 			*s.field = s.value
 		}
 	}
+	c.Hooks = c.Hooks.withDefaults()
 	if c.Watch.After == 0 {
 		c.Watch.After = 15 * time.Minute
 	}

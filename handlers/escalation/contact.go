@@ -105,6 +105,7 @@ func (s *Consumer) callOne(ctx, calling context.Context, t Try) (c called) {
 	case s.tooLate(t, c.err):
 		c.outcome = Failed
 	}
+	s.c.Config.Hooks.Called(c.outcome)
 	if s.c.Called != nil {
 		s.c.Called(t, c.outcome, c.err)
 	}

@@ -78,4 +78,5 @@
 //	consumer.go    Try and Expire
 //	claim.go       the life of an attempt
 //	contact.go     calls, of one contact or several
+//	hooks.go       what metrics are told
 package escalation

@@ -137,16 +137,21 @@ func (s *Escalator) next(ctx context.Context, e Escalation, last *attempt) (*upc
 	}
 	steps, bad := s.c.Step.ladder(partition)
 	for _, err := range bad {
-		s.c.Problem(ctx, e, fmt.Errorf("ladder %s: %w", e.Ladder, err))
+		s.problem(ctx, e, fmt.Errorf("ladder %s: %w", e.Ladder, err))
 	}
 	for _, err := range e.problems {
-		s.c.Problem(ctx, e, err)
+		s.problem(ctx, e, err)
 	}
 	if last == nil && len(steps) == 0 {
 		return nil, s.noSteps(ctx, e, bad)
 	}
 	u := s.c.upcoming(e, steps, last)
 	return &u, nil
+}
+
+func (s *Escalator) problem(ctx context.Context, e Escalation, err error) {
+	s.c.Problem(ctx, e, err)
+	s.c.Hooks.Problem()
 }
 
 // noSteps ends an escalation that has nobody to call. Bad steps are an error, too:

@@ -131,6 +131,7 @@ func (s *Escalator) alarm(ctx context.Context, v vigil, due time.Time, why error
 	if err := s.c.Watch.Alarm(ctx, a); err != nil {
 		return fmt.Errorf("raising the alarm for escalation %s: %w", v.id, err)
 	}
+	s.c.Hooks.Alarm()
 	// Of the clock only the period is in the message, so that one that comes twice
 	// sends the same.
 	return s.follow(ctx, v, s.c.Now().Truncate(s.c.Watch.After).Add(2*s.c.Watch.After))
