@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -109,6 +110,41 @@ func TestWhateverIsLost(t *testing.T) {
 			}
 			if n < 15 || alarmed < 6 {
 				t.Errorf("%d points, %d alarms", n, alarmed)
+			}
+		})
+	}
+}
+
+// Random order and repetitions, and one loss: the page ends, and nobody is called
+// twice for a step.
+func TestLossSeeds(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			i, what := uint64(0), ""
+			w := losing(t, func(w *rota) {
+				w.Rand = rand.New(rand.NewPCG(seed, 3))
+				if seed%2 == 1 {
+					takenBack(w)
+				}
+			}, func(s string) bool {
+				if strings.HasPrefix(s, "record of pages") {
+					return false
+				}
+				if i++; i == seed {
+					what = s
+				}
+				return i == seed
+			})
+			called := map[string]bool{}
+			for _, call := range w.calls {
+				key := strings.Fields(call)[1]
+				if called[key] {
+					t.Errorf("seed %d, lost %s: calls %q", seed, what, w.calls)
+				}
+				called[key] = true
+			}
+			if w.state() != "no_response" || len(w.calls) < 3 {
+				t.Errorf("seed %d, lost %s: calls %q; in the end the page is %s", seed, what, w.calls, w.state())
 			}
 		})
 	}
