@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/handlers/rollup"
 	"github.com/sluicehq/sluice/router"
@@ -44,6 +45,7 @@ type Setup struct {
 	Projection  projection.Hooks
 	Cascade     cascade.Hooks
 	Rollup      rollup.Hooks
+	Escalation  func(kind string) escalation.Hooks
 
 	// Fakes stand in for services, in tests of a file.
 	Fakes Fakes
@@ -61,9 +63,9 @@ type Fakes struct {
 // App is what a file describes, ready to run.
 type App struct {
 	Router *router.Router
-	Routes []BuiltRoute // in the order of the file; routes that work off queues of cascades come last
+	Routes []BuiltRoute // in the order of the file; routes that work off queues of cascades, and of watchdogs, come last
 	Tables []string     // whose streams are read: names or ARNs
-	Queues []string     // that are consumed, also for cascades: names or URLs
+	Queues []string     // that are consumed, also for cascades and watchdogs: names or URLs
 }
 
 // BuiltRoute is one route and what the commands need of its handler: its last
@@ -127,7 +129,7 @@ func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(b.checkSent(), b.addWorker()); err != nil {
+	if err := errors.Join(b.checkSent(), b.addWorker(), b.addWatchdogs()); err != nil {
 		return nil, err
 	}
 	if s.Check {
@@ -146,6 +148,8 @@ type builder struct {
 	resolver router.Resolver
 	app      *App
 	worked   []*cascade.Cascade // cascades that have a queue
+
+	watchdogs []watchdog // of escalations
 }
 
 // built is the handler of a route, and what goes with it.
@@ -271,25 +275,34 @@ func (b *builder) consumes(queue string) bool {
 func (b *builder) checkSent() error {
 	for i := range b.c.Routes {
 		rt := &b.c.Routes[i]
-		name, field := "", fmt.Sprintf("routes[%d]", i)
-		var kinds []string
+		field := fmt.Sprintf("routes[%d]", i)
+		var err error
 		switch {
 		case rt.Send != nil:
-			name, field = rt.Send.To, field+".send.to"
+			err = b.checkTaken(rt.Send.To, field+".send.to")
 		case rt.Escalate != nil:
-			o, _, err := b.escalation(rt, field+".escalate")
-			if err != nil {
-				return err
+			var o Escalate
+			if o, _, err = b.escalation(rt, field+".escalate"); err == nil {
+				err = errors.Join(
+					b.checkTaken(rt.Escalate.Queue, field+".escalate.queue", o.Kind+".attempt", o.Kind+".expire"),
+					b.checkTaken(rt.Escalate.Alarm, field+".escalate.alarm", o.Kind+".alarm"))
 			}
-			name, field, kinds = rt.Escalate.Queue, field+".escalate.queue", []string{o.Kind + ".attempt", o.Kind + ".expire"}
 		}
-		q := b.sinks.queues[name]
-		if q == nil || !b.consumes(q.name) {
-			continue
+		if err != nil {
+			return err
 		}
-		if missing := b.c.untaken(kinds); missing != "" {
-			return b.c.wrong(field, fmt.Errorf("the queue %s is consumed by the application itself, and no route takes %s: its messages would fail for good; want a queue of their own", q.name, missing))
-		}
+	}
+	return nil
+}
+
+// checkTaken looks at messages of these kinds into the sink of that name.
+func (b *builder) checkTaken(name, field string, kinds ...string) error {
+	q := b.sinks.queues[name]
+	if q == nil || !b.consumes(q.name) {
+		return nil
+	}
+	if missing := b.c.untaken(kinds); missing != "" {
+		return b.c.wrong(field, fmt.Errorf("the queue %s is consumed by the application itself, and no route takes %s: its messages would fail for good; want a queue of their own", q.name, missing))
 	}
 	return nil
 }

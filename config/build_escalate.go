@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,25 +36,58 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	if q.fifo {
 		return nil, b.c.wrong(field+".queue", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
 	}
+	watch, err := b.sinks.queue(o.Watch, field+".watch")
+	if err != nil {
+		return nil, err
+	}
+	if watch.fifo {
+		return nil, b.c.wrong(field+".watch", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", watch.name))
+	}
+	if watch.name == q.name {
+		return nil, b.c.wrong(field+".watch", fmt.Errorf("%s is the queue of the steps, too: what happens to one must not happen to both", watch.name))
+	}
 	l := &ladder{Ladder: *o.Ladder, table: table, kind: o.Kind, store: b.sinks.use(field, table)}
-	c, err := l.config(time.Duration(o.ExpireAfter))
+	c, err := l.config(o)
 	if err != nil {
 		return nil, b.c.wrong(field+".ladder", err)
 	}
 	c.Send, c.Fail, c.Now = q.send, l.fail, b.s.Fakes.Now
+	c.Problem = func(ctx context.Context, e escalation.Escalation, err error) {
+		b.s.Logger.ErrorContext(ctx, "passing over a part of an escalation", "kind", o.Kind, "escalation", e.ID, "err", err)
+	}
+	if b.s.Escalation != nil {
+		c.Hooks = b.s.Escalation(o.Kind)
+	}
+	raise, err := b.raise(o, field)
+	if err != nil {
+		return nil, err
+	}
+	c.Watch = escalation.Watchdog{Kind: o.Kind + ".watch", Send: watch.send, After: time.Duration(o.WatchAfter), Alarm: raise}
 	e, err := escalation.New(c)
 	if err != nil {
 		return nil, b.c.wrong(field, err)
 	}
-	made := &built{late: true}
-	next := o.Do == "next"
-	if !next {
+	if o.Do == "start" {
+		b.watch(o.Kind, watch, e)
+	}
+	if o.Do == "start" || o.Do == "resume" {
 		if err := l.startable(); err != nil {
 			return nil, b.c.wrong(field+".ladder", err)
 		}
 	}
-	if made.handle = l.own(e.Start); next {
-		made.handle, made.options = e.Next, []router.Option{router.NeedsNew()}
+	if o.Do == "contact" {
+		b.consume(q.name)
+		return b.contact(l, c, o, field)
+	}
+	if o.Contact != nil {
+		return nil, b.c.wrong(field+".contact", fmt.Errorf("it is for a route of contact, not of %s", o.Do))
+	}
+	made := &built{late: true, handle: l.handler(o.Do, e)}
+	switch o.Do {
+	case "next":
+		made.options = []router.Option{router.NeedsNew()}
+	case "resume":
+		made.options = []router.Option{router.NeedsBoth()}
 	}
 	made.Explain = func(ctx context.Context, rec *sluice.Record) ([]Effect, error) {
 		// What it would do, it does here to the list of effects.
@@ -63,23 +97,26 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 			effects = append(effects, sent(q, m, m.Attributes["dedupeKey"].Value))
 			return nil
 		}
-		dry.Fail = func(_ context.Context, e escalation.Escalation, reason string) error {
-			effects = append(effects, Effect{
-				Does: fmt.Sprintf("set %s of escalation %s to %s (%s), if it is still %s", l.Escalation.Status, e.ID, l.failed(), reason, l.Escalation.Active),
-				Sink: b.sinks.storeName, Target: table, Key: string(l.key(e.ID).AppendJSON(nil)),
-			})
+		dry.Watch.Send = func(_ context.Context, m sluice.Message) error {
+			effects = append(effects, sent(watch, m, m.Attributes["dedupeKey"].Value))
 			return nil
+		}
+		row := func(id, does string) error {
+			effects = append(effects, Effect{Does: does, Sink: b.sinks.storeName, Target: table, Key: string(l.key(id).AppendJSON(nil))})
+			return nil
+		}
+		dry.Fail = func(_ context.Context, e escalation.Escalation, reason string) error {
+			return row(e.ID, fmt.Sprintf("set %s of escalation %s to %s (%s), if it is still %s", l.Escalation.Status, e.ID, l.failed(), reason, l.Escalation.Active))
+		}
+		dry.Write = func(context.Context, dynamo.Op) error {
+			id, _ := rec.Keys.Lookup(l.Escalation.ID)
+			return row(id.Str(), fmt.Sprintf("begin a new round of escalation %s, if it has not begun yet", id.Str()))
 		}
 		e, err := escalation.New(dry)
 		if err != nil {
 			return nil, err
 		}
-		if next {
-			err = e.Next(ctx, rec)
-		} else {
-			err = l.own(e.Start)(ctx, rec)
-		}
-		if sluice.IsSkip(err) {
+		if err = l.handler(o.Do, e)(ctx, rec); sluice.IsSkip(err) {
 			err = nil
 		}
 		return effects, err
@@ -87,12 +124,23 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	return made, nil
 }
 
-// escalation is what the route says, and for one of next what the only one of
-// start says where it does not. It also returns the route that has the ladder.
+// handler is what a route does.
+func (l *ladder) handler(do string, e *escalation.Escalator) sluice.Handler {
+	switch do {
+	case "next":
+		return e.Next
+	case "resume":
+		return l.own(e.Resume)
+	}
+	return l.own(e.Start)
+}
+
+// escalation is what the route says, and for others than start what the only one
+// of start says where they do not. It also returns the route that has the ladder.
 func (b *builder) escalation(rt *Route, field string) (Escalate, *Route, error) {
 	o, of := *rt.Escalate, rt
-	if o.Do != "start" && o.Do != "next" {
-		return o, nil, b.c.wrong(field+".do", fmt.Errorf("%q is neither start nor next", o.Do))
+	if !slices.Contains([]string{"start", "next", "resume", "contact"}, o.Do) {
+		return o, nil, b.c.wrong(field+".do", fmt.Errorf("%q is none of start, next, resume and contact", o.Do))
 	}
 	var starts []*Route
 	for i := range b.c.Routes {
@@ -100,7 +148,7 @@ func (b *builder) escalation(rt *Route, field string) (Escalate, *Route, error) 
 			starts = append(starts, &b.c.Routes[i])
 		}
 	}
-	if o.Do == "next" && len(starts) == 1 {
+	if o.Do != "start" && len(starts) == 1 {
 		s := starts[0].Escalate
 		if o.Ladder == nil {
 			o.Ladder, of = s.Ladder, starts[0]
@@ -113,6 +161,18 @@ func (b *builder) escalation(rt *Route, field string) (Escalate, *Route, error) 
 		}
 		if o.ExpireAfter == 0 {
 			o.ExpireAfter = s.ExpireAfter
+		}
+		if o.Repeat == 0 {
+			o.Repeat = s.Repeat
+		}
+		if o.Watch == "" {
+			o.Watch = s.Watch
+		}
+		if o.WatchAfter == 0 {
+			o.WatchAfter = s.WatchAfter
+		}
+		if o.Alarm == "" {
+			o.Alarm = s.Alarm
 		}
 	}
 	if o.Ladder == nil {
@@ -134,18 +194,29 @@ type ladder struct {
 	store       Tables
 }
 
-// config is that of an escalation, but for what it writes.
-func (l *ladder) config(expireAfter time.Duration) (escalation.Config, error) {
-	if err := errors.Join(templates("key", l.Key, "{id}"), templates("steps", l.Steps, "{ladder}")); err != nil {
+// config is that of an escalation, but for what it sends.
+func (l *ladder) config(o Escalate) (escalation.Config, error) {
+	if err := errors.Join(
+		templates("key", l.Key, "{id}"), templates("steps", l.Steps, "{ladder}"),
+		templates("attempt.key", l.Attempt.Key, "{id}"), templates("attempt.key", l.Attempt.Key, "{round}"), templates("attempt.key", l.Attempt.Key, "{number}"),
+	); err != nil {
 		return escalation.Config{}, err
 	}
-	if len(l.Steps) != 1 && len(l.Steps) != 0 {
+	if len(l.Steps) != 1 {
 		return escalation.Config{}, fmt.Errorf("steps has %d attributes, want the partition key's alone", len(l.Steps))
 	}
-	e := l.Escalation
-	for field, name := range map[string]string{"status": e.Status, "reason": e.Reason} {
+	e, at := l.Escalation, l.Attempt
+	for field, name := range map[string]string{"status": e.Status, "reason": e.Reason, "round": e.Round, "roundStarted": e.RoundStarted} {
 		if strings.Contains(name, ".") {
 			return escalation.Config{}, fmt.Errorf("escalation.%s is %q, within a map: want an attribute, which is written", field, name)
+		}
+	}
+	if by, isKey := at.Key[at.Escalation]; isKey && by != "{id}" {
+		return escalation.Config{}, fmt.Errorf("attempt.key has %q for %s, the attribute of attempt.escalation: want {%s: '{id}'}, since the escalation is found by it", by, at.Escalation, at.Escalation)
+	}
+	for field, name := range map[string]string{"number": at.Number, "order": at.Order, "stepId": at.StepID, "at": at.At, "round": at.Round, "repeat": at.Repeat} {
+		if _, isKey := at.Key[name]; isKey && name != "" {
+			return escalation.Config{}, fmt.Errorf("attempt.%s is %q, an attribute of attempt.key: want an attribute of its own", field, name)
 		}
 	}
 	if l.failed() == e.Active {
@@ -155,16 +226,28 @@ func (l *ladder) config(expireAfter time.Duration) (escalation.Config, error) {
 		return escalation.Config{}, fmt.Errorf("escalation.reason and escalation.status are both %q: want two attributes", e.Status)
 	}
 	return escalation.Config{
-		Escalation: escalation.EscalationAttributes{ID: e.ID, Ladder: e.Ladder, Started: e.Started, Status: e.Status, Active: e.Active},
-		Step:       escalation.StepAttributes(l.Step),
-		Attempt:    escalation.AttemptAttributes(l.Attempt),
+		Escalation: escalation.EscalationAttributes{
+			ID: e.ID, Ladder: e.Ladder, Started: e.Started, Status: e.Status, Active: e.Active,
+			Round: e.Round, RoundStarted: e.RoundStarted, SnoozedUntil: e.SnoozedUntil, ResumeAt: e.ResumeAt, Repeat: e.Repeat,
+		},
+		Step: escalation.StepAttributes(l.Step),
+		Attempt: escalation.AttemptAttributes{
+			Escalation: at.Escalation, Number: at.Number, Order: at.Order, StepID: at.StepID, At: at.At, Round: at.Round, Repeat: at.Repeat,
+		},
+		Table: l.table,
+		Key:   l.key,
 		Get: func(ctx context.Context, id string) (sluice.Item, error) {
 			return l.store.Get(ctx, l.table, l.key(id))
 		},
+		GetAttempt: func(ctx context.Context, id string, round, number int64) (sluice.Item, error) {
+			return l.store.Get(ctx, l.table, l.attemptKey(id, round, number))
+		},
+		Write:       l.store.Write,
 		Query:       l.steps,
 		StepBody:    l.stepBody,
 		ExpiryBody:  l.expiryBody,
-		ExpireAfter: expireAfter,
+		ExpireAfter: time.Duration(o.ExpireAfter),
+		Repeat:      int64(o.Repeat),
 	}, nil
 }
 
@@ -205,10 +288,18 @@ func (l *ladder) own(start sluice.Handler) sluice.Handler {
 }
 
 // key is that of an escalation.
-func (l *ladder) key(id string) sluice.Item {
+func (l *ladder) key(id string) sluice.Item { return keyOf(l.Key, "{id}", id) }
+
+func (l *ladder) attemptKey(id string, round, number int64) sluice.Item {
+	return keyOf(l.Attempt.Key, "{id}", id, "{round}", strconv.FormatInt(round, 10), "{number}", strconv.FormatInt(number, 10))
+}
+
+// keyOf makes a key of templates.
+func keyOf(templates map[string]string, oldnew ...string) sluice.Item {
+	fill := strings.NewReplacer(oldnew...)
 	var attrs []item.Attribute
-	for _, name := range slices.Sorted(maps.Keys(l.Key)) {
-		attrs = append(attrs, item.String(name, strings.ReplaceAll(l.Key[name], "{id}", id)))
+	for _, name := range slices.Sorted(maps.Keys(templates)) {
+		attrs = append(attrs, item.String(name, fill.Replace(templates[name])))
 	}
 	return item.Of(attrs...)
 }
@@ -250,13 +341,22 @@ func (l *ladder) fail(ctx context.Context, e escalation.Escalation, reason strin
 
 func (l *ladder) stepBody(t escalation.Try) []byte {
 	var b message.Body
-	return b.Str("kind", l.kind+".attempt").Str("escalation", t.Escalation.ID).Str("ladder", t.Escalation.Ladder).
-		Str("step", t.Step.ID).Int("order", t.Step.Order).Int("number", t.Number).
-		Time("notBefore", t.NotBefore).Str("dedupeKey", t.DedupeKey).Bytes()
+	b.Str("kind", l.kind+".attempt").Str("escalation", t.Escalation.ID).Str("ladder", t.Escalation.Ladder).
+		Str("step", t.Step.ID).Int("order", t.Step.Order).Int("number", t.Number)
+	unlessZero(&b, "round", t.Round)
+	unlessZero(&b, "repeat", t.Repeat)
+	return b.Time("notBefore", t.NotBefore).Str("dedupeKey", t.DedupeKey).Bytes()
 }
 
 func (l *ladder) expiryBody(x escalation.Expiry) []byte {
 	var b message.Body
-	return b.Str("kind", l.kind+".expire").Str("escalation", x.Escalation.ID).Str("ladder", x.Escalation.Ladder).
-		Time("notBefore", x.NotBefore).Str("dedupeKey", x.DedupeKey).Bytes()
+	b.Str("kind", l.kind+".expire").Str("escalation", x.Escalation.ID).Str("ladder", x.Escalation.Ladder)
+	unlessZero(&b, "round", x.Round)
+	return b.Time("notBefore", x.NotBefore).Str("dedupeKey", x.DedupeKey).Bytes()
+}
+
+func unlessZero(b *message.Body, name string, n int64) {
+	if n != 0 {
+		b.Int(name, n)
+	}
 }

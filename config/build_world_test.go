@@ -59,6 +59,16 @@ func (w *world) build(t *testing.T, c *Config) *App {
 	return app
 }
 
+// to are the messages that were sent to a queue.
+func (w *world) to(queue string) (sent []tabletest.Sent) {
+	for _, s := range w.sent {
+		if s.Queue == queue {
+			sent = append(sent, s)
+		}
+	}
+	return sent
+}
+
 // one is a file with one route on everything.
 func one(rt Route) *Config {
 	if rt.On == nil {

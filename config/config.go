@@ -33,9 +33,9 @@ type Config struct {
 type Source struct {
 	// Tables whose streams are read: names, or ARNs of streams.
 	Tables Strings `yaml:"tables"`
-	// Queues that are consumed: names or URLs. Those of cascades
-	// are consumed without being named here; those of escalations are for a
-	// consumer of yours.
+	// Queues that are consumed: names or URLs. Those of cascades and of watchdogs
+	// are consumed without being named here; and those of the steps of
+	// escalations where there is a route of contact.
 	Queues Strings `yaml:"queues"`
 	// Start is where a stream begins that was never read: TRIM_HORIZON or LATEST.
 	Start string `yaml:"start" is:"one of=TRIM_HORIZON|LATEST"`

@@ -245,25 +245,69 @@ type Counter struct {
 }
 
 // Escalate tries one step after the other: "start" for the record that begins
-// an escalation, "next" for one of an attempt that was made. What is tried is a
-// message in a queue, for a consumer of yours, who writes the attempts:
+// an escalation, "next" for one of an attempt that was made, "resume" for one
+// that was changed, "contact" for the messages of steps. These are, in a queue
+// for a route of contact or a consumer of yours, who writes the attempts:
 // {"kind":"<kind>.attempt","escalation","ladder","step","order","number",
 // "notBefore","dedupeKey"}, and at the end {"kind":"<kind>.expire",
-// "escalation","ladder","notBefore","dedupeKey"}.
+// "escalation","ladder","notBefore","dedupeKey"}; where they are not 0, "round"
+// and "repeat" stand behind number.
 type Escalate struct {
-	// Do is start or next.
-	Do string `yaml:"do" is:"required,one of=start|next"`
-	// Ladder has the names of attributes; a route of next may leave it out, when
-	// there is one of start.
+	// Do is start, next, resume or contact.
+	Do string `yaml:"do" is:"required,one of=start|next|resume|contact"`
+	// Ladder has the names of attributes; other routes than those of start may leave
+	// it out, when there is one of start.
 	Ladder *Ladder `yaml:"ladder"`
 	// Kind begins the kinds of the messages. Default "escalation".
 	Kind string `yaml:"kind" default:"escalation"`
-	// Queue is a sink that the messages go to, a standard queue. A route of next
-	// may leave it out, as ladder.
+	// Queue is a sink that the messages go to, a standard queue. Other routes than
+	// those of start may leave it out, as ladder. It is consumed when there is a route
+	// of contact.
 	Queue string `yaml:"queue"`
 	// ExpireAfter is how long after the last attempt the message of expiry is
-	// for. Default 5m.
+	// for, or the ladder is repeated. Default 5m.
 	ExpireAfter Duration `yaml:"expireAfter" is:"min=1s" default:"5m"`
+	// Repeat is how often the ladder is climbed again. Default 0.
+	Repeat int `yaml:"repeat" is:"min=0" default:"0"`
+	// Watch is a sink, another standard queue, for the watchdog. It is consumed
+	// without being named in source. Other routes than those of start may leave it
+	// out, as ladder.
+	Watch string `yaml:"watch"`
+	// WatchAfter is how long overdue a step is when the watchdog sends it again and
+	// raises an alarm. Default 15m.
+	WatchAfter Duration `yaml:"watchAfter" is:"min=1m" default:"15m"`
+	// Alarm is a sink, a queue, that takes alarms: {"kind":"<kind>.alarm",
+	// "escalation","round","number","due","why","dedupeKey"}. Default: they are
+	// errors in the log, which they are always.
+	Alarm string `yaml:"alarm"`
+	// Contact says how a route of contact calls somebody.
+	Contact *Contact `yaml:"contact"`
+}
+
+// Contact calls a URL for a step, or for each of its contacts: a POST whose header
+// Idempotency-Key is the same whenever it is made for the same attempt. An answer
+// 2xx is an attempt that was made. One that will stay the same (4xx but 408, 425
+// and 429) has failed, and the next step has its turn; after any other it is made
+// again. Templates have {escalation.<path>} and {step.<path>} of the two items,
+// {contact}, {number}, {round}, {repeat} and {dedupeKey}.
+type Contact struct {
+	// URL is a template, such as '{step.url}'.
+	URL string `yaml:"url" is:"required"`
+	// Body is a template, as that of send. Default: {"kind":"<kind>.contact",
+	// "escalation","ladder","step","contact","number","round","repeat","dedupeKey"},
+	// contact where the step has several, round and repeat where they are not 0.
+	Body string `yaml:"body"`
+	// Timeout of a call, with the claim before it. Default 30s.
+	Timeout Duration `yaml:"timeout" is:"min=1s" default:"30s"`
+	// Lease is how long a step belongs to the process that tries it: after a crash it
+	// is tried again when that is over. Default 2m.
+	Lease Duration `yaml:"lease" is:"min=2s" default:"2m"`
+	// GiveUpAfter is how long a call is made again that fails. Default 10m.
+	GiveUpAfter Duration `yaml:"giveUpAfter" is:"min=1s" default:"10m"`
+	// AllowHTTP allows URLs that are http, too.
+	AllowHTTP bool `yaml:"allowHttp" default:"false"`
+	// AllowPrivate allows addresses that are not public: loopback, private, link-local.
+	AllowPrivate bool `yaml:"allowPrivate" default:"false"`
 }
 
 // Ladder names the attributes of escalations, steps and attempts, all in one
@@ -299,6 +343,16 @@ type EscalationNames struct {
 	Failed string `yaml:"failed" default:"failed"`
 	// Reason is the attribute that takes the reason of that. Default: it is not written down.
 	Reason string `yaml:"reason"`
+	// Round is the attribute of its round, a number that a route of resume raises.
+	Round string `yaml:"round" default:"round"`
+	// RoundStarted is the attribute of when a later round began, which it writes.
+	RoundStarted string `yaml:"roundStarted" default:"roundStarted"`
+	// SnoozedUntil is the attribute of a time (RFC 3339) before which nobody is called.
+	SnoozedUntil string `yaml:"snoozedUntil"`
+	// ResumeAt is the attribute of an order: a round begins at the first step of this order or a later one.
+	ResumeAt string `yaml:"resumeAt"`
+	// Repeat is the attribute of a number that goes before the route's repeat.
+	Repeat string `yaml:"repeat"`
 }
 
 // StepNames are attributes of a step.
@@ -315,10 +369,17 @@ type StepNames struct {
 	Order string `yaml:"order" is:"required"`
 	// WaitSeconds is the attribute of the time before it is tried.
 	WaitSeconds string `yaml:"waitSeconds" is:"required"`
+	// Contacts is the attribute of a list of texts (L or SS), which are called at the same time. Default: a step is one contact.
+	Contacts string `yaml:"contacts"`
 }
 
-// AttemptNames are attributes of an attempt.
+// AttemptNames are the key and the attributes of an attempt.
 type AttemptNames struct {
+	// Key is the attempt's key: attribute to template, where {id} is the
+	// escalation's id, {round} its round and {number} the attempt's number.
+	Key map[string]string `yaml:"key" is:"required"`
+	// Set are attributes that a route of contact adds, such as {entityType: attempt}.
+	Set map[string]string `yaml:"set"`
 	// Escalation is the attribute of the escalation's id.
 	Escalation string `yaml:"escalation" is:"required"`
 	// Number is the attribute of its number, from 0.
@@ -329,6 +390,10 @@ type AttemptNames struct {
 	StepID string `yaml:"stepId" is:"required"`
 	// At is the attribute of when it was made, in RFC 3339.
 	At string `yaml:"at" is:"required"`
+	// Round is the attribute of its round, 0 where it is missing.
+	Round string `yaml:"round" default:"round"`
+	// Repeat is the attribute of which repeat of the ladder it is of, 0 where it is missing.
+	Repeat string `yaml:"repeat" default:"repeat"`
 }
 
 // Log writes a line for each record.

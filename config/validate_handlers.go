@@ -270,22 +270,52 @@ func (c *Config) validateCount(path string, r Route) {
 
 func (c *Config) validateEscalate(path string, r Route) {
 	d, o := c.doc, r.Escalate
-	c.only(path, r, "escalate", sluice.Insert, sluice.Modify)
+	if o.Do == "contact" {
+		c.only(path, r, "escalate", sluice.Delivery)
+		c.validateContact(path, o)
+	} else {
+		c.only(path, r, "escalate", sluice.Insert, sluice.Modify)
+		if o.Contact != nil && o.Do != "" {
+			d.add(path+".contact", "it is for a route of contact")
+		}
+	}
 	c.standard(path+".queue", o.Queue)
+	c.standard(path+".watch", o.Watch)
+	if o.Alarm != "" {
+		c.sink(path+".alarm", o.Alarm, "sqs")
+	}
 	started := slices.ContainsFunc(c.Routes, func(r Route) bool { return r.Escalate != nil && r.Escalate.Do == "start" })
 	for _, f := range []struct {
 		name    string
 		missing bool
-	}{{"ladder", o.Ladder == nil}, {"queue", o.Queue == ""}} {
+	}{{"ladder", o.Ladder == nil}, {"queue", o.Queue == ""}, {"watch", o.Watch == ""}} {
 		name := f.name
 		if f.missing && !d.bad[path+"?"] && !d.bad[path+"."+name] && o.Do != "" && !d.bad[path+".do"] && (o.Do == "start" || !started) {
-			d.add(path+"."+name, "it is missing; only a route of next may leave it out, and takes that of start")
+			d.add(path+"."+name, "it is missing; only other routes than those of start may leave it out, and take that of start")
 		}
 	}
 	if l := o.Ladder; l != nil {
 		c.ownTable(path+".ladder.table", r, l.Table, "the escalations")
 		if (l.Step.TypeAttribute == "") != (l.Step.Type == "") {
 			d.add(path+".ladder.step", "typeAttribute and type go together, and one of them is missing")
+		}
+	}
+}
+
+func (c *Config) validateContact(path string, o *Escalate) {
+	d := c.doc
+	if o.Contact == nil {
+		if !d.bad[path+"?"] && !d.bad[path+".contact"] {
+			d.add(path+".contact", "it is missing; a route of contact calls its url")
+		}
+		return
+	}
+	if _, err := parseText(o.Contact.URL); err != nil {
+		d.add(path+".contact.url", "%s", d.detail(path+".contact.url", err))
+	}
+	if o.Contact.Body != "" {
+		if _, err := parseBody(o.Contact.Body); err != nil {
+			d.add(path+".contact.body", "%s", d.detail(path+".contact.body", err))
 		}
 	}
 }

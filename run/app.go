@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/handlers/rollup"
 	"github.com/sluicehq/sluice/metrics/prom"
@@ -57,6 +58,7 @@ type Setup struct {
 	Documents   opensearch.Hooks                  // for a cluster; its Committed is one of BatchHooks
 	Projection  projection.Hooks
 	Cascade     cascade.Hooks
+	Escalation  func(kind string) escalation.Hooks // nil under Lambda
 	Rollup      rollup.Hooks
 }
 
@@ -67,7 +69,7 @@ func (s Setup) observed(m *prom.Metrics) Setup {
 	s.BatchHooks, s.Consumed = m.Batch, m.Consumed
 	s.Documents = opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected,
 		Requested: func(r opensearch.Request) { d.Requested(r.Bytes, r.Took, r.Err) }}
-	s.Projection, s.Cascade, s.Rollup = m.Projection(), m.Cascade(), m.Rollup()
+	s.Projection, s.Cascade, s.Rollup, s.Escalation = m.Projection(), m.Cascade(), m.Rollup(), m.Escalation
 	return s
 }
 

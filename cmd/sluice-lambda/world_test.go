@@ -39,6 +39,7 @@ sinks:
   search: {opensearch: {urls: ["${SEARCH}"], indices: [{alias: NAME, file: index.json}]}}
   changes: {sqs: {queue: NAME-changes.fifo}}
   tries: {sqs: {queue: NAME-tries}}
+  watch: {sqs: {queue: NAME-watch}}
   cascades: {sqs: {queue: NAME-cascades}}
 routes:
   - name: changes
@@ -57,6 +58,7 @@ routes:
       do: start
       kind: call
       queue: tries
+      watch: watch
       expireAfter: 1s
       ladder:
         table: NAME-calls
@@ -64,7 +66,7 @@ routes:
         steps: {PK: "contact-{ladder}"}
         escalation: {id: PK, ladder: contact, started: started, status: status, active: open, reason: why}
         step: {typeAttribute: entityType, type: step, id: SK, order: order, waitSeconds: wait}
-        attempt: {escalation: PK, number: number, order: order, stepId: step, at: at}
+        attempt: {key: {PK: "{id}", SK: "attempt-{number}-{round}"}, escalation: PK, number: number, order: order, stepId: step, at: at}
   - name: next step
     on: [attempt#INSERT, attempt#MODIFY]
     changed: at
@@ -131,7 +133,7 @@ func newWorld(t *testing.T) *world {
 	} {
 		w.table(table, key...)
 	}
-	for _, queue := range []string{"changes.fifo", "tries", "cascades", "dead"} {
+	for _, queue := range []string{"changes.fifo", "tries", "watch", "cascades", "dead"} {
 		w.queue(queue)
 	}
 	w.search = search + "/" + w.name
@@ -363,7 +365,7 @@ func (w *world) try(body string) error {
 			return err
 		}
 	}
-	attempt := fmt.Sprintf(`{"PK":%q,"SK":"attempt-%d","entityType":"attempt","number":%d,"order":%d,"step":%q,"at":%q}`,
+	attempt := fmt.Sprintf(`{"PK":%q,"SK":"attempt-%d-0","entityType":"attempt","number":%d,"order":%d,"step":%q,"at":%q}`,
 		m.Escalation, m.Number, m.Number, m.Order, m.Step, time.Now().UTC().Format(time.RFC3339))
 	put := dynamo.Put(w.name+"-calls", plain(w.t, attempt)).If("attribute_not_exists(#k)").Name("#k", "PK")
 	return ignored(w.db.Write(w.t.Context(), put))

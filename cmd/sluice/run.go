@@ -96,7 +96,7 @@ func setupOf(s run.Setup) config.Setup {
 	return config.Setup{
 		AWS: s.AWS, Logger: s.Logger, Check: true,
 		RouterHooks: s.RouterHooks, BatchHooks: s.BatchHooks, Consumed: s.Consumed,
-		Documents: s.Documents, Projection: s.Projection, Cascade: s.Cascade, Rollup: s.Rollup,
+		Documents: s.Documents, Projection: s.Projection, Cascade: s.Cascade, Rollup: s.Rollup, Escalation: s.Escalation,
 	}
 }
 

@@ -103,7 +103,7 @@ var askedBy = map[string][]string{
 	"audit.json":    {"cmd/sluice/audit.go", "sources/snapshot/client.go"},
 	"cascade.json":  {"config/build_cascade.go"},
 	"count.json":    {"config/build_count.go", "handlers/rollup/count.go", "handlers/rollup/orphan.go", "handlers/rollup/rollup.go", "handlers/rollup/uncounted.go"},
-	"escalate.json": {"config/build_escalate.go"},
+	"escalate.json": {"config/build_escalate.go", "handlers/escalation/claim.go", "handlers/escalation/resume.go"},
 	"recount.json":  {"config/build_recount.go", "cmd/sluice/recount.go", "handlers/rollup/recount.go"},
 }
 

@@ -21,7 +21,7 @@ import (
 type Connection struct {
 	DynamoDB, SQS aws.Config
 	Tables        []string                 // whose streams are read; the first is looked up in, too (default DefaultTable)
-	Env           func(name string) string // MANHUNT_QUEUE, REFLEX_QUEUE, MANHUNT_WEBHOOKS
+	Env           func(name string) string // MANHUNT_QUEUE, MANHUNT_WATCH_QUEUE, REFLEX_QUEUE, MANHUNT_WEBHOOKS
 
 	// Check asks for the queues at once. A function does without: it finds out
 	// with its first message, and starts faster.
@@ -50,14 +50,23 @@ func (c Connection) Deps(ctx context.Context) (d Deps, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if c.Env("MANHUNT_QUEUE") == "" {
-		return d, errors.New("MANHUNT_QUEUE is not set; want the URL or the name of the queue that attempts are sent to")
+	for _, q := range []struct{ variable, of string }{{"MANHUNT_QUEUE", "attempts are"}, {"MANHUNT_WATCH_QUEUE", "the watchdog is"}} {
+		if c.Env(q.variable) == "" {
+			return d, fmt.Errorf("%s is not set; want the URL or the name of the queue that %s sent to", q.variable, q.of)
+		}
+	}
+	if c.Env("MANHUNT_QUEUE") == c.Env("MANHUNT_WATCH_QUEUE") {
+		return d, errors.New("MANHUNT_QUEUE and MANHUNT_WATCH_QUEUE are the same queue: what happens to one must not happen to both")
 	}
 	queue, err := c.queue(ctx, "MANHUNT_QUEUE")
 	if err != nil {
 		return d, err
 	}
-	d = Deps{Table: DefaultTable, Send: queue.Send, Now: c.Now, Logger: c.Logger}
+	watch, err := c.queue(ctx, "MANHUNT_WATCH_QUEUE")
+	if err != nil {
+		return d, err
+	}
+	d = Deps{Table: DefaultTable, Send: queue.Send, Watch: watch.Send, Now: c.Now, Logger: c.Logger}
 	if len(c.Tables) > 0 {
 		d.Table = c.Tables[0]
 	}

@@ -8,7 +8,9 @@ import (
 // A FIFO queue takes no delay: each message would fail by itself.
 func TestConnectRefusesFIFO(t *testing.T) {
 	for _, queue := range []string{"attempts.fifo", "https://sqs.eu-west-1.amazonaws.com/123456789012/attempts.fifo"} {
-		_, err := Connect(t.Context(), Connection{Env: func(string) string { return queue }})
+		_, err := Connect(t.Context(), Connection{Env: func(name string) string {
+			return map[string]string{"MANHUNT_QUEUE": queue, "MANHUNT_WATCH_QUEUE": "watches"}[name]
+		}})
 		if err == nil || !strings.Contains(err.Error(), "MANHUNT_QUEUE") || !strings.Contains(err.Error(), "standard queue") {
 			t.Errorf("%s: %v", queue, err)
 		}
@@ -22,5 +24,18 @@ func TestConnectWantsOneTable(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "one table") || !strings.Contains(err.Error(), "--table") || !strings.Contains(err.Error(), "manhunt, reflex") {
 		t.Error(err)
+	}
+}
+
+// What happens to the queue of attempts must not happen to the watchdog.
+func TestConnectWantsTwoQueues(t *testing.T) {
+	for want, env := range map[string]map[string]string{
+		"MANHUNT_WATCH_QUEUE is not set": {"MANHUNT_QUEUE": "attempts"},
+		"are the same queue":             {"MANHUNT_QUEUE": "attempts", "MANHUNT_WATCH_QUEUE": "attempts"},
+	} {
+		_, err := Connect(t.Context(), Connection{Env: func(name string) string { return env[name] }})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 func (a *app) escalation() escalation.Config {
 	return escalation.Config{
 		Escalation: escalation.EscalationAttributes{
-			ID: "PK", Ladder: "contactId", Started: "GSI1SK", Status: "status", Active: Active,
+			ID: "PK", Ladder: "contactId", Started: "GSI1SK", Status: "status", Active: Active, SnoozedUntil: "snoozedUntil",
 		},
 		Step: escalation.StepAttributes{
 			TypeAttribute: "entityType", Type: "contactMethod", Enabled: "enabled",
@@ -27,12 +27,21 @@ func (a *app) escalation() escalation.Config {
 		Attempt: escalation.AttemptAttributes{
 			Escalation: "PK", Number: "step", Order: "method.order", StepID: "method.methodId", At: "attemptedDatetime",
 		},
+		Table: a.d.Table,
+		Key:   func(id string) sluice.Item { return key(id, "search") },
 		Get: func(ctx context.Context, id string) (sluice.Item, error) {
 			return a.table.get(ctx, id, "search", "search")
 		},
+		GetAttempt: func(ctx context.Context, id string, round, step int64) (sluice.Item, error) {
+			return a.table.get(ctx, id, AttemptID(id, round, step), "searchAttempt")
+		},
+		Write:   a.d.Store.Write,
 		Query:   a.table.partition,
 		Admit:   admit,
-		NoSteps: noContactMethods,
+		NoSteps: noContactMethods, NoResponse: noResponse,
+		Problem: func(ctx context.Context, e escalation.Escalation, err error) {
+			a.d.Logger.ErrorContext(ctx, "passing over a part of a search", "search", e.ID, "err", err)
+		},
 		Fail: func(ctx context.Context, e escalation.Escalation, reason string) error {
 			_, err := a.table.end(ctx, e.ID, e.Ladder, Failed, reason)
 			return err
@@ -41,6 +50,8 @@ func (a *app) escalation() escalation.Config {
 		ExpiryBody:  expireBody,
 		ExpireAfter: 300 * time.Second,
 		Send:        a.d.Send,
+		Hooks:       a.d.Hooks,
+		Watch:       escalation.Watchdog{Kind: "manhunt.watch", Send: a.d.Watch, Alarm: a.d.Alarm},
 		MaxDelay:    a.d.MaxDelay,
 		Now:         a.d.Now,
 	}
@@ -48,18 +59,13 @@ func (a *app) escalation() escalation.Config {
 
 func (a *app) consumer(c escalation.Config) escalation.ConsumerConfig {
 	return escalation.ConsumerConfig{
-		Config:          c,
-		Message:         escalation.MessageMembers{Escalation: "searchId", StepID: "methodId", Order: "order", Number: "step"},
-		EscalationTable: a.d.Table,
-		EscalationKey:   func(id string) sluice.Item { return key(id, "search") },
-		AttemptTable:    a.d.Table,
-		AttemptKey:      []string{"PK", "SK"},
-		NewAttempt:      newAttempt,
-		Transact:        a.d.Store.Transact,
-		Write:           a.d.Store.Write,
-		Contact:         a.contact,
-		Called:          a.d.Called,
-		NoResponse:      noResponse,
+		Config:       c,
+		Message:      escalation.MessageMembers{Escalation: "searchId", StepID: "methodId", Order: "order", Number: "step"},
+		AttemptTable: a.d.Table,
+		AttemptKey:   []string{"PK", "SK"},
+		NewAttempt:   newAttempt,
+		Contact:      a.contact,
+		Called:       a.d.Called,
 	}
 }
 
@@ -72,9 +78,14 @@ func admit(e escalation.Escalation, partition []sluice.Item) string {
 	return contactNotFound
 }
 
-// AttemptID is the sort key of a search's attempt.
-func AttemptID(searchID string, step int64) string {
-	sum := sha256.Sum256([]byte(searchID + "#" + strconv.FormatInt(step, 10)))
+// AttemptID is the sort key of a search's attempt. It is made of what is the
+// attempt's DedupeKey: rounds stand in it from 1 on.
+func AttemptID(searchID string, round, step int64) string {
+	id := searchID + "#" + strconv.FormatInt(step, 10)
+	if round > 0 {
+		id += "@" + strconv.FormatInt(round, 10)
+	}
+	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -89,7 +100,7 @@ func newAttempt(t escalation.Try) sluice.Item {
 	return item.Of(
 		item.String("entityType", "searchAttempt"),
 		item.String("PK", t.Escalation.ID),
-		item.String("SK", AttemptID(t.Escalation.ID, t.Number)),
+		item.String("SK", AttemptID(t.Escalation.ID, t.Round, t.Number)),
 		item.String("contactId", t.Escalation.Ladder),
 		item.String("domainId", attribute(t.Escalation.Item, "domainId")),
 		item.Number("step", strconv.FormatInt(t.Number, 10)),
@@ -99,10 +110,11 @@ func newAttempt(t escalation.Try) sluice.Item {
 
 func attemptBody(t escalation.Try) []byte {
 	var b message.Body
-	return head(&b, "manhunt.attempt", t.Escalation).
+	head(&b, "manhunt.attempt", t.Escalation).
 		Str("methodId", t.Step.ID).
 		Int("order", t.Step.Order).
-		Int("step", t.Number).
+		Int("step", t.Number)
+	return inRound(&b, t.Round).
 		Time("notBefore", t.NotBefore).
 		Str("dedupeKey", t.DedupeKey).
 		Bytes()
@@ -110,7 +122,8 @@ func attemptBody(t escalation.Try) []byte {
 
 func expireBody(x escalation.Expiry) []byte {
 	var b message.Body
-	return head(&b, "manhunt.expire", x.Escalation).
+	head(&b, "manhunt.expire", x.Escalation)
+	return inRound(&b, x.Round).
 		Time("notBefore", x.NotBefore).
 		Str("dedupeKey", x.DedupeKey).
 		Bytes()
@@ -122,4 +135,12 @@ func head(b *message.Body, kind string, e escalation.Escalation) *message.Body {
 		Str("searchId", e.ID).
 		Str("domainId", attribute(e.Item, "domainId")).
 		Str("contactId", e.Ladder)
+}
+
+// inRound adds the round of a search that was reopened.
+func inRound(b *message.Body, round int64) *message.Body {
+	if round > 0 {
+		b.Int("round", round)
+	}
+	return b
 }

@@ -29,13 +29,19 @@ type Deps struct {
 	Store Store
 	Table string // default DefaultTable
 
-	// Send makes the messages of attempts and expiries durable, Notify those
-	// that tell how searches ended (default: nobody is told).
-	Send, Notify func(ctx context.Context, m sluice.Message) error
+	// Send makes the messages of attempts and expiries durable, Watch those of the
+	// watchdog, in another queue, and Notify those that tell how searches ended
+	// (default: nobody is told).
+	Send, Watch, Notify func(ctx context.Context, m sluice.Message) error
+
+	// Alarm is told of a search that stands still (default: an error in the log).
+	Alarm func(ctx context.Context, a escalation.Alarm) error
 
 	// Providers reach contacts, by the type of their methods. A method of a
 	// type that is not there fails at once, and the next one has its turn.
 	Providers map[string]Provider
+
+	Hooks escalation.Hooks // for metrics
 
 	// Called, if it is set, is told of each call of a provider.
 	Called func(try escalation.Try, outcome string, err error)
@@ -64,11 +70,20 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 // they change they change once, on condition that nobody else has: so they take
 // records that come twice, late, or from the dead letters.
 func Register(r *router.Router, d Deps) error {
-	if d.Store == nil || d.Send == nil {
-		return errors.New("manhunt: Deps.Store and Deps.Send: want both")
+	if d.Store == nil || d.Send == nil || d.Watch == nil {
+		return errors.New("manhunt: Deps.Store, Deps.Send and Deps.Watch: want all three")
 	}
 	if d.Table == "" {
 		d.Table = DefaultTable
+	}
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
+	if d.Alarm == nil {
+		d.Alarm = func(ctx context.Context, a escalation.Alarm) error {
+			d.Logger.ErrorContext(ctx, "a search stands still", "search", a.Escalation, "key", a.DedupeKey, "due", a.Due, "err", a.Err)
+			return nil
+		}
 	}
 	a := &app{d: d, table: NewTable(d.Store, d.Table)}
 	config := a.escalation()
@@ -90,6 +105,7 @@ func Register(r *router.Router, d Deps) error {
 	}
 
 	r.Handle("search#INSERT", e.Start, router.Name("first step"), router.Redrive())
+	r.Handle("search#MODIFY", e.Resume, router.Name("resume"), router.Changed("status", "round", "snoozedUntil"), mayResume(), router.NeedsBoth(), router.Redrive())
 	// The answer first: of a record that is both, no further step is needed.
 	r.Handle("searchAttempt#MODIFY", a.resolve, router.Name("resolve"), router.Set("response"), router.Redrive())
 	r.Handle("searchAttempt#MODIFY", e.Next, router.Name("next step"), router.Set("attemptedDatetime"), router.Redrive())
@@ -107,5 +123,6 @@ func Register(r *router.Router, d Deps) error {
 	soon := router.Backoff(time.Second, 20*time.Second)
 	r.Handle("manhunt.attempt#MESSAGE", c.Try, router.Name("attempt"), router.Attempts(10_000), soon)
 	r.Handle("manhunt.expire#MESSAGE", c.Expire, router.Name("expire"), soon)
+	r.Handle("manhunt.watch#MESSAGE", e.Watch, router.Name("watch"))
 	return nil
 }

@@ -95,7 +95,7 @@ func handle(t *testing.T, db *tabletest.DB, rec sluice.Record, now string) ([]sl
 		t.Fatal(err)
 	}
 	var queue streamtest.Sink[sluice.Message]
-	r, err := NewRouter(Deps{Store: db, Send: queue.Send, Notify: queue.Send, Now: func() time.Time { return at }})
+	r, err := NewRouter(Deps{Store: db, Send: queue.Send, Watch: ignore, Notify: queue.Send, Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestEndOfASearch(t *testing.T) {
 
 func TestUnroutedChanges(t *testing.T) {
 	fx := Fixtures()
-	r, err := NewRouter(Deps{Store: newDB(fx...), Send: ignore, Notify: ignore})
+	r, err := NewRouter(Deps{Store: newDB(fx...), Send: ignore, Watch: ignore, Notify: ignore})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestUnroutedChanges(t *testing.T) {
 		"attempt made once more":  change(fx[attempted], edit(fx[attempted], "19:32:20Z", "19:33:00Z")),
 		"search changed":          change(fx[search], edit(fx[search], "I-1", "I-2")),
 		"search over, changed":    change(fx[canceled], edit(fx[canceled], "12:14:01", "12:14:02")),
-		"search reopened":         change(fx[canceled], edit(fx[canceled], "canceled", "active")),
+		"search changed, active":  change(fx[search], edit(fx[search], "I-1", "I-3")),
 		"method removed":          streamtest.Remove("manhunt", fx[email]),
 		"attempt removed, as TTL": streamtest.Expire("manhunt", fx[attempted]),
 	} {
@@ -270,7 +270,7 @@ func TestStoreErrorsAreRetried(t *testing.T) {
 }
 
 func TestNewRouterNamesWhatIsMissing(t *testing.T) {
-	if _, err := NewRouter(Deps{Store: newDB()}); err == nil || !strings.Contains(err.Error(), "Deps.Send: want both") {
+	if _, err := NewRouter(Deps{Store: newDB()}); err == nil || !strings.Contains(err.Error(), "Deps.Watch: want all three") {
 		t.Error(err)
 	}
 }

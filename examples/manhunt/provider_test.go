@@ -101,7 +101,7 @@ func TestContact(t *testing.T) {
 			providers := rec.all()
 			providers["webhook"] = Webhook(client)
 			var told string
-			r, err := NewRouter(Deps{Store: db, Send: ignore, Providers: providers, Called: func(try escalation.Try, outcome string, _ error) { told = try.DedupeKey + " " + outcome }})
+			r, err := NewRouter(Deps{Store: db, Send: ignore, Watch: ignore, Providers: providers, Called: func(try escalation.Try, outcome string, _ error) { told = try.DedupeKey + " " + outcome }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestContact(t *testing.T) {
 				t.Fatalf("%v, %+v", err, attempts)
 			}
 			a := attempts[0]
-			if a.ID != AttemptID("a271244", 0) || a.Outcome != tt.outcome || a.Attempted == "" || a.Method.ID != "538235b" || a.Method.Order != 1 || a.Step != 0 ||
+			if a.ID != AttemptID("a271244", 0, 0) || a.Outcome != tt.outcome || a.Attempted == "" || a.Method.ID != "538235b" || a.Method.Order != 1 || a.Step != 0 ||
 				a.ContactID != "89fa8f8" || a.DomainID != "db3280c" || a.Method.Type != attribute(tt.method, "type") {
 				t.Errorf("attempt %+v", a)
 			}

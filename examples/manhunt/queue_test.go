@@ -40,7 +40,7 @@ func TestQueue(t *testing.T) {
 	}
 	fx := Fixtures()
 	now := time.Date(2019, 12, 30, 20, 0, 0, 0, time.UTC) // all waits are over
-	r, err := NewRouter(Deps{Store: newDB(fx[:attempt]...), Send: queue.Send, Now: func() time.Time { return now }})
+	r, err := NewRouter(Deps{Store: newDB(fx[:attempt]...), Send: queue.Send, Watch: ignore, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ type Search struct {
 	Status     string         `dynamodbav:"status"`
 	Started    string         `dynamodbav:"GSI1SK"` // RFC 3339
 	Resolution string         `dynamodbav:"resolution"`
+	Round      int64          `dynamodbav:"round"` // how often it was reopened
 	Metadata   map[string]any `dynamodbav:"metadata"`
 }
 
@@ -46,6 +47,7 @@ type Attempt struct {
 	ID        string `dynamodbav:"SK"`
 	ContactID string `dynamodbav:"contactId"`
 	DomainID  string `dynamodbav:"domainId"`
+	Round     int64  `dynamodbav:"round"`
 	Step      int64  `dynamodbav:"step"`
 	Method    struct {
 		ID    string `dynamodbav:"methodId"`

@@ -51,6 +51,26 @@ func (t *Table) Cancel(ctx context.Context, searchID string) (canceled bool, err
 	return t.endNow(ctx, searchID, Canceled, "")
 }
 
+// Reopen takes back how a search has ended: a new round of its methods begins.
+// false when it is active, or is not there.
+func (t *Table) Reopen(ctx context.Context, searchID string) (reopened bool, err error) {
+	it, err := t.get(ctx, searchID, "search", "search")
+	if err != nil || !it.Exists() {
+		return false, err
+	}
+	err = t.store.Write(ctx, dynamo.Update(t.name, key(searchID, "search"), "SET #status = :active, #index = :index REMOVE #resolution").
+		If("#type = :search AND #status <> :active").
+		Name("#type", "entityType").Name("#status", "status").Name("#index", "GSI2PK").Name("#resolution", "resolution").
+		Value(":search", "search").Value(":active", Active).Value(":index", Active+"#"+attribute(it, "contactId")))
+	switch {
+	case err == nil:
+		return true, nil
+	case dynamo.IsCondition(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("reopening search %s: %w", searchID, err)
+}
+
 // endNow is end for whoever knows a search by its id alone.
 func (t *Table) endNow(ctx context.Context, searchID, status, resolution string) (ended bool, err error) {
 	it, err := t.get(ctx, searchID, "search", "search")
@@ -60,10 +80,15 @@ func (t *Table) endNow(ctx context.Context, searchID, status, resolution string)
 	return t.end(ctx, searchID, attribute(it, "contactId"), status, resolution)
 }
 
-// Answer notes what a contact said to an attempt; the first answer stays. false
-// is one that came second, or to an attempt that does not exist.
+// Answer notes what a contact said to an attempt of the search's round; the first
+// answer stays. false is one that came second, or to an attempt that does not
+// exist.
 func (t *Table) Answer(ctx context.Context, searchID string, step int64, response string) (first bool, err error) {
-	err = t.store.Write(ctx, dynamo.Update(t.name, key(searchID, AttemptID(searchID, step)), "SET #response = :response").
+	s, _, err := t.Search(ctx, searchID)
+	if err != nil {
+		return false, err
+	}
+	err = t.store.Write(ctx, dynamo.Update(t.name, key(searchID, AttemptID(searchID, s.Round, step)), "SET #response = :response").
 		If("#type = :attempt AND attribute_not_exists(#response)").
 		Name("#type", "entityType").Name("#response", "response").
 		Value(":attempt", "searchAttempt").Value(":response", response))
@@ -106,6 +131,12 @@ func (a *app) notify(ctx context.Context, rec *sluice.Record) error {
 		return fmt.Errorf("telling that search %s is %s: %w", id, to, err)
 	}
 	return nil
+}
+
+// mayResume lets pass what makes a search active again, gives it a round, or
+// changes its snooze.
+func mayResume() router.Option {
+	return router.When(func(rec *sluice.Record) bool { return attribute(rec.New, "status") == Active })
 }
 
 // hasEnded lets pass what takes a search from active to another status.

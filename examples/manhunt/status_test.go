@@ -91,7 +91,7 @@ func TestNotify(t *testing.T) {
 
 func TestCancelAndAnswer(t *testing.T) {
 	fx := Fixtures()
-	id := AttemptID("a271244", 0)
+	id := AttemptID("a271244", 0, 0)
 	db := newDB(fx[search], fx[canceled], edit(fx[attempted], "1004c16", id))
 	table := NewTable(db, "manhunt")
 	for i, want := range []bool{true, false} {
@@ -136,7 +136,7 @@ func TestCancelAndAnswer(t *testing.T) {
 
 func TestAttemptIDs(t *testing.T) {
 	for step, want := range []string{"1004c16", "6f08fe0"} {
-		if id := AttemptID("a271244", int64(step)); len(id) != 16 || !strings.HasPrefix(id, want) {
+		if id := AttemptID("a271244", 0, int64(step)); len(id) != 16 || !strings.HasPrefix(id, want) {
 			t.Errorf("step %d: %s, want 16 digits that begin with %s", step, id, want)
 		}
 	}
@@ -190,7 +190,7 @@ func TestContactRemoved(t *testing.T) {
 
 	// It comes back between the look and the deletion.
 	db = newDB(items...)
-	r, err := NewRouter(Deps{Store: &comesBack{Store: db, t: t}, Send: ignore})
+	r, err := NewRouter(Deps{Store: &comesBack{Store: db, t: t}, Send: ignore, Watch: ignore})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func TestStream(t *testing.T) {
 			sent <- fmt.Sprint(m.Delay, " ", m.Body)
 			return nil
 		},
-		Now: func() time.Time { return time.Date(2019, 12, 30, 19, 32, 21, 0, time.UTC) },
+		Watch: ignore,
+		Now:   func() time.Time { return time.Date(2019, 12, 30, 19, 32, 21, 0, time.UTC) },
 	})
 	if err != nil {
 		t.Fatal(err)

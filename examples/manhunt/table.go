@@ -14,7 +14,6 @@ type Store interface {
 	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error) // consistently
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
 	Write(ctx context.Context, op dynamo.Op) error
-	Transact(ctx context.Context, ops ...dynamo.Op) error
 	DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete)
 }
 

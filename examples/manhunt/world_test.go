@@ -46,7 +46,7 @@ func newTown(t *testing.T, clock string) *town {
 		return nil
 	}
 	r, err := NewRouter(Deps{
-		Store: w.World, Send: w.Queue("attempts"), Notify: w.Queue("reflex"), Now: w.Now,
+		Store: w.World, Send: w.Queue("attempts"), Watch: w.Queue("watch"), Notify: w.Queue("reflex"), Now: w.Now,
 		Providers: map[string]Provider{"email": provider, "call": provider},
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func TestSearchToItsEnd(t *testing.T) {
 			t.Fatalf("%v, %+v", err, attempts)
 		}
 		for _, a := range attempts {
-			if want := map[int64]string{0: "2019-12-30T19:32:20Z", 1: "2019-12-30T19:52:20Z"}[a.Step]; a.Attempted != want || a.ID != AttemptID("a271244", a.Step) {
+			if want := map[int64]string{0: "2019-12-30T19:32:20Z", 1: "2019-12-30T19:52:20Z"}[a.Step]; a.Attempted != want || a.ID != AttemptID("a271244", 0, a.Step) {
 				t.Errorf("attempt %+v", a)
 			}
 		}
@@ -184,6 +184,9 @@ func TestAllOfItTwice(t *testing.T) {
 		same(t, "notices", w.notices(), fmt.Sprintf(noticeBody, "failed"))
 		bodies := make(map[string]string)
 		for _, s := range w.Sent {
+			if s.Queue == "watch" {
+				continue
+			}
 			key := s.Attributes["dedupeKey"].Value
 			if before, ok := bodies[key]; ok && before != s.Body {
 				t.Errorf("sent for %s\n  %s\n  %s", key, before, s.Body)
@@ -366,7 +369,7 @@ func drawn(t *testing.T, seed uint64) {
 	}
 	steps := make([]bool, len(attempts))
 	for _, a := range attempts {
-		if a.Step >= int64(len(attempts)) || steps[a.Step] || a.ID != AttemptID("a271244", a.Step) {
+		if a.Step >= int64(len(attempts)) || steps[a.Step] || a.ID != AttemptID("a271244", 0, a.Step) {
 			t.Errorf("attempts %+v", attempts)
 			break
 		}

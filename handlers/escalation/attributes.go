@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -10,10 +12,15 @@ import (
 
 // attempt is a step that was tried.
 type attempt struct {
-	escalation string
-	number     int64
-	rank       rank
-	at         time.Time
+	escalation            string
+	round, repeat, number int64
+	rank                  rank
+	at                    time.Time
+}
+
+// tryKey is the key of an attempt: its round is 0 where nothing was taken back.
+func tryKey(id string, round, number int64) string {
+	return dedupeKey(id, strconv.FormatInt(number, 10), round)
 }
 
 func (a AttemptAttributes) read(it sluice.Item) (at attempt, err error) {
@@ -21,6 +28,12 @@ func (a AttemptAttributes) read(it sluice.Item) (at attempt, err error) {
 		return at, err
 	}
 	if at.number, err = integer(it, a.Number); err != nil {
+		return at, err
+	}
+	if at.round, err = count(it, a.Round); err != nil {
+		return at, err
+	}
+	if at.repeat, err = count(it, a.Repeat); err != nil {
 		return at, err
 	}
 	if at.rank.order, err = integer(it, a.Order); err != nil {
@@ -34,18 +47,61 @@ func (a AttemptAttributes) read(it sluice.Item) (at attempt, err error) {
 }
 
 // read returns the escalation and whether it is active; of one that is not,
-// nothing else is read.
+// nothing else is read. A bad value in an optional attribute is a problem that
+// is told, and no reason to call nobody.
 func (a EscalationAttributes) read(id string, it sluice.Item) (e Escalation, active bool, err error) {
+	e = Escalation{ID: id, Item: it}
 	status, err := text(it, a.Status)
 	if err != nil || status != a.Active {
 		return e, false, err
 	}
-	e = Escalation{ID: id, Item: it}
+	if e.Round, err = count(it, a.Round); err != nil {
+		return e, true, err
+	}
 	if e.Ladder, err = text(it, a.Ladder); err != nil {
 		return e, true, err
 	}
-	e.Started, err = moment(it, a.Started)
-	return e, true, err
+	if e.Started, err = moment(it, a.Started); err != nil {
+		return e, true, err
+	}
+	e.optional(it, a.RoundStarted, func() error {
+		began, err := moment(it, a.RoundStarted)
+		if began.After(e.Started) {
+			e.Started = began
+		}
+		return err
+	})
+	e.optional(it, a.SnoozedUntil, func() (err error) {
+		e.SnoozedUntil, err = moment(it, a.SnoozedUntil)
+		return err
+	})
+	e.optional(it, a.ResumeAt, func() error {
+		order, err := integer(it, a.ResumeAt)
+		if err == nil {
+			e.resumeAt = &order
+		}
+		return err
+	})
+	e.optional(it, a.Repeat, func() error {
+		n, err := count(it, a.Repeat)
+		if err == nil {
+			e.repeat = &n
+		}
+		return err
+	})
+	return e, true, nil
+}
+
+func (e *Escalation) optional(it sluice.Item, path string, read func() error) {
+	if path == "" {
+		return
+	}
+	if _, there := it.Lookup(path); !there {
+		return
+	}
+	if err := read(); err != nil {
+		e.problems = append(e.problems, err)
+	}
 }
 
 func text(it sluice.Item, path string) (string, error) {
@@ -65,6 +121,18 @@ func integer(it sluice.Item, path string) (int64, error) {
 	return n, nil
 }
 
+// count is a whole number from 0, which is also what a missing one is.
+func count(it sluice.Item, path string) (int64, error) {
+	if _, there := it.Lookup(path); !there {
+		return 0, nil
+	}
+	n, err := integer(it, path)
+	if err == nil && n < 0 {
+		return 0, fmt.Errorf("attribute %q is %d, want 0 or more", path, n)
+	}
+	return n, err
+}
+
 func moment(it sluice.Item, path string) (time.Time, error) {
 	s, err := text(it, path)
 	if err != nil {
@@ -75,6 +143,32 @@ func moment(it sluice.Item, path string) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("attribute %q is no time in RFC 3339, such as 2019-12-30T19:32:14Z", path)
 	}
 	return t, nil
+}
+
+// texts are those of a list or a string set, each once; there is at least one.
+func texts(it sluice.Item, path string) (all []string, err error) {
+	v, ok := it.Lookup(path)
+	if !ok {
+		return nil, fmt.Errorf("attribute %q is missing", path)
+	}
+	elements := v.List()
+	if v.Kind() == item.SS {
+		elements = v.Set()
+	} else if v.Kind() != item.L {
+		return nil, fmt.Errorf("attribute %q is of type %v, want L or SS", path, v.Kind())
+	}
+	for e := range elements {
+		if e.Kind() != item.S || e.Str() == "" {
+			return nil, fmt.Errorf("attribute %q has an element that is no text", path)
+		}
+		if !slices.Contains(all, e.Str()) {
+			all = append(all, e.Str())
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("attribute %q is empty", path)
+	}
+	return all, nil
 }
 
 func typed(it sluice.Item, path string, want item.Kind) (sluice.Value, error) {

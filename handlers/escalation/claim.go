@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -28,22 +31,32 @@ import (
 // once one wins and the other finds what it did. At is set by a change of its
 // own, also for a step that is skipped: the next step comes from that MODIFY.
 
+// Each write is of the attempt alone. A transaction with a check of the
+// escalation would hold that item for a moment, and the application that
+// acknowledges just then would get a TransactionConflictException. Instead the
+// escalation is read again once the step is claimed: an acknowledgement before
+// that stops the call.
+
 // lease is the right to try a step.
 type lease struct {
 	owner string // drawn anew for each claim
 	until time.Time
 	key   sluice.Item // of the attempt
+	made  bool        // the claim put the attempt
+	other bool        // the attempt is of another step than the message
+
+	contacts map[string]string // outcomes, of those whose calls need no repetition
 }
 
-// Places in the transaction of a claim.
-const (
-	checkActive = iota
-	claimAttempt
-)
-
-// claim returns the lease of a step; any error of it is the message's outcome.
-func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
-	attempt := s.c.NewAttempt(t)
+// claim returns the lease of a step; any error of it is the message's outcome. An
+// attempt that is taken over says itself of which step it is: the ladder may have
+// been edited since, and the message be the watchdog's.
+func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
+	t := *of
+	attempt, err := s.newAttempt(t)
+	if err != nil {
+		return lease{}, err
+	}
 	l := lease{owner: rand.Text(), until: s.c.Config.Now().Add(s.c.Lease), key: attempt.Only(s.c.AttemptKey...)}
 	if l.key.Len() != len(s.c.AttemptKey) {
 		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made no attempt with the key attributes %q", t.DedupeKey, s.c.AttemptKey))
@@ -52,33 +65,99 @@ func (s *Consumer) claim(ctx context.Context, t Try) (lease, error) {
 		item.String(s.c.Claim.Owner, l.owner),
 		item.String(s.c.Claim.Until, message.FormatTime(l.until)),
 	)).If("attribute_not_exists(#key)").Name("#key", s.c.AttemptKey[0])
-	found, err := s.claimWith(ctx, t, put)
+	found, err := s.write(ctx, t, put)
 	if err != nil || !found.Exists() {
+		l.made = err == nil
 		return l, err
 	}
 
-	// Somebody was here before.
+	// Somebody was here before, if it was not this very write, whose answer was lost.
+	if v, _ := found.Lookup(s.c.Claim.Owner); v.Str() == l.owner {
+		l.made = true
+		return l, nil
+	}
+	if round, err := count(found, s.c.Config.Attempt.Round); err != nil || round != t.Round {
+		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt gives it the key of an attempt of another round: want Try.Round, or Try.DedupeKey, in the key", t.DedupeKey))
+	}
 	owner, err := s.free(found)
 	if err != nil {
 		return l, s.claimError(t, err)
+	}
+	l.contacts = s.called(found)
+	step, err := s.stepOf(found)
+	if err != nil {
+		return l, sluice.Permanent(fmt.Errorf("step %s: its attempt: %w", t.DedupeKey, err))
+	}
+	if l.other = step.ID != t.Step.ID; l.other {
+		of.Step = step
 	}
 	takeOver := dynamo.Update(s.c.AttemptTable, l.key, "SET #owner = :owner, #until = :until").
 		Name("#owner", s.c.Claim.Owner).Name("#until", s.c.Claim.Until).Name("#at", s.c.Config.Attempt.At).
 		Value(":owner", l.owner).Value(":until", message.FormatTime(l.until))
 	if owner == "" {
-		takeOver = takeOver.If("attribute_not_exists(#owner) AND attribute_not_exists(#at)")
+		// The key exists: an update must not make an attempt of a lease alone.
+		takeOver = takeOver.If("attribute_exists(#key) AND attribute_not_exists(#owner) AND attribute_not_exists(#at)").Name("#key", s.c.AttemptKey[0])
 	} else {
 		takeOver = takeOver.If("#owner = :dead AND attribute_not_exists(#at)").Value(":dead", owner)
 	}
-	found, err = s.claimWith(ctx, t, takeOver)
+	found, err = s.write(ctx, t, takeOver)
 	if err != nil || !found.Exists() {
 		return l, err
 	}
-	// Somebody else has taken it over meanwhile.
+	// Somebody else has taken it over meanwhile, if it was not this very write.
+	if v, _ := found.Lookup(s.c.Claim.Owner); v.Str() == l.owner {
+		return l, nil
+	}
 	if _, err = s.free(found); err == nil {
 		err = errors.New("it was taken over and given back meanwhile")
 	}
 	return l, s.claimError(t, err)
+}
+
+// newAttempt is the attempt of a step with its round and repeat, where it has any.
+func (s *Consumer) newAttempt(t Try) (sluice.Item, error) {
+	attempt := s.c.NewAttempt(t)
+	for _, n := range []struct {
+		path string
+		want int64
+	}{{s.c.Config.Attempt.Round, t.Round}, {s.c.Config.Attempt.Repeat, t.Repeat}} {
+		if _, there := attempt.Lookup(n.path); n.want != 0 && !there && !strings.Contains(n.path, ".") {
+			attempt = attempt.With(item.Number(n.path, strconv.FormatInt(n.want, 10)))
+		}
+		if got, err := count(attempt, n.path); err != nil || got != n.want {
+			return attempt, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made an attempt whose attribute %q is not %d", t.DedupeKey, n.path, n.want))
+		}
+	}
+	return attempt, nil
+}
+
+// stepOf is which step an attempt is of.
+func (s *Consumer) stepOf(attempt sluice.Item) (step Step, err error) {
+	if step.ID, err = text(attempt, s.c.Config.Attempt.StepID); err != nil {
+		return step, err
+	}
+	step.Order, err = integer(attempt, s.c.Config.Attempt.Order)
+	return step, err
+}
+
+// called are the contacts of a step that need no further call, and what became of
+// them.
+func (s *Consumer) called(attempt sluice.Item) map[string]string {
+	outcomes := map[string]string{}
+	if v, ok := attempt.Lookup(s.c.Claim.Contacts); ok {
+		for contact, outcome := range v.Map().All() {
+			outcomes[contact] = outcome.Str()
+		}
+	}
+	return outcomes
+}
+
+func (l lease) outcomes() sluice.Item {
+	var attrs []item.Attribute
+	for _, contact := range slices.Sorted(maps.Keys(l.contacts)) {
+		attrs = append(attrs, item.String(contact, l.contacts[contact]))
+	}
+	return item.Of(attrs...)
 }
 
 func (s *Consumer) claimError(t Try, err error) error {
@@ -88,31 +167,30 @@ func (s *Consumer) claimError(t Try, err error) error {
 	return fmt.Errorf("step %s: %w", t.DedupeKey, err)
 }
 
-// claimWith makes the write on condition that the escalation is active, and
-// returns the attempt that was in its way.
-func (s *Consumer) claimWith(ctx context.Context, t Try, op dynamo.Op) (found sluice.Item, err error) {
-	c := s.c.Config.Escalation
-	err = s.c.Transact(ctx,
-		dynamo.Check(s.c.EscalationTable, s.c.EscalationKey(t.Escalation.ID), "#status = :active").
-			Name("#status", c.Status).Value(":active", c.Active),
-		op)
-	if err == nil {
-		return found, nil
-	}
+// write makes a claim's write, and returns the attempt that was in its way.
+func (s *Consumer) write(ctx context.Context, t Try, op dynamo.Op) (found sluice.Item, err error) {
+	err = s.c.Config.Write(ctx, op)
 	refused, ok := errors.AsType[*dynamo.ConditionError](err)
-	switch {
-	case !ok:
-		return found, fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
-	case slices.Contains(refused.Failed, checkActive):
-		return found, sluice.Skip("escalation not active")
+	if ok && len(refused.Items) > 0 && refused.Items[0].Exists() {
+		return refused.Items[0], nil
 	}
-	if i := slices.Index(refused.Failed, claimAttempt); i >= 0 && i < len(refused.Items) {
-		found = refused.Items[i]
+	if err != nil { // also when the attempt was deleted meanwhile
+		err = fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
 	}
-	if !found.Exists() { // deleted meanwhile, with its escalation
-		return found, fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
+	return found, err
+}
+
+// abandon takes back a claim for which nobody was called: an escalation that is
+// over keeps no attempt that was not made. Without success the attempt stays,
+// without a time.
+func (s *Consumer) abandon(ctx context.Context, t Try, l lease) {
+	if !l.made {
+		s.release(ctx, t, l)
+		return
 	}
-	return found, nil
+	_ = s.detached(ctx, releaseTimeout, dynamo.Delete(s.c.AttemptTable, l.key).
+		If("#owner = :me AND attribute_not_exists(#at)").
+		Name("#owner", s.c.Claim.Owner).Name("#at", s.c.Config.Attempt.At).Value(":me", l.owner))
 }
 
 // free returns the owner of a lease that is over, or "" where there is none
@@ -153,7 +231,7 @@ const (
 // again with the same key when the lease is over.
 func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) error {
 	at := s.c.Config.Now().Truncate(time.Second)
-	op := s.owned(l, "SET #at = :at, #outcome = :outcome REMOVE #owner, #until").
+	op := s.owned(l, "SET #at = :at, #outcome = :outcome", " REMOVE #owner, #until").
 		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Claim.Outcome).
 		Value(":at", message.FormatTime(at)).Value(":outcome", outcome)
 	for tries := 1; ; tries++ {
@@ -191,7 +269,7 @@ func (s *Consumer) lost(t Try, err error) error {
 func (s *Consumer) detached(ctx context.Context, timeout time.Duration, op dynamo.Op) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	return s.c.Write(ctx, op)
+	return s.c.Config.Write(ctx, op)
 }
 
 // pause returns false when ctx has ended before d.
@@ -207,15 +285,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // release ends a lease at once, so that the next delivery need not wait for it.
-// Without success the step waits until the lease is over.
+// Without success the step waits until the lease is over, and all of its contacts
+// are called again, with the same keys.
 func (s *Consumer) release(ctx context.Context, t Try, l lease) {
-	_ = s.detached(ctx, releaseTimeout, s.owned(l, "SET #until = :now").
+	_ = s.detached(ctx, releaseTimeout, s.owned(l, "SET #until = :now", "").
 		Name("#until", s.c.Claim.Until).Value(":now", message.FormatTime(s.c.Config.Now())))
 }
 
-// owned is a change of an attempt that is still ours and not made.
-func (s *Consumer) owned(l lease, update string) dynamo.Op {
-	return dynamo.Update(s.c.AttemptTable, l.key, update).
-		If("#owner = :me AND attribute_not_exists(#at)").
+// owned is a change of an attempt that is still ours and not made. It writes down
+// which contacts were called, too.
+func (s *Consumer) owned(l lease, set, remove string) dynamo.Op {
+	op := dynamo.Update(s.c.AttemptTable, l.key, set+remove)
+	if len(l.contacts) > 0 {
+		op = dynamo.Update(s.c.AttemptTable, l.key, set+", #contacts = :contacts"+remove).
+			Name("#contacts", s.c.Claim.Contacts).Value(":contacts", l.outcomes())
+	}
+	return op.If("#owner = :me AND attribute_not_exists(#at)").
 		Name("#owner", s.c.Claim.Owner).Name("#at", s.c.Config.Attempt.At).Value(":me", l.owner)
 }

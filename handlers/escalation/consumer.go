@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/message"
 )
 
@@ -23,9 +20,6 @@ type ConsumerConfig struct {
 	// Message names the members of StepBody's and ExpiryBody's objects.
 	Message MessageMembers
 
-	EscalationTable string
-	EscalationKey   func(id string) sluice.Item
-
 	// NewAttempt makes the attempt of a step: its key, and all attributes that
 	// are known before it was tried. It must depend on nothing but its
 	// argument. Of a step that is gone the argument holds ID and Order alone.
@@ -36,21 +30,16 @@ type ConsumerConfig struct {
 	// Claim names what the consumer adds to an attempt.
 	Claim ClaimAttributes
 
-	// Transact makes all of the writes or none, Write makes one. Both say with a
-	// [*dynamo.ConditionError], whose Items they fill, why not.
-	Transact func(ctx context.Context, ops ...dynamo.Op) error
-	Write    func(ctx context.Context, op dynamo.Op) error
-
-	// Contact tries a step. Its DedupeKey is the same in every call for that
-	// step: a provider that is given it as an idempotency key does not disturb
-	// anybody twice. It must return soon after ctx has ended. nil is an attempt
-	// that was made; so is a [sluice.Permanent] error, and a [sluice.Skip]
-	// passes the step over. Any other is tried again, if it is a
-	// [sluice.RetryAfter] not before that.
+	// Contact tries a step, or one of its contacts, which are called at the same
+	// time. Its DedupeKey is the same in every call for that contact: a provider
+	// that is given it as an idempotency key does not disturb anybody twice. It
+	// must return soon after ctx has ended. nil is an attempt that was made; so is
+	// a [sluice.Permanent] error, and a [sluice.Skip] passes the contact over. Any
+	// other is tried again, if it is a [sluice.RetryAfter] not before that.
 	Contact func(ctx context.Context, t Try) error
 
-	// Called, if it is set, is told of each call of Contact; outcome is "" when
-	// it is to be repeated.
+	// Called, if it is set, is told of each call of Contact, concurrently; outcome
+	// is "" when it is to be repeated.
 	Called func(t Try, outcome string, err error)
 
 	// Lease is how long a step belongs to who tries it (default 2 min). After
@@ -59,15 +48,11 @@ type ConsumerConfig struct {
 	Lease time.Duration
 	// Timeout bounds one call of Contact, with the claim before it (default 30 s).
 	Timeout time.Duration
-	// GiveUpAfter is how long after it was due a step is tried again when
+	// GiveUpAfter is how long after it was due a contact is tried again when
 	// Contact fails for the moment, or panics (default 10 min). It then counts
 	// as attempted, so that the next step has its turn; at once when a
 	// [sluice.RetryAfter] asks for longer than that.
 	GiveUpAfter time.Duration
-
-	// NoResponse is the reason that Fail is given for an escalation that
-	// expires (default "no_response").
-	NoResponse string
 }
 
 // MessageMembers name the members, or dotted paths, of a message's body.
@@ -76,15 +61,21 @@ type MessageMembers struct {
 	StepID     string
 	Order      string // of the step
 	Number     string // of the attempt
+	Round      string // default "round"; a message without it is of round 0
+	Repeat     string // default "repeat"; a message without it is of the first climb
 	NotBefore  string // default "notBefore"
 }
 
-// ClaimAttributes name what the consumer writes into an attempt, beside
-// [AttemptAttributes.At]. All are strings and top-level.
+// ClaimAttributes name what the consumer writes into an attempt, beside those of
+// [AttemptAttributes]. All are top-level, and strings where nothing else is said.
 type ClaimAttributes struct {
 	Owner   string // of the lease (default "leaseOwner")
 	Until   string // end of the lease, in RFC 3339 (default "leaseUntil")
 	Outcome string // default "outcome"
+
+	// Contacts has the outcomes of a step's contacts by their names, a map
+	// (default "contacts").
+	Contacts string
 }
 
 // Outcomes of an attempt.
@@ -126,10 +117,12 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 		value string
 	}{
 		{&c.Message.NotBefore, "notBefore"},
+		{&c.Message.Round, "round"},
+		{&c.Message.Repeat, "repeat"},
 		{&c.Claim.Owner, "leaseOwner"},
 		{&c.Claim.Until, "leaseUntil"},
 		{&c.Claim.Outcome, "outcome"},
-		{&c.NoResponse, "no_response"},
+		{&c.Claim.Contacts, "contacts"},
 	} {
 		if *s.field == "" {
 			*s.field = s.value
@@ -159,13 +152,9 @@ func (c ConsumerConfig) validate() error {
 		{"Message.StepID", c.Message.StepID != ""},
 		{"Message.Order", c.Message.Order != ""},
 		{"Message.Number", c.Message.Number != ""},
-		{"EscalationTable", c.EscalationTable != ""},
-		{"EscalationKey", c.EscalationKey != nil},
 		{"AttemptTable", c.AttemptTable != ""},
 		{"AttemptKey", len(c.AttemptKey) > 0},
 		{"NewAttempt", c.NewAttempt != nil},
-		{"Transact", c.Transact != nil},
-		{"Write", c.Write != nil},
 		{"Contact", c.Contact != nil},
 	} {
 		if !f.ok {
@@ -181,6 +170,9 @@ func (c ConsumerConfig) validate() error {
 	if c.Lease <= c.Timeout {
 		errs = append(errs, fmt.Errorf("Lease is %v, want more than Timeout, %v: a step must not be taken over while it is tried", c.Lease, c.Timeout))
 	}
+	if least := c.GiveUpAfter + c.Lease; c.Config.Watch.After <= least {
+		errs = append(errs, fmt.Errorf("Watch.After is %v, want more than GiveUpAfter and Lease together, %v: until then a step may be tried again", c.Config.Watch.After, least))
+	}
 	return errors.Join(errs...)
 }
 
@@ -195,18 +187,16 @@ func (s *Consumer) Expire(ctx context.Context, rec *sluice.Record) error {
 }
 
 func (s *Consumer) expire(ctx context.Context, rec *sluice.Record) error {
-	id, err := text(rec.New, s.c.Message.Escalation)
+	t := Try{}
+	err := s.identify(rec.New, &t)
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("expiry: %w", err))
 	}
-	e, err := s.active(ctx, id)
+	e, err := s.ready(ctx, rec, t)
 	if err != nil {
 		return err
 	}
-	if err := s.c.Config.Fail(ctx, e, s.c.NoResponse); err != nil {
-		return fmt.Errorf("failing escalation %s (%s): %w", id, s.c.NoResponse, err)
-	}
-	return nil
+	return s.c.Config.fail(ctx, e, s.c.Config.NoResponse)
 }
 
 func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
@@ -214,22 +204,32 @@ func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("message of a step: %w", err))
 	}
-	if t.Escalation, err = s.active(ctx, t.Escalation.ID); err != nil {
+	if t.Escalation, err = s.ready(ctx, rec, t); err != nil {
 		return err
 	}
 	there, err := s.find(ctx, &t)
 	if err != nil {
 		return err
 	}
-	held, err := s.claim(ctx, t)
+	held, err := s.claim(ctx, &t)
 	if err != nil {
+		return err
+	}
+	if held.other {
+		if there, err = s.find(ctx, &t); err != nil {
+			s.release(ctx, t, held)
+			return err
+		}
+	}
+	if _, err := s.ready(ctx, rec, t); err != nil { // acknowledged or snoozed meanwhile
+		s.abandon(ctx, t, held)
 		return err
 	}
 	if !there {
 		return s.finish(ctx, t, held, Skipped)
 	}
 
-	outcome, err := s.contact(ctx, t, held)
+	outcome, err := s.contact(ctx, t, &held)
 	if outcome == "" {
 		s.release(ctx, t, held)
 		return again(t, err)
@@ -237,86 +237,32 @@ func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
 	return s.finish(ctx, t, held, outcome)
 }
 
-// contact returns what the call came to, or "" when it is to be repeated.
-func (s *Consumer) contact(ctx context.Context, t Try, held lease) (outcome string, err error) {
-	// Claiming is a part of Timeout: what the lease is longer is for clocks that
-	// differ. After it the step belongs to whoever comes next.
-	left := held.until.Add(s.c.Timeout - s.c.Lease).Sub(s.c.Config.Now())
-	if left < s.c.Timeout/2 {
-		return "", fmt.Errorf("claiming has left only %v of %v for the call", left, s.c.Timeout)
+// ready reads the escalation of a message; one that is over, in another round, or
+// snoozed, is the message's outcome.
+func (s *Consumer) ready(ctx context.Context, rec *sluice.Record, t Try) (Escalation, error) {
+	e, err := s.c.Config.active(ctx, t.Escalation.ID)
+	if err != nil {
+		return e, err
 	}
-	calling, cancel := context.WithTimeout(ctx, left)
-	defer cancel()
-	err = s.call(calling, t)
-	switch {
-	case err == nil:
-		outcome = Contacted
-	case sluice.IsSkip(err):
-		outcome = Skipped
-	case sluice.IsPermanent(err):
-		outcome = Failed
-	case ending(ctx): // that says nothing about the step
-	case s.tooLate(t, err):
-		outcome = Failed
+	if e.Round != t.Round {
+		return e, sluice.Skip("message of another round")
 	}
-	if s.c.Called != nil {
-		s.c.Called(t, outcome, err)
+	delay := message.Delay(e.SnoozedUntil, s.c.Config.Now(), s.c.Config.MaxDelay)
+	if delay == 0 {
+		return e, nil
 	}
-	return outcome, err
-}
-
-// ending reports whether ctx has ended because the process does, and not by the
-// time limit of the message's route, which counts like Timeout.
-func ending(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded)
-}
-
-// call makes a panic of Contact, or the end of its goroutine, an error: whoever
-// cannot be contacted because of it must not hold up the steps that follow.
-func (s *Consumer) call(ctx context.Context, t Try) error {
-	result := make(chan error, 1)
-	go func() {
-		var err error
-		ended := false
-		defer func() {
-			if !ended {
-				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
-			}
-			result <- err
-		}()
-		err = s.c.Contact(ctx, t)
-		ended = true
-	}()
-	return <-result
-}
-
-// tooLate reports whether the step's time will be over when err lets it be tried
-// again.
-func (s *Consumer) tooLate(t Try, err error) bool {
-	next := s.c.Config.Now()
-	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
-		next = next.Add(retry.After)
+	// As a message that comes too early, it is sent once more.
+	m, _ := rec.Message()
+	if err := s.c.Config.Send(ctx, sluice.Message{Body: m.Body, Attributes: m.Attributes, Delay: delay}); err != nil {
+		return e, fmt.Errorf("sending a message of escalation %s once more, which is snoozed: %w", e.ID, err)
 	}
-	return !next.Before(t.NotBefore.Add(s.c.GiveUpAfter))
-}
-
-// again is the outcome of a message whose step is to be tried again. Of what
-// the provider's error says about the record only the wait is passed on: the
-// record is not the provider's.
-func again(t Try, err error) error {
-	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
-		return sluice.RetryAfter(retry.After, fmt.Errorf("step %s: contacting: %w", t.DedupeKey, retry.Err))
-	}
-	if _, ok := errors.AsType[*sluice.Remaining](err); ok {
-		err = errors.New(err.Error())
-	}
-	return fmt.Errorf("step %s: contacting: %w", t.DedupeKey, err)
+	return e, sluice.Skip("escalation snoozed")
 }
 
 // read reads a step's message. What is not in it is left empty.
 func (s *Consumer) read(body sluice.Item) (t Try, err error) {
 	m := s.c.Message
-	if t.Escalation.ID, err = text(body, m.Escalation); err != nil {
+	if err = s.identify(body, &t); err != nil {
 		return t, err
 	}
 	if t.Step.ID, err = text(body, m.StepID); err != nil {
@@ -331,30 +277,23 @@ func (s *Consumer) read(body sluice.Item) (t Try, err error) {
 	if t.NotBefore, err = moment(body, m.NotBefore); err != nil {
 		return t, err
 	}
-	t.DedupeKey = t.Escalation.ID + "#" + strconv.FormatInt(t.Number, 10)
+	if t.Repeat, err = count(body, m.Repeat); err != nil {
+		return t, err
+	}
+	t.DedupeKey = tryKey(t.Escalation.ID, t.Round, t.Number)
 	return t, nil
 }
 
-// active reads an escalation; one that is over, or not there, is a Skip.
-func (s *Consumer) active(ctx context.Context, id string) (Escalation, error) {
-	it, err := s.c.Config.Get(ctx, id)
-	if err != nil {
-		return Escalation{}, fmt.Errorf("reading escalation %s: %w", id, err)
+// identify reads which escalation and which round a message is of.
+func (s *Consumer) identify(body sluice.Item, t *Try) (err error) {
+	if t.Escalation.ID, err = text(body, s.c.Message.Escalation); err != nil {
+		return err
 	}
-	if !it.Exists() {
-		return Escalation{}, sluice.Skip("escalation not found")
-	}
-	e, active, err := s.c.Config.Escalation.read(id, it)
-	switch {
-	case err != nil:
-		return Escalation{}, sluice.Permanent(fmt.Errorf("escalation %s: %w", id, err))
-	case !active:
-		return Escalation{}, sluice.Skip("escalation not active")
-	}
-	return e, nil
+	t.Round, err = count(body, s.c.Message.Round)
+	return err
 }
 
-// find fills in the step as it is now; false when it is gone or disabled, or
+// find fills in the step as it is now; false when it is gone, disabled or bad, or
 // when the escalation cannot go on, which the stream's handler will find, too.
 // A step that was moved keeps the message's order, from which the chain goes on.
 func (s *Consumer) find(ctx context.Context, t *Try) (there bool, err error) {
@@ -366,10 +305,7 @@ func (s *Consumer) find(ctx context.Context, t *Try) (there bool, err error) {
 	if s.c.Config.Admit(e, partition) != "" {
 		return false, nil
 	}
-	steps, err := s.c.Config.Step.ladder(partition)
-	if err != nil {
-		return false, sluice.Permanent(fmt.Errorf("ladder %s of escalation %s: %w", e.Ladder, e.ID, err))
-	}
+	steps, _ := s.c.Config.Step.ladder(partition) // Start and Next tell of bad ones
 	for _, step := range steps {
 		if step.ID == t.Step.ID {
 			step.Order = t.Step.Order

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,149 +13,8 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
-	"github.com/sluicehq/sluice/internal/tabletest"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/message"
 )
-
-// rota is pages, people and rings in tables. It is made in a bubble.
-type rota struct {
-	*tabletest.World
-	mu      sync.Mutex
-	calls   []string // key of each call and what it came to
-	contact func(ctx context.Context, t Try) error
-	sending func(sluice.Message)
-}
-
-func newRota(t *testing.T) *rota {
-	w := &rota{World: tabletest.NewWorld(start)}
-	w.Create("pages", "id", "")
-	w.Create("people", "team", "person")
-	w.Create("rings", "page", "n")
-	w.put(t, "pages", ringing)
-	for _, p := range []string{`{"team":{"S":"T1"},"person":{"S":"team"}}`, inTeam("ann", 1, 0), inTeam("bob", 2, 60), inTeam("cat", 3, 1200)} {
-		w.put(t, "people", p)
-	}
-	return w
-}
-
-func inTeam(id string, rank, patience int) string {
-	return strings.Replace(person(id, rank, patience, true), "{", `{"team":{"S":"T1"},`, 1)
-}
-
-func (w *rota) put(t *testing.T, table, it string) {
-	t.Helper()
-	if err := w.Put(t.Context(), table, parse(it)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *rota) config() ConsumerConfig {
-	c := (&world{}).config()
-	c.Get = func(ctx context.Context, id string) (sluice.Item, error) {
-		return w.World.Get(ctx, "pages", item.Of(item.String("id", id)))
-	}
-	c.Query = func(ctx context.Context, team string) (all []sluice.Item, err error) {
-		for it, err := range dynamo.All(ctx, w.World.Query, dynamo.Query{Table: "people", Partition: item.String("team", team)}) {
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, it)
-		}
-		return all, nil
-	}
-	c.Fail = func(ctx context.Context, e Escalation, reason string) error {
-		err := w.Write(ctx, dynamo.Update("pages", item.Of(item.String("id", e.ID)), "SET #s = :s").If("#s = :ringing").
-			Name("#s", "state").Value(":s", reason).Value(":ringing", "ringing"))
-		if dynamo.IsCondition(err) {
-			return nil
-		}
-		return err
-	}
-	c.StepBody = func(t Try) []byte {
-		var b message.Body
-		return b.Str("kind", "ring").Str("page", t.Escalation.ID).Str("person", t.Step.ID).Int("rank", t.Step.Order).Int("n", t.Number).Time("from", t.NotBefore).Bytes()
-	}
-	c.ExpiryBody = func(x Expiry) []byte {
-		var b message.Body
-		return b.Str("kind", "giveUp").Str("page", x.Escalation.ID).Time("from", x.NotBefore).Bytes()
-	}
-	c.Send, c.Now = w.Queue("rings"), w.Now
-	return ConsumerConfig{
-		Config:          c,
-		Message:         MessageMembers{Escalation: "page", StepID: "person", Order: "rank", Number: "n", NotBefore: "from"},
-		EscalationTable: "pages",
-		EscalationKey:   func(id string) sluice.Item { return item.Of(item.String("id", id)) },
-		AttemptTable:    "rings",
-		AttemptKey:      []string{"page", "n"},
-		NewAttempt: func(t Try) sluice.Item {
-			tried := item.Of(item.String("person", t.Step.ID), item.Number("rank", fmt.Sprint(t.Step.Order)))
-			return item.Of(item.String("page", t.Escalation.ID), item.Number("n", fmt.Sprint(t.Number)), item.Map("tried", tried))
-		},
-		Transact: w.Transact,
-		Write:    w.Write,
-		Contact: func(ctx context.Context, t Try) error {
-			var err error
-			if w.contact != nil {
-				err = w.contact(ctx, t)
-			}
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.calls = append(w.calls, fmt.Sprintf("%s %s %s", w.Now().Format("15:04:05"), t.DedupeKey, t.Step.ID))
-			return err
-		},
-	}
-}
-
-func (w *rota) consumer(t *testing.T) *Consumer {
-	t.Helper()
-	c, err := NewConsumer(w.config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// handleWith is the router of the rota.
-func (w *rota) handleWith(t *testing.T, config ConsumerConfig) sluice.Handler {
-	t.Helper()
-	e, err := New(config.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewConsumer(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(ctx context.Context, rec *sluice.Record) error {
-		_, wasMade := rec.Old.Lookup("at")
-		_, isMade := rec.New.Lookup("at")
-		switch {
-		case rec.Table == "pages" && rec.EventName == sluice.Insert:
-			return e.Start(ctx, rec)
-		case rec.Table == "rings" && rec.EventName == sluice.Modify && isMade && !wasMade:
-			return e.Next(ctx, rec)
-		case rec.EventName == sluice.Delivery && strings.Contains(string(rec.New.Raw()), "giveUp"):
-			return c.Expire(ctx, rec)
-		case rec.EventName == sluice.Delivery:
-			return c.Try(ctx, rec)
-		}
-		return nil
-	}
-}
-
-func (w *rota) rings() string {
-	var all []string
-	for _, it := range w.Items("rings") {
-		all = append(all, string(it.Raw()))
-	}
-	return strings.Join(all, "\n")
-}
-
-func (w *rota) state() string {
-	v, _ := w.Items("pages")[0].Lookup("state")
-	return v.Str()
-}
 
 // ring is the message of ann's step.
 func ring(body ...string) *sluice.Record {
@@ -192,6 +50,9 @@ func TestTry(t *testing.T) {
 			w.put(t, "people", strings.Replace(inTeam("ann", 1, 0), "true", "false", 1))
 		},
 			rings: fmt.Sprintf(made, "skipped")},
+		{name: "step bad", change: func(t *testing.T, w *rota) {
+			w.put(t, "people", strings.Replace(inTeam("ann", 1, 7), `"7"`, `"30.5"`, 1))
+		}, rings: fmt.Sprintf(made, "skipped")},
 		{name: "step moved", change: func(t *testing.T, w *rota) { w.put(t, "people", inTeam("ann", 9, 0)) }, calls: 1, rings: fmt.Sprintf(made, "contacted")},
 		{name: "not admitted", change: func(t *testing.T, w *rota) {
 			w.put(t, "pages", strings.Replace(ringing, "T1", "T2", 1))
@@ -389,8 +250,8 @@ func TestExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRota(t)
 		c := w.consumer(t)
-		if err := c.Expire(t.Context(), ring("10:00:00", "10:00:01")); outcome(err) != "skipped: not due yet" || len(w.Sent) != 1 || w.Sent[0].Delay != time.Second {
-			t.Errorf("%v, sent %v", err, w.Sent)
+		if err := c.Expire(t.Context(), ring("10:00:00", "10:00:01")); outcome(err) != "skipped: not due yet" || len(w.sent()) != 1 || w.sent()[0].Delay != time.Second {
+			t.Errorf("%v, sent %v", err, w.sent())
 		}
 		time.Sleep(time.Second)
 		for _, want := range []string{"", "skipped: escalation not active"} {
@@ -410,8 +271,8 @@ func TestExpire(t *testing.T) {
 func TestNewConsumerNamesWhatIsWrong(t *testing.T) {
 	_, err := NewConsumer(ConsumerConfig{Lease: time.Second, Timeout: -1, GiveUpAfter: -1})
 	for _, want := range []string{
-		"escalation: Escalation.ID is missing", "Message.StepID is missing", "EscalationKey is missing", "AttemptKey is missing",
-		"NewAttempt is missing", "Transact is missing", "Contact is missing", "Timeout is -1ns", "GiveUpAfter is -1ns",
+		"escalation: Escalation.ID is missing", "Message.StepID is missing", "AttemptKey is missing",
+		"NewAttempt is missing", "Contact is missing", "Timeout is -1ns", "GiveUpAfter is -1ns",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want it to contain %q", err, want)

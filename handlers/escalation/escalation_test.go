@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/message"
@@ -23,10 +24,13 @@ type world struct {
 	people []string // items of the team's partition
 	now    time.Time
 
-	getErr, queryErr, failErr, sendErr error
+	getErr, queryErr, failErr, sendErr, watchErr error
 
-	sent   []sluice.Message
-	failed []string
+	sent     []sluice.Message
+	failed   []string
+	problems []string
+	watched  []sluice.Message
+	alarms   []Alarm
 }
 
 func parse(s string) sluice.Item {
@@ -42,6 +46,10 @@ func (w *world) config() Config {
 		Escalation: EscalationAttributes{ID: "id", Ladder: "team", Started: "opened.at", Status: "state", Active: "ringing"},
 		Step:       StepAttributes{TypeAttribute: "kind", Type: "person", Enabled: "onDuty", ID: "person", Order: "rank", WaitSeconds: "patience"},
 		Attempt:    AttemptAttributes{Escalation: "page", Number: "n", Order: "tried.rank", StepID: "tried.person", At: "at"},
+		Table:      "pages",
+		Key:        func(id string) sluice.Item { return item.Of(item.String("id", id)) },
+		GetAttempt: func(context.Context, string, int64, int64) (sluice.Item, error) { return sluice.Item{}, nil },
+		Write:      func(context.Context, dynamo.Op) error { return errors.New("nothing is written") },
 		Get: func(_ context.Context, id string) (sluice.Item, error) {
 			if id != "P1" {
 				return sluice.Item{}, fmt.Errorf("asked for %q", id)
@@ -71,6 +79,9 @@ func (w *world) config() Config {
 			w.failed = append(w.failed, e.ID+": "+reason)
 			return w.failErr
 		},
+		Problem: func(_ context.Context, e Escalation, err error) {
+			w.problems = append(w.problems, e.ID+": "+err.Error())
+		},
 		StepBody: func(t Try) []byte {
 			var b message.Body
 			return b.Str("page", t.Escalation.ID).Str("call", t.Step.ID).Int("n", t.Number).Time("from", t.NotBefore).Bytes()
@@ -80,8 +91,13 @@ func (w *world) config() Config {
 			return b.Str("giveUp", x.Escalation.ID).Time("from", x.NotBefore).Bytes()
 		},
 		ExpireAfter: 2 * time.Minute,
-		Send:        func(_ context.Context, m sluice.Message) error { w.sent = append(w.sent, m); return w.sendErr },
-		Now:         func() time.Time { return w.now },
+		Watch: Watchdog{
+			Kind:  "watch",
+			Send:  func(_ context.Context, m sluice.Message) error { w.watched = append(w.watched, m); return w.watchErr },
+			Alarm: func(_ context.Context, a Alarm) error { w.alarms = append(w.alarms, a); return nil },
+		},
+		Send: func(_ context.Context, m sluice.Message) error { w.sent = append(w.sent, m); return w.sendErr },
+		Now:  func() time.Time { return w.now },
 	}
 }
 
@@ -119,6 +135,8 @@ func TestEscalation(t *testing.T) {
 		delay  time.Duration
 		failed string
 		err    string
+
+		problems string
 	}{
 		{name: "first step", body: `{"page":"P1","call":"ann","n":0,"from":"2024-05-01T10:00:00Z"}`, key: "P1#0"},
 		{name: "first step with a wait", change: func(w *world) { w.people = []string{person("ann", 1, 45, true)} },
@@ -162,16 +180,29 @@ func TestEscalation(t *testing.T) {
 			err: `permanent: escalation P1: attribute "opened.at" is no time in RFC 3339, such as 2019-12-30T19:32:14Z`},
 		{name: "bad step", change: func(w *world) {
 			w.people = append(w.people, `{"kind":{"S":"person"},"person":{"S":"x"},"rank":{"S":"1"},"onDuty":{"BOOL":true}}`)
-		},
-			err: `permanent: ladder T1 of escalation P1: step x: attribute "rank" is of type S, want N`},
-		{name: "bad order", change: func(w *world) { w.people[1] = strings.Replace(w.people[1], `"2"`, `"1.5"`, 1) },
-			err: `permanent: ladder T1 of escalation P1: step zoe: attribute "rank" is 1.5, want a whole number of 64 bits`},
-		{name: "negative wait", change: func(w *world) { w.people[1] = person("zoe", 2, -1, true) },
-			err: `permanent: ladder T1 of escalation P1: step zoe: attribute "patience" is -1, no number of seconds to wait`},
-		{name: "endless wait", change: func(w *world) { w.people[1] = person("zoe", 2, 1e10, true) },
-			err: `permanent: ladder T1 of escalation P1: step zoe: attribute "patience" is 10000000000, no number of seconds to wait`},
-		{name: "step without an id", change: func(w *world) { w.people = []string{`{"kind":{"S":"person"},"onDuty":{"BOOL":true}}`} },
-			err: `permanent: ladder T1 of escalation P1: a step: attribute "person" is missing`},
+		}, body: `{"page":"P1","call":"ann","n":0,"from":"2024-05-01T10:00:00Z"}`, key: "P1#0",
+			problems: `P1: ladder T1: step x: attribute "rank" is of type S, want N`},
+		{name: "bad patience", change: func(w *world) { w.people[1] = strings.Replace(w.people[1], `"60"`, `"30.5"`, 1) }, rec: tried("abe", 2, 1, "2024-05-01T10:00:00Z"),
+			body: `{"page":"P1","call":"bob","n":2,"from":"2024-05-01T10:01:30Z"}`, key: "P1#2", delay: 89 * time.Second,
+			problems: `P1: ladder T1: step zoe: attribute "patience" is 30.5, want a whole number of 64 bits`},
+		{name: "bad order and negative wait", change: func(w *world) {
+			w.people[1] = strings.Replace(w.people[1], `"2"`, `"1.5"`, 1)
+			w.people[3] = person("ann", 2, -1, true)
+		}, body: `{"page":"P1","call":"abe","n":0,"from":"2024-05-01T10:00:30Z"}`, key: "P1#0", delay: 29 * time.Second,
+			problems: `P1: ladder T1: step zoe: attribute "rank" is 1.5, want a whole number of 64 bits, P1: ladder T1: step ann: attribute "patience" is -1, no number of seconds to wait`},
+		{name: "bad last step", change: func(w *world) { w.people[2] = person("bob", 10, 1e10, true) }, rec: tried("zoe", 2, 2, "2024-05-01T10:00:00Z"),
+			body: `{"giveUp":"P1","from":"2024-05-01T10:02:00Z"}`, key: "P1#expire", delay: 119 * time.Second,
+			problems: `P1: ladder T1: step bob: attribute "patience" is 10000000000, no number of seconds to wait`},
+		{name: "no good step", change: func(w *world) {
+			w.people = []string{`{"kind":{"S":"person"},"onDuty":{"BOOL":true}}`, strings.Replace(person("ann", 1, 7, true), `"7"`, `"30.5"`, 1)}
+		}, failed: "P1: bad_steps",
+			problems: `P1: ladder T1: a step: attribute "person" is missing, P1: ladder T1: step ann: attribute "patience" is 30.5, want a whole number of 64 bits`,
+			err:      "permanent: ladder T1 of escalation P1 has no good step, and the escalation was failed: a step: attribute \"person\" is missing\nstep ann: attribute \"patience\" is 30.5, want a whole number of 64 bits"},
+		{name: "no good step, and it cannot be failed", change: func(w *world) {
+			w.people, w.failErr = []string{`{"kind":{"S":"person"},"onDuty":{"BOOL":true}}`}, errors.New("throttled")
+		}, failed: "P1: bad_steps", problems: `P1: ladder T1: a step: attribute "person" is missing`, err: "retry: failing escalation P1 (bad_steps): throttled"},
+		{name: "attempt of another round", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"round":{"N":"1"},"tried":{"M":{"rank":{"N":"1"},"person":{"S":"ann"}}},"at":{"S":"2024-05-01T10:00:00Z"}}`), err: "skipped: attempt of another round"},
+		{name: "attempt of a bad round", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"round":{"N":"-1"},"tried":{"M":{}},"at":{"S":"x"}}`), err: `permanent: attempt: attribute "round" is -1, want 0 or more`},
 		{name: "bad attempt", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{}},"at":{"S":"x"}}`), err: `permanent: attempt: attribute "tried.rank" is missing`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -188,12 +219,15 @@ func TestEscalation(t *testing.T) {
 				tt.rec, handle = opened(), s.Start
 			}
 			for range 2 { // delivered twice, the same happens twice
-				w.sent, w.failed = nil, nil
+				w.sent, w.failed, w.problems = nil, nil, nil
 				if err := handle(context.Background(), tt.rec); outcome(err) != tt.err {
 					t.Errorf("outcome %q, want %q", outcome(err), tt.err)
 				}
 				if got := strings.Join(w.failed, ", "); got != tt.failed {
 					t.Errorf("failed %q, want %q", got, tt.failed)
+				}
+				if got := strings.Join(w.problems, ", "); got != tt.problems {
+					t.Errorf("problems %q, want %q", got, tt.problems)
 				}
 				if tt.body == "" {
 					if len(w.sent) != 0 {

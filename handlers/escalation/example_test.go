@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/message"
@@ -25,6 +26,8 @@ func Example() {
 		Escalation: escalation.EscalationAttributes{ID: "id", Ladder: "team", Started: "opened", Status: "status", Active: "open"},
 		Step:       escalation.StepAttributes{ID: "person", Order: "rank", WaitSeconds: "wait"},
 		Attempt:    escalation.AttemptAttributes{Escalation: "incident", Number: "n", Order: "rank", StepID: "person", At: "rang"},
+		Table:      "incidents",
+		Key:        func(id string) sluice.Item { return item.Of(item.String("id", id)) },
 		Get: func(ctx context.Context, id string) (sluice.Item, error) { // GetItem, consistently
 			return attributes(`{"id":{"S":"I-1"},"team":{"S":"night"},"opened":{"S":"2019-12-30T20:00:00Z"},"status":{"S":"open"}}`), nil
 		},
@@ -34,6 +37,10 @@ func Example() {
 				attributes(`{"person":{"S":"al"},"rank":{"N":"1"},"wait":{"N":"0"}}`),
 			}, nil
 		},
+		GetAttempt: func(ctx context.Context, id string, round, number int64) (sluice.Item, error) { // GetItem, consistently
+			return sluice.Item{}, nil
+		},
+		Write: func(ctx context.Context, op dynamo.Op) error { return nil }, // sinks/dynamodb.Store.Write
 		Fail: func(ctx context.Context, e escalation.Escalation, reason string) error { // UpdateItem, if still open
 			return nil
 		},
@@ -50,6 +57,14 @@ func Example() {
 			fmt.Printf("in %v: %s\n", m.Delay, m.Body)
 			return nil
 		},
+		Watch: escalation.Watchdog{
+			Kind: "incident.watch",
+			Send: func(ctx context.Context, m sluice.Message) error { // sqs.Queue.Send of another queue
+				fmt.Printf("in %v: %s\n", m.Delay, m.Body)
+				return nil
+			},
+			Alarm: func(ctx context.Context, a escalation.Alarm) error { return nil }, // page an operator
+		},
 		Now: func() time.Time { return time.Date(2019, 12, 30, 20, 0, 5, 0, time.UTC) },
 	})
 	if err != nil {
@@ -57,15 +72,19 @@ func Example() {
 		return
 	}
 
-	// Usually: r.Handle("incident#INSERT", e.Start) and
-	// r.Handle("ring#INSERT", e.Next).
+	// Usually: r.Handle("incident#INSERT", e.Start), r.Handle("incident#MODIFY",
+	// e.Resume), r.Handle("ring#INSERT", e.Next) and
+	// r.Handle("incident.watch#MESSAGE", e.Watch).
 	ctx := context.Background()
-	_ = e.Start(ctx, &sluice.Record{Keys: attributes(`{"id":{"S":"I-1"}}`)})
+	_ = e.Start(ctx, &sluice.Record{
+		Keys: attributes(`{"id":{"S":"I-1"}}`), Created: time.Date(2019, 12, 30, 20, 0, 1, 0, time.UTC),
+	})
 	for n, person := range []string{"al", "bo"} {
 		rang := fmt.Sprintf(`{"incident":{"S":"I-1"},"n":{"N":"%d"},"rank":{"N":"%d"},"person":{"S":%q},"rang":{"S":"2019-12-30T20:00:04Z"}}`, n, n+1, person)
 		_ = e.Next(ctx, &sluice.Record{New: attributes(rang)})
 	}
 	// Output:
+	// in 56s: {"kind":"incident.watch","escalation":"I-1","round":0,"number":0,"notBefore":"2019-12-30T20:01:01Z","dedupeKey":"I-1#watch/2019-12-30T20:01:01Z"}
 	// in 0s: {"ring":"al","notBefore":"2019-12-30T20:00:00Z","dedupeKey":"I-1#0"}
 	// in 9m59s: {"ring":"bo","notBefore":"2019-12-30T20:10:04Z","dedupeKey":"I-1#1"}
 	// in 4m59s: {"exhausted":"I-1","notBefore":"2019-12-30T20:05:04Z","dedupeKey":"I-1#expire"}

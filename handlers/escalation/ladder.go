@@ -20,14 +20,19 @@ type StepAttributes struct {
 	ID          string // S, unique in the ladder
 	Order       string // N, whole
 	WaitSeconds string // N, whole, not negative
+
+	// Contacts is a list or a set of texts (L of S, SS), which are called at the
+	// same time (default: a step is one contact).
+	Contacts string
 }
 
 // Step is one step of a ladder.
 type Step struct {
-	ID    string
-	Order int64
-	Wait  time.Duration
-	Item  sluice.Item
+	ID       string
+	Order    int64
+	Wait     time.Duration
+	Contacts []string // none where the step itself is the contact
+	Item     sluice.Item
 }
 
 // rank is a step's place in its ladder. It stays when other steps come and go.
@@ -42,9 +47,9 @@ func (r rank) compare(o rank) int {
 
 func (s Step) rank() rank { return rank{s.Order, s.ID} }
 
-// ladder returns the steps of a partition in their order.
-func (a StepAttributes) ladder(partition []sluice.Item) ([]Step, error) {
-	var steps []Step
+// ladder returns the steps of a partition in their order, and what is wrong
+// with those that are none: one bad step does not silence the others.
+func (a StepAttributes) ladder(partition []sluice.Item) (steps []Step, bad []error) {
 	for _, it := range partition {
 		if a.Type != "" {
 			if v, ok := it.Lookup(a.TypeAttribute); !ok || v.Str() != a.Type {
@@ -58,12 +63,13 @@ func (a StepAttributes) ladder(partition []sluice.Item) ([]Step, error) {
 		}
 		s, err := a.step(it)
 		if err != nil {
-			return nil, err
+			bad = append(bad, err)
+			continue
 		}
 		steps = append(steps, s)
 	}
 	slices.SortFunc(steps, func(s, t Step) int { return s.rank().compare(t.rank()) })
-	return steps, nil
+	return steps, bad
 }
 
 func (a StepAttributes) step(it sluice.Item) (s Step, err error) {
@@ -82,7 +88,23 @@ func (a StepAttributes) step(it sluice.Item) (s Step, err error) {
 		return s, fmt.Errorf("step %s: attribute %q is %d, no number of seconds to wait", s.ID, a.WaitSeconds, seconds)
 	}
 	s.Wait = time.Duration(seconds) * time.Second
+	if a.Contacts != "" {
+		if s.Contacts, err = texts(it, a.Contacts); err != nil {
+			return s, fmt.Errorf("step %s: %w", s.ID, err)
+		}
+	}
 	return s, nil
+}
+
+// first returns the step that a round begins at: the first of the order at or of
+// a later one, or the first of all.
+func first(steps []Step, at *int64) Step {
+	if at != nil {
+		if i := slices.IndexFunc(steps, func(s Step) bool { return s.Order >= *at }); i >= 0 {
+			return steps[i]
+		}
+	}
+	return steps[0]
 }
 
 // after returns the first step that comes later than r.

@@ -38,12 +38,14 @@ func TestTwoTakeOver(t *testing.T) {
 				}
 				first := make(chan error, 1)
 				c := w.config()
-				c.Transact = func(ctx context.Context, ops ...dynamo.Op) error {
-					if ops[1].Kind == dynamo.UpdateOp {
+				began := false
+				c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
+					if op.Kind == dynamo.UpdateOp && !began {
+						began = true
 						go func() { first <- w.consumer(t).Try(ctx, ring()) }()
 						synctest.Wait()
 					}
-					return w.Transact(ctx, ops...)
+					return w.Write(ctx, op)
 				}
 				second, err := NewConsumer(c)
 				if err != nil {
@@ -133,9 +135,11 @@ func TestSlowClaim(t *testing.T) {
 			}
 			c := w.config()
 			c.Lease, c.Timeout = 32*time.Second, 30*time.Second
-			c.Transact = func(ctx context.Context, ops ...dynamo.Op) error {
-				time.Sleep(tt.claiming)
-				return w.Transact(ctx, ops...)
+			c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
+				if op.Kind == dynamo.PutOp {
+					time.Sleep(tt.claiming)
+				}
+				return w.Write(ctx, op)
 			}
 			s, err := NewConsumer(c)
 			if err != nil {
@@ -187,17 +191,11 @@ func TestReleasedAtTheEnd(t *testing.T) {
 			return ctx.Err()
 		}
 		c := w.config()
-		c.Transact = func(ctx context.Context, ops ...dynamo.Op) error {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return w.Transact(ctx, ops...)
-		}
 		var told []string
 		c.Called = func(try Try, outcome string, err error) {
 			told = append(told, fmt.Sprint(try.DedupeKey, " ", outcome, " ", err))
 		}
-		c.Write = func(ctx context.Context, op dynamo.Op) error {
+		c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -241,7 +239,7 @@ func TestEndsDuringACall(t *testing.T) {
 					return tt.calls
 				}
 				c := w.config()
-				c.Write = func(ctx context.Context, op dynamo.Op) error {
+				c.Config.Write = func(ctx context.Context, op dynamo.Op) error {
 					if ctx.Err() != nil {
 						return ctx.Err()
 					}

@@ -52,6 +52,7 @@ type demo struct {
 	program string // path of the built example
 	dir     string // of temporary files
 	table   string
+	watch   string // queue of the watchdog
 
 	// What the daemon did.
 	changes, routed int
@@ -98,6 +99,10 @@ func (d *demo) prepare(ctx context.Context) error {
 	d.row("ElasticMQ", "%s", d.world.stack.SQS)
 	d.row("OpenSearch", "%s", d.world.stack.OpenSearch)
 	if err := manhunt.Create(ctx, d.world.cfg, d.table); err != nil {
+		return err
+	}
+	var err error
+	if d.watch, err = d.world.createQueue(ctx, d.table+"-watch"); err != nil {
 		return err
 	}
 	d.row("table", "%s, stream NEW_AND_OLD_IMAGES", d.table)

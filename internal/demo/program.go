@@ -25,6 +25,7 @@ func (d *demo) settings(queue string) []string {
 		"SLUICE_ENDPOINT_SQS="+d.world.stack.SQS,
 		"SLUICE_TABLES="+d.table,
 		"MANHUNT_QUEUE="+queue,
+		"MANHUNT_WATCH_QUEUE="+d.watch,
 	)
 }
 

@@ -56,12 +56,16 @@ func (d *demo) bySearch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	watch, err := d.world.createQueue(ctx, table+"-watch")
+	if err != nil {
+		return err
+	}
 	notices, err := d.world.createQueue(ctx, table+"-notices")
 	if err != nil {
 		return err
 	}
 	var moved atomic.Int64
-	ctx, end, err := d.consume(ctx, table, attempts, notices, func() time.Time { return time.Now().Add(time.Duration(moved.Load())) })
+	ctx, end, err := d.consume(ctx, table, attempts, watch, notices, func() time.Time { return time.Now().Add(time.Duration(moved.Load())) })
 	if err != nil {
 		return err
 	}
@@ -153,11 +157,11 @@ func (d *demo) answered(ctx context.Context, people *manhunt.Table, notices stri
 	return d.nothingMore(ctx, notices)
 }
 
-// consume runs Manhunt's routes on stream and queue; end stops them. The context
+// consume runs Manhunt's routes on stream and queues; end stops them. The context
 // is that of inBackground.
-func (d *demo) consume(ctx context.Context, table, attempts, notices string, now func() time.Time) (_ context.Context, end func(), err error) {
+func (d *demo) consume(ctx context.Context, table, attempts, watch, notices string, now func() time.Time) (_ context.Context, end func(), err error) {
 	quiet := slog.New(slog.DiscardHandler)
-	settings := map[string]string{"MANHUNT_QUEUE": attempts, "REFLEX_QUEUE": notices, "MANHUNT_WEBHOOKS": "any"}
+	settings := map[string]string{"MANHUNT_QUEUE": attempts, "MANHUNT_WATCH_QUEUE": watch, "REFLEX_QUEUE": notices, "MANHUNT_WEBHOOKS": "any"}
 	sqs := d.world.cfg.Copy()
 	sqs.BaseEndpoint = &d.world.stack.SQS
 	deps, err := manhunt.Connection{
@@ -178,7 +182,7 @@ func (d *demo) consume(ctx context.Context, table, attempts, notices string, now
 	if err != nil {
 		return ctx, nil, err
 	}
-	c, err := queue.New(sqs, r, queue.Options{Queues: []string{attempts}, Wait: time.Second, Logger: quiet})
+	c, err := queue.New(sqs, r, queue.Options{Queues: []string{attempts, watch}, Wait: time.Second, Logger: quiet})
 	if err != nil {
 		return ctx, nil, err
 	}

@@ -123,7 +123,7 @@ func (c *checker) settle(life int, ch *change, route string) {
 		return
 	}
 	by := session{life: life}
-	if r := c.readings[ch.shard.place]; r != nil && r.life == life {
+	if r := c.readings[ch.shard.place]; r != nil && r.life == life && !r.over {
 		by = r.session
 	}
 	ch.done[route], ch.end = by, time.Now()

@@ -16,11 +16,12 @@ type Metrics struct {
 	queue  *queueMetrics
 	units  *prometheus.CounterVec
 
-	cascade   cascadeMetrics
-	snapshot  snapshotMetrics
-	documents documentMetrics
-	handlers  handlerMetrics
-	status    *statusMetrics
+	cascade    cascadeMetrics
+	escalation escalationMetrics
+	snapshot   snapshotMetrics
+	documents  documentMetrics
+	handlers   handlerMetrics
+	status     *statusMetrics
 }
 
 // New registers the series with reg; it panics when they are registered there
@@ -34,11 +35,12 @@ func New(reg prometheus.Registerer) *Metrics {
 		queue:  newQueueMetrics(reg),
 		units:  newUnits(reg),
 
-		cascade:   newCascadeMetrics(reg),
-		snapshot:  newSnapshotMetrics(reg),
-		documents: newDocumentMetrics(reg),
-		handlers:  newHandlerMetrics(reg),
-		status:    newStatusMetrics(reg),
+		cascade:    newCascadeMetrics(reg),
+		escalation: newEscalationMetrics(reg),
+		snapshot:   newSnapshotMetrics(reg),
+		documents:  newDocumentMetrics(reg),
+		handlers:   newHandlerMetrics(reg),
+		status:     newStatusMetrics(reg),
 	}
 }
 

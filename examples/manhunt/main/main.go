@@ -47,6 +47,9 @@ func routes(ctx context.Context, s run.Setup, now func() time.Time) (sluice.Matc
 	if !s.Lambda && len(s.Queues) == 0 {
 		s.Logger.Warn("no queue is consumed: attempts are left to another process; --queue (SLUICE_QUEUES) names one")
 	}
+	if s.Escalation != nil {
+		d.Hooks = s.Escalation("search")
+	}
 	r := router.New(router.Observe(s.RouterHooks))
 	if len(s.Tables) == 2 {
 		if d.Notify == nil {

@@ -40,12 +40,17 @@ func TestDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	watch, err := queue.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + "-watch")})
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	env := map[string]string{
 		"MANHUNT_QUEUE":            *made.QueueUrl,
+		"MANHUNT_WATCH_QUEUE":      *watch.QueueUrl,
 		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
 		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
 	}
@@ -115,12 +120,17 @@ func TestDaemonConsumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	watch, err := sqs.NewFromConfig(q).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + "-watch")})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	env := map[string]string{
 		"MANHUNT_QUEUE":            *made.QueueUrl,
-		"SLUICE_QUEUES":            *made.QueueUrl,
+		"MANHUNT_WATCH_QUEUE":      *watch.QueueUrl,
+		"SLUICE_QUEUES":            *made.QueueUrl + "," + *watch.QueueUrl,
 		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
 		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
 	}

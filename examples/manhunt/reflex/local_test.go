@@ -24,6 +24,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
@@ -63,7 +64,7 @@ func newCity(t *testing.T, clock string) *city {
 		t.Fatal(err)
 	}
 	c.queues = awssqs.NewFromConfig(q)
-	for _, n := range []string{"attempts-" + name, "reflex-" + name} {
+	for _, n := range []string{"attempts-" + name, "reflex-" + name, "watch-" + name} {
 		made, err := c.queues.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &n})
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +106,9 @@ func (c *city) daemon(db, q aws.Config, manhuntTable string) {
 			t.Fatal(err)
 		}
 		sends[i] = func(ctx context.Context, m sluice.Message) error {
-			c.note(m)
+			if i < 2 { // the watchdog is no part of what an application sees
+				c.note(m)
+			}
 			return sink.Send(ctx, m)
 		}
 	}
@@ -120,7 +123,11 @@ func (c *city) daemon(db, q aws.Config, manhuntTable string) {
 	err := errors.Join(
 		Register(r, Deps{Store: c.store, Table: c.table, Manhunt: manhuntTable, Send: sends[1], MaxDelay: time.Second, Now: now}),
 		manhunt.Register(r, manhunt.Deps{
-			Store: c.store, Table: manhuntTable, Send: sends[0], Notify: sends[1], MaxDelay: time.Second, Now: now,
+			Store: c.store, Table: manhuntTable, Send: sends[0], Watch: sends[2], Notify: sends[1], MaxDelay: time.Second, Now: now,
+			Alarm: func(_ context.Context, a escalation.Alarm) error {
+				t.Errorf("alarm %+v", a)
+				return nil
+			},
 			Providers: map[string]manhunt.Provider{"email": provider, "call": provider},
 		}))
 	if err != nil {

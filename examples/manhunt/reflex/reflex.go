@@ -83,8 +83,10 @@ func hasClosed(rec *sluice.Record) bool { return text(rec.Old, "status") == open
 
 // begin opens the search of a stage and sets the timer of its end. Both are
 // those of the record, also when the incident has come to a later stage since:
-// no contact is left out. The search is put on condition that the incident is
-// still open: whoever closes it afterwards finds the search and cancels it.
+// no contact is left out. The incident is read once more after the search was put:
+// whoever closes it before that has the search canceled here, whoever closes it
+// afterwards finds the search and cancels it. A transaction with a check of the
+// incident would do the same, and fail the writes of those who close it.
 func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
 	in, err := parse(rec.New)
 	if err != nil {
@@ -101,19 +103,32 @@ func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
 	if err != nil {
 		return err
 	}
-	err = a.d.Store.Transact(ctx,
-		dynamo.Check(a.d.Table, key(in.ID), "#status = :open").Name("#status", "status").Value(":open", open),
-		dynamo.Put(a.d.Manhunt, in.search(stage)).If("attribute_not_exists(#key)").Name("#key", "PK"),
-	)
-	refused, isRefused := errors.AsType[*dynamo.ConditionError](err)
-	switch {
-	case isRefused && refused.Failed[0] == 0:
-		return sluice.Skip("incident not open")
-	case isRefused: // the search is there already
-	case err != nil:
+	if err := a.stillOpen(ctx, in.ID); err != nil {
+		return err
+	}
+	put := dynamo.Put(a.d.Manhunt, in.search(stage)).If("attribute_not_exists(#key)").Name("#key", "PK")
+	if err := a.d.Store.Write(ctx, put); err != nil && !dynamo.IsCondition(err) { // it may be there already
 		return fmt.Errorf("opening the search of incident %s, stage %d: %w", in.ID, in.Stage, err)
 	}
+	if err := a.stillOpen(ctx, in.ID); err != nil {
+		if !sluice.IsSkip(err) {
+			return err
+		}
+		if _, canceled := a.searches.Cancel(ctx, SearchID(in.ID, in.Stage)); canceled != nil {
+			return canceled
+		}
+		return err
+	}
 	return a.setTimer(ctx, in, due)
+}
+
+// stillOpen is a Skip for an incident that is not open any more.
+func (a *app) stillOpen(ctx context.Context, id string) error {
+	in, err := a.get(ctx, id)
+	if err == nil && in.Status != open {
+		err = sluice.Skip("incident not open")
+	}
+	return err
 }
 
 func (a *app) setTimer(ctx context.Context, in incident, due time.Time) error {

@@ -1,0 +1,203 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/tabletest"
+)
+
+// contacted is the file of escalations with a route that calls url.
+func contacted(url string) *Config {
+	c := calls()
+	at := &c.Routes[1].Escalate.Ladder.Attempt
+	at.Set = map[string]string{"entityType": "attempt"}
+	c.Routes = append(c.Routes, Route{
+		Name: "contact", On: Strings{"call.attempt#MESSAGE", "call.expire#MESSAGE"},
+		Escalate: &Escalate{Do: "contact", Contact: &Contact{URL: url, AllowHTTP: true, AllowPrivate: true}},
+	})
+	return c
+}
+
+// phones are whom a file calls.
+type phones struct {
+	*world
+	t     *testing.T
+	app   *App
+	posts []string
+	code  int
+	now   time.Time
+	id    int
+}
+
+func newPhones(t *testing.T, edit func(*Config), items ...string) *phones {
+	p := &phones{world: newWorld(), t: t, code: http.StatusNoContent, now: time.Date(2024, 1, 1, 0, 0, 5, 0, time.UTC)}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		p.posts = append(p.posts, r.URL.Path+" "+r.Header.Get("Idempotency-Key")+" "+string(body))
+		w.WriteHeader(p.code)
+	}))
+	t.Cleanup(srv.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	p.tables = tabletest.NewWorld(p.now)
+	p.tables.Create("calls", "PK", "SK")
+	put(t, p.tables, "calls", items...)
+	c := contacted(srv.URL + "/{step.SK}")
+	if edit != nil {
+		edit(c)
+	}
+	s := p.setup()
+	s.Fakes.Now = func() time.Time { return p.now }
+	var err error
+	if p.app, err = c.Build(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// handle runs what the tables and the queue of steps have for the file, and
+// returns the outcomes of messages.
+func (p *phones) handle() (outcomes []string) {
+	p.t.Helper()
+	for more := true; more; {
+		more = false
+		for _, rec := range p.tables.Records() {
+			more = true
+			if err := p.app.Router.Dispatch(p.t.Context(), &rec); err != nil && !sluice.IsSkip(err) {
+				p.t.Fatal(err)
+			}
+		}
+		tries := p.to("tries")
+		p.sent = nil
+		for _, m := range tries {
+			more = true
+			p.id++
+			m.ID = fmt.Sprint(p.id)
+			p.now = p.now.Add(m.Delay)
+			err := p.app.Router.Dispatch(p.t.Context(), m.Record("arn:aws:sqs:us-east-1:123456789012:tries"))
+			outcomes = append(outcomes, fmt.Sprint(err))
+			if err != nil && !sluice.IsSkip(err) { // it comes again
+				p.sent = append(p.sent, m)
+				return outcomes
+			}
+		}
+	}
+	return outcomes
+}
+
+// A file alone calls one step after another: it takes the messages from its own
+// queue, posts, writes what came of it, and goes on from the record of that.
+func TestContactByWebhook(t *testing.T) {
+	text := strings.NewReplacer(`"phone"`, `"text"`, `"order":1,"wait":0`, `"order":2,"wait":30`).Replace(aStep)
+	p := newPhones(t, nil, aStep, text, aCall)
+	if strings.Join(p.app.Queues, " ") != "watches tries" {
+		t.Errorf("queues %q", p.app.Queues)
+	}
+	p.handle()
+	want := []string{
+		`/phone c-1#0 {"kind":"call.contact","escalation":"c-1","ladder":"ada","step":"phone","number":0,"dedupeKey":"c-1#0"}`,
+		`/text c-1#1 {"kind":"call.contact","escalation":"c-1","ladder":"ada","step":"text","number":1,"dedupeKey":"c-1#1"}`,
+	}
+	if strings.Join(p.posts, "\n") != strings.Join(want, "\n") {
+		t.Errorf("posts\n%s\nwant\n%s", strings.Join(p.posts, "\n"), strings.Join(want, "\n"))
+	}
+	got := all(p.tables, "calls")
+	for _, part := range []string{
+		`"SK":"a0@0"`, `"entityType":"attempt"`, `"number":0`, `"order":1`, `"step":"phone"`, `"at":"2024-01-01T00:00:05Z"`, `"outcome":"contacted"`,
+		`"SK":"a1@0"`, `"at":"2024-01-01T00:00:35Z"`, `"status":"failed"`, `"why":"no_response"`,
+	} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s is not in %s", part, got)
+		}
+	}
+	if strings.Contains(got, "lease") {
+		t.Errorf("a lease is left: %s", got)
+	}
+}
+
+// What the other side answers decides, and a template takes what it likes.
+func TestContactAnswers(t *testing.T) {
+	several := strings.Replace(aStep, `"wait":0`, `"wait":0,"people":["ann","b o"]`, 1)
+	for _, tt := range []struct {
+		name  string
+		code  int
+		edit  func(*Config)
+		step  string
+		posts string
+		table string // what is in it
+		last  string // outcome of a message
+	}{
+		{"refused", 410, nil, aStep, "/phone c-1#0", `"outcome":"failed"`, "<nil>"},
+		{"busy", 503, nil, aStep, "/phone c-1#0", `"leaseUntil":"2024-01-01T00:00:05Z"`, "step c-1#0: contacting: webhook to"},
+		{"a body", 200, func(c *Config) {
+			c.Routes[2].Escalate.Contact.Body = `{"to":"{contact}","why":"{escalation.contact}","n":{number},"wait":{step.wait},"key":"{dedupeKey}"}`
+		}, aStep, `{"to":"","why":"ada","n":0,"wait":0,"key":"c-1#0"}`, `"outcome":"contacted"`, "<nil>"},
+		{"several contacts", 200, func(c *Config) {
+			c.Routes[1].Escalate.Ladder.Step.Contacts = "people"
+			c.Routes[2].Escalate.Contact.URL = strings.Replace(c.Routes[2].Escalate.Contact.URL, "{step.SK}", "{step.SK}/{contact}", 1)
+		}, several, `"contact":"b o","number":0,"dedupeKey":"c-1#0/b+o"}`, `"contacts":{"ann":"contacted","b o":"contacted"}`, "<nil>"},
+		{"a template that lacks something", 200, func(c *Config) { c.Routes[2].Escalate.Contact.URL = "{step.url}" }, aStep, "", `"outcome":"failed"`, "<nil>"},
+		{"a body that lacks something", 200, func(c *Config) { c.Routes[2].Escalate.Contact.Body = "{step.text}" }, aStep, "", `"outcome":"failed"`, "<nil>"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPhones(t, tt.edit, tt.step, aCall)
+			p.code = tt.code
+			outcomes := p.handle()
+			posts := strings.Join(p.posts, "\n")
+			if !strings.Contains(posts, tt.posts) || tt.posts == "" && posts != "" || !strings.Contains(all(p.tables, "calls"), tt.table) || !strings.HasPrefix(outcomes[len(outcomes)-1], tt.last) {
+				t.Errorf("posts %s\ntable %s\noutcomes %q", posts, all(p.tables, "calls"), outcomes)
+			}
+		})
+	}
+}
+
+func TestContactExplains(t *testing.T) {
+	p := newPhones(t, nil, aStep, aCall)
+	for kind, want := range map[string]string{
+		"attempt": "when it is due, and the escalation still active, claim the attempt, call for it, and write what came of it [dynamodb calls c-1#0]",
+		"expire":  "when it is due, end the escalation, if it is still active [dynamodb calls c-1#0]",
+	} {
+		m := sluice.Message{ID: "m", Body: `{"kind":"call.` + kind + `","dedupeKey":"c-1#0"}`}
+		if got := explained(t, p.app, "contact", m.Record("arn:aws:sqs:us-east-1:123456789012:tries")); got != want {
+			t.Error(got)
+		}
+	}
+	m := sluice.Message{ID: "m", Body: `{"kind":"call.other"}`}
+	c := contacted("https://example.com")
+	c.Routes[2].On = Strings{"*#MESSAGE"}
+	app := newWorld().build(t, c)
+	if err := app.Router.Dispatch(t.Context(), m.Record("arn:aws:sqs:us-east-1:123456789012:tries")); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "want the kind call.attempt or call.expire") {
+		t.Error(err)
+	}
+}
+
+func TestContactSaysWhatIsWrong(t *testing.T) {
+	for want, edit := range map[string]func(contact, start *Escalate, c *Config){
+		"routes[2].escalate.contact: it is missing":                              func(o, _ *Escalate, _ *Config) { o.Contact = nil },
+		"routes[1].escalate.contact: it is for a route of contact, not of start": func(o, s *Escalate, _ *Config) { s.Contact = o.Contact },
+		"routes[2].escalate.contact: url: ":                                      func(o, _ *Escalate, _ *Config) { o.Contact.URL = "{step" },
+		"routes[2].escalate.contact: body":                                       func(o, _ *Escalate, _ *Config) { o.Contact.Body = `{"a":` },
+		"routes[2].escalate.contact: escalation: Lease is 1s, want more than":    func(o, _ *Escalate, _ *Config) { o.Contact.Lease = Duration(time.Second) },
+		"Watch.After is 12m0s, want more than GiveUpAfter and Lease together":    func(_, s *Escalate, _ *Config) { s.WatchAfter = Duration(12 * time.Minute) },
+		"attempt.at is \"x.at\", within a map":                                   func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.At = "x.at" },
+		"attempt.set has SK, an attribute of attempt.key":                        func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Set["SK"] = "x" },
+		"attempt.key has \"x-{id}\" for PK, the attribute of attempt.escalation": func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Key["PK"] = "x-{id}" },
+		"attempt.number is \"SK\", an attribute of attempt.key":                  func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Number = "SK" },
+		"the queue tries is consumed by the application itself, and no route takes call.expire#MESSAGE": func(_, _ *Escalate, c *Config) {
+			c.Routes[2].On = Strings{"call.attempt#MESSAGE"}
+		},
+		"routes[1].escalate.alarm: the queue tries is consumed by the application itself, and no route takes call.alarm#MESSAGE": func(_, s *Escalate, _ *Config) {
+			s.Alarm = "tries"
+		},
+	} {
+		c := contacted("https://example.com")
+		edit(c.Routes[2].Escalate, c.Routes[1].Escalate, c)
+		fails(t, c, want)
+	}
+}

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/escalation"
+)
+
+// The watchdog of a file is a route that nobody wrote, on a queue that is consumed
+// without being named. A step that is lost is sent again, and an alarm is a message.
+func TestWatchdog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := newCalls(t, aStep, strings.Replace(aCall, "2024", "1999", 1)) // the clock shows 2000
+		c := calls()
+		c.Routes[1].Escalate.Alarm = "alarms"
+		counted := 0
+		s := w.setup()
+		s.Escalation = func(kind string) escalation.Hooks {
+			return escalation.Hooks{Alarm: func() { counted += len(kind) }}
+		}
+		app, err := c.Build(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Join(app.Queues, " ") != "watches" || app.Routes[2].Name != "call.watch" || app.Routes[2].Kind != "escalate" {
+			t.Fatalf("queues %q, routes %+v", app.Queues, app.Routes)
+		}
+		call := w.tables.Records()[1]
+		if err := app.Router.Dispatch(t.Context(), &call); err != nil || len(w.to("watches")) != 1 || len(w.to("tries")) != 1 {
+			t.Fatalf("%v, %+v", err, w.sent)
+		}
+		lost := w.to("tries")[0].Body
+		w.sent = nil
+		m := sluice.Message{ID: "w", Body: `{"kind":"call.watch","escalation":"c-1","round":0,"number":0,"notBefore":"1999-01-01T00:15:00Z","dedupeKey":"c-1#watch"}`}
+		rec := m.Record("arn:aws:sqs:us-east-1:123456789012:watches")
+		if got := explained(t, app, "call.watch", rec); got != "look whether escalation c-1 stands still, and look again later [watches watches c-1]" {
+			t.Error(got)
+		}
+		if err := app.Router.Dispatch(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		want := `{"kind":"call.alarm","escalation":"c-1","round":0,"number":0,"due":"1999-01-01T00:00:00Z","why":"its message, or the record of the attempt before it, is lost or late","dedupeKey":"c-1#alarm-0"}`
+		if tries, alarms := w.to("tries"), w.to("alarms"); len(tries) != 1 || tries[0].Body != lost || len(alarms) != 1 || alarms[0].Body != want || counted != len("call") {
+			t.Errorf("%+v", w.sent)
+		}
+		if watches := w.to("watches"); len(watches) != 1 || watches[0].Delay != 15*time.Minute || !strings.Contains(watches[0].Body, `"notBefore":"2000-01-01T00:30:00Z"`) {
+			t.Errorf("%+v", watches)
+		}
+	})
+}
+
+// A round that begins anew, and one that goes on, from a file.
+func TestEscalateResumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := newCalls(t, aStep, aCall, strings.Replace(aCall, `"open"`, `"done"`, 1), aCall)
+		c := calls()
+		c.Routes = append(c.Routes, Route{Name: "again", On: Strings{"call#MODIFY"}, Escalate: &Escalate{Do: "resume"}})
+		app := w.build(t, c)
+		recs := w.tables.Records()
+		if got := explained(t, app, "again", &recs[3]); !strings.HasPrefix(got, "begin a new round of escalation c-1, if it has not begun yet [dynamodb calls ") {
+			t.Error(got)
+		}
+		for i := range recs[2:] {
+			if err := app.Router.Dispatch(t.Context(), &recs[2+i]); err != nil && !sluice.IsSkip(err) {
+				t.Fatal(err)
+			}
+		}
+		begun := w.tables.Records()
+		if len(begun) != 1 || len(w.sent) != 0 || !strings.Contains(all(w.tables, "calls"), `"round":1`) {
+			t.Fatalf("%s; sent %+v", all(w.tables, "calls"), w.sent)
+		}
+		if err := app.Router.Dispatch(t.Context(), &begun[0]); err != nil {
+			t.Fatal(err)
+		}
+		if tries := w.to("tries"); len(tries) != 1 || !strings.Contains(tries[0].Body, `"number":0,"round":1,`) || !strings.Contains(tries[0].Body, `"dedupeKey":"c-1#0@1"`) {
+			t.Errorf("%+v", tries)
+		}
+	})
+}

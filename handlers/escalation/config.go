@@ -1,0 +1,252 @@
+package escalation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/message"
+)
+
+// Config describes one kind of escalation. Where no default is stated the
+// field is required. The functions must be safe for concurrent use.
+type Config struct {
+	Escalation EscalationAttributes
+	Step       StepAttributes
+	Attempt    AttemptAttributes
+
+	// Table and Key say where an escalation is, for the writes of [Escalator.Resume].
+	Table string
+	Key   func(id string) sluice.Item
+
+	// Get reads an escalation by its id, consistently. The absent Item stands
+	// for one that does not exist.
+	Get func(ctx context.Context, id string) (sluice.Item, error)
+
+	// Query reads all items of a ladder's partition, consistently, in any
+	// order. Those that are no steps are left for Admit to look at.
+	Query func(ctx context.Context, partition string) ([]sluice.Item, error)
+
+	// GetAttempt reads an attempt, consistently. The absent Item stands for one
+	// that does not exist.
+	GetAttempt func(ctx context.Context, id string, round, number int64) (sluice.Item, error)
+
+	// Write makes one write. It says with a [*dynamo.ConditionError], whose Items
+	// it fills, why not.
+	Write func(ctx context.Context, op dynamo.Op) error
+
+	// Admit says why an escalation cannot go on with the items that Query
+	// returned, or "" (default: it always can). The reason goes to Fail.
+	Admit func(e Escalation, partition []sluice.Item) (reason string)
+
+	// Reasons that Fail is given.
+	NoSteps    string // the ladder has no step (default "no_steps")
+	BadSteps   string // it has steps, of which none can be read (default "bad_steps")
+	NoResponse string // the escalation expires (default "no_response")
+
+	// Problem is told of each bad step that is passed over, and of each optional
+	// attribute of an escalation that is ignored because its value is bad
+	// (default: an error in the log of slog.Default).
+	Problem func(ctx context.Context, e Escalation, err error)
+
+	// Fail ends an escalation, on condition that it is still active; nil also
+	// when it is not.
+	Fail func(ctx context.Context, e Escalation, reason string) error
+
+	// StepBody and ExpiryBody make the messages' bodies. What they return must
+	// depend on nothing but their argument: no clock, no random value.
+	StepBody   func(Try) []byte
+	ExpiryBody func(Expiry) []byte
+
+	// ExpireAfter is how long after the last attempt of a climb an escalation
+	// expires, or the ladder is repeated.
+	ExpireAfter time.Duration
+
+	// Repeat is how often the ladder is climbed again after the first time,
+	// unless the escalation has an attribute of its own for it (default 0).
+	Repeat int64
+
+	// Send makes a message durable. Its attributes are dedupeKey and notBefore.
+	Send func(ctx context.Context, m sluice.Message) error
+
+	Watch Watchdog
+	Hooks Hooks
+
+	MaxDelay time.Duration    // of a message (default 15 min, what SQS allows)
+	Now      func() time.Time // default time.Now; only for a message's delay
+}
+
+// EscalationAttributes name the attributes, or dotted paths, of an escalation.
+type EscalationAttributes struct {
+	ID      string // key attribute, in an escalation's own records
+	Ladder  string // partition of its steps
+	Started string // RFC 3339; the wait of the first step counts from here
+	Status  string // S, top-level
+	Active  string // the Status of one that still climbs
+
+	// Round and RoundStarted are written by [Escalator.Resume], and top-level.
+	// The later of Started and RoundStarted is the start of a round.
+	Round        string // N, 0 when it is missing (default "round")
+	RoundStarted string // RFC 3339 (default "roundStarted")
+
+	// Optional attributes; without a name here there are none.
+	SnoozedUntil string // RFC 3339; nothing is sent or called before
+	ResumeAt     string // N; a round begins at the first step of this order or a later one
+	Repeat       string // N; goes before Config.Repeat
+}
+
+// AttemptAttributes name the attributes, or dotted paths, of an attempt.
+type AttemptAttributes struct {
+	Escalation string // id of the escalation
+	Number     string // N, from 0 in each round
+	Order      string // N, of the step that was tried
+	StepID     string // of the step that was tried
+	At         string // RFC 3339; the wait of the next step counts from here
+	Round      string // N, 0 when it is missing (default "round")
+	Repeat     string // N, 0 when it is missing (default "repeat")
+}
+
+// Escalation is one that still climbs.
+type Escalation struct {
+	ID           string
+	Ladder       string
+	Round        int64
+	Started      time.Time // of the round
+	SnoozedUntil time.Time // zero: it is not snoozed
+	Item         sluice.Item
+
+	resumeAt, repeat *int64
+	problems         []error // of optional attributes
+}
+
+// Try is a step whose turn it is.
+type Try struct {
+	Escalation Escalation
+	Step       Step
+	Round      int64
+	Repeat     int64  // of the ladder, 0 in the first climb
+	Number     int64  // from 0 in each round
+	Contact    string // which of Step.Contacts is called, in a call of ConsumerConfig.Contact
+	NotBefore  time.Time
+	DedupeKey  string // "<escalation>#<number>", in a later round "<escalation>#<number>@<round>", of one of several contacts with "/<contact>"
+}
+
+// Expiry is the end of a ladder.
+type Expiry struct {
+	Escalation Escalation
+	Round      int64
+	NotBefore  time.Time
+	DedupeKey  string // "<escalation>#expire", in a later round "<escalation>#expire@<round>"
+}
+
+// dedupeKey tells a message of an escalation from all others.
+func dedupeKey(id, what string, round int64) string {
+	key := id + "#" + what
+	if round != 0 {
+		key += "@" + strconv.FormatInt(round, 10)
+	}
+	return key
+}
+
+func (c Config) withDefaults() Config {
+	if c.Admit == nil {
+		c.Admit = func(Escalation, []sluice.Item) string { return "" }
+	}
+	if c.Problem == nil {
+		c.Problem = func(ctx context.Context, e Escalation, err error) {
+			slog.ErrorContext(ctx, "passing over a part of an escalation", "escalation", e.ID, "err", err)
+		}
+	}
+	for _, s := range []struct {
+		field *string
+		value string
+	}{
+		{&c.NoSteps, "no_steps"}, {&c.BadSteps, "bad_steps"}, {&c.NoResponse, "no_response"},
+		{&c.Escalation.Round, "round"}, {&c.Escalation.RoundStarted, "roundStarted"},
+		{&c.Attempt.Round, "round"}, {&c.Attempt.Repeat, "repeat"},
+	} {
+		if *s.field == "" {
+			*s.field = s.value
+		}
+	}
+	c.Hooks = c.Hooks.withDefaults()
+	if c.Watch.After == 0 {
+		c.Watch.After = 15 * time.Minute
+	}
+	if c.MaxDelay == 0 {
+		c.MaxDelay = message.MaxDelay
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Escalation.ID", c.Escalation.ID != ""},
+		{"Escalation.Ladder", c.Escalation.Ladder != ""},
+		{"Escalation.Started", c.Escalation.Started != ""},
+		{"Escalation.Status", c.Escalation.Status != ""},
+		{"Escalation.Active", c.Escalation.Active != ""},
+		{"Step.ID", c.Step.ID != ""},
+		{"Step.Order", c.Step.Order != ""},
+		{"Step.WaitSeconds", c.Step.WaitSeconds != ""},
+		{"Attempt.Escalation", c.Attempt.Escalation != ""},
+		{"Attempt.Number", c.Attempt.Number != ""},
+		{"Attempt.Order", c.Attempt.Order != ""},
+		{"Attempt.StepID", c.Attempt.StepID != ""},
+		{"Attempt.At", c.Attempt.At != ""},
+		{"Table", c.Table != ""},
+		{"Key", c.Key != nil},
+		{"Get", c.Get != nil},
+		{"Query", c.Query != nil},
+		{"GetAttempt", c.GetAttempt != nil},
+		{"Write", c.Write != nil},
+		{"Fail", c.Fail != nil},
+		{"StepBody", c.StepBody != nil},
+		{"ExpiryBody", c.ExpiryBody != nil},
+		{"ExpireAfter", c.ExpireAfter != 0},
+		{"Send", c.Send != nil},
+		{"Watch.Kind", c.Watch.Kind != ""},
+		{"Watch.Send", c.Watch.Send != nil},
+		{"Watch.Alarm", c.Watch.Alarm != nil},
+	} {
+		if !f.ok {
+			errs = append(errs, fmt.Errorf("%s is missing", f.name))
+		}
+	}
+	for _, f := range []struct{ name, path string }{
+		{"Status", c.Escalation.Status}, {"Round", c.Escalation.Round}, {"RoundStarted", c.Escalation.RoundStarted},
+	} {
+		if strings.Contains(f.path, ".") {
+			errs = append(errs, fmt.Errorf("Escalation.%s is %q, within a map: want an attribute of its own, which is written", f.name, f.path))
+		}
+	}
+	if (c.Step.TypeAttribute == "") != (c.Step.Type == "") {
+		errs = append(errs, errors.New("Step.TypeAttribute and Step.Type: want both or neither"))
+	}
+	if c.ExpireAfter < 0 {
+		errs = append(errs, fmt.Errorf("ExpireAfter is %v, want more than 0", c.ExpireAfter))
+	}
+	if c.Watch.After < 0 {
+		errs = append(errs, fmt.Errorf("Watch.After is %v, want more than 0", c.Watch.After))
+	}
+	if c.Repeat < 0 {
+		errs = append(errs, fmt.Errorf("Repeat is %d, want 0 or more", c.Repeat))
+	}
+	if c.MaxDelay < time.Second { // delays are whole seconds
+		errs = append(errs, fmt.Errorf("MaxDelay is %v, want at least 1s", c.MaxDelay))
+	}
+	return errors.Join(errs...)
+}

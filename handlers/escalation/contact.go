@@ -1,0 +1,161 @@
+package escalation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// called is what one call of Contact came to; outcome is "" when it is to be
+// repeated.
+type called struct {
+	contact, outcome string
+	err              error
+}
+
+// contact calls the step, or those of its contacts that were not called before,
+// at the same time. It returns what the step came to, or "" when a call is to be
+// repeated; held then has the outcomes of the others.
+func (s *Consumer) contact(ctx context.Context, t Try, held *lease) (outcome string, err error) {
+	// Claiming is a part of Timeout: what the lease is longer is for clocks that
+	// differ. After it the step belongs to whoever comes next.
+	left := held.until.Add(s.c.Timeout - s.c.Lease).Sub(s.c.Config.Now())
+	if left < s.c.Timeout/2 {
+		return "", fmt.Errorf("claiming has left only %v of %v for the call", left, s.c.Timeout)
+	}
+	calling, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	if len(t.Step.Contacts) == 0 {
+		c := s.callOne(ctx, calling, t)
+		return c.outcome, c.err
+	}
+
+	var contacts []string
+	for _, contact := range t.Step.Contacts {
+		if held.contacts[contact] == "" {
+			contacts = append(contacts, contact)
+		}
+	}
+	results := make(chan called, len(contacts))
+	for _, contact := range contacts {
+		one := t
+		one.Contact = contact
+		one.DedupeKey += "/" + url.QueryEscape(contact)
+		go func() { results <- s.callOne(ctx, calling, one) }()
+	}
+	var failed []error
+	for range contacts {
+		c := <-results
+		if c.outcome == "" {
+			failed = append(failed, c.err)
+			continue
+		}
+		if held.contacts == nil {
+			held.contacts = map[string]string{}
+		}
+		held.contacts[c.contact] = c.outcome
+	}
+	if len(failed) > 0 {
+		return "", soonest(failed)
+	}
+	return held.outcome(), nil
+}
+
+// outcome is that of a step with several contacts: the best of theirs.
+func (l *lease) outcome() string {
+	for _, outcome := range []string{Contacted, Failed} {
+		for _, o := range l.contacts {
+			if o == outcome {
+				return outcome
+			}
+		}
+	}
+	return Skipped
+}
+
+// soonest is the error that lets the step be tried again first.
+func soonest(failed []error) error {
+	wait := func(err error) time.Duration {
+		if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+			return retry.After
+		}
+		return 0
+	}
+	return slices.MinFunc(failed, func(a, b error) int { return cmp.Compare(wait(a), wait(b)) })
+}
+
+// callOne calls once, and judges what came of it.
+func (s *Consumer) callOne(ctx, calling context.Context, t Try) (c called) {
+	c.contact, c.err = t.Contact, s.call(calling, t)
+	switch {
+	case c.err == nil:
+		c.outcome = Contacted
+	case sluice.IsSkip(c.err):
+		c.outcome = Skipped
+	case sluice.IsPermanent(c.err):
+		c.outcome = Failed
+	case ending(ctx): // that says nothing about the step
+	case s.tooLate(t, c.err):
+		c.outcome = Failed
+	}
+	s.c.Config.Hooks.Called(c.outcome)
+	if s.c.Called != nil {
+		s.c.Called(t, c.outcome, c.err)
+	}
+	return c
+}
+
+// ending reports whether ctx has ended because the process does, and not by the
+// time limit of the message's route, which counts like Timeout.
+func ending(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+}
+
+// call makes a panic of Contact, or the end of its goroutine, an error: whoever
+// cannot be contacted because of it must not hold up the steps that follow.
+func (s *Consumer) call(ctx context.Context, t Try) error {
+	result := make(chan error, 1)
+	go func() {
+		var err error
+		ended := false
+		defer func() {
+			if !ended {
+				err = &sluice.PanicError{Value: recover(), Stack: debug.Stack()}
+			}
+			result <- err
+		}()
+		err = s.c.Contact(ctx, t)
+		ended = true
+	}()
+	return <-result
+}
+
+// tooLate reports whether the step's time will be over when err lets it be tried
+// again.
+func (s *Consumer) tooLate(t Try, err error) bool {
+	next := s.c.Config.Now()
+	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+		next = next.Add(retry.After)
+	}
+	return !next.Before(t.Escalation.awake(t.NotBefore).Add(s.c.GiveUpAfter))
+}
+
+// again is the outcome of a message whose step is to be tried again. Of what
+// the provider's error says about the record only the wait is passed on: the
+// record is not the provider's.
+func again(t Try, err error) error {
+	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
+		return sluice.RetryAfter(retry.After, fmt.Errorf("step %s: contacting: %w", t.DedupeKey, retry.Err))
+	}
+	if _, ok := errors.AsType[*sluice.Remaining](err); ok {
+		err = errors.New(err.Error())
+	}
+	return fmt.Errorf("step %s: contacting: %w", t.DedupeKey, err)
+}

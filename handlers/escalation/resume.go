@@ -1,0 +1,158 @@
+package escalation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/message"
+)
+
+// Resume handles the record of an escalation that was changed. One that is active
+// again, since its acknowledgement was taken back or it was re-opened, gets a new
+// round; the record of that change, or one of an application that raises the
+// round itself, begins the round at the first step. One that is snoozed less goes
+// on. All other changes are skipped. The stream has both images. It is a
+// [sluice.Handler].
+func (s *Escalator) Resume(ctx context.Context, rec *sluice.Record) error {
+	was, is, err := s.images(rec)
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("record of a change: %w", err))
+	}
+	switch {
+	case !is.active:
+		return sluice.Skip("escalation not active")
+	case is.round < was.round: // the whole item was put, without its round
+		return s.newRound(ctx, rec, was.round)
+	case is.round != was.round:
+		e, err := s.inRound(ctx, rec, is.round)
+		return s.begin(ctx, rec, e, err)
+	case !was.active:
+		return s.newRound(ctx, rec, is.round)
+	case is.snoozedUntil.Before(was.snoozedUntil):
+		return s.wake(ctx, rec, is.round)
+	}
+	return sluice.Skip("nothing to resume")
+}
+
+// image is what counts of an escalation before or after a change.
+type image struct {
+	active       bool
+	round        int64
+	snoozedUntil time.Time // zero also where it cannot be read
+}
+
+func (s *Escalator) images(rec *sluice.Record) (was, is image, err error) {
+	if !rec.Old.Exists() || !rec.New.Exists() {
+		return was, is, errors.New("want the old and the new image: set StreamViewType to NEW_AND_OLD_IMAGES")
+	}
+	a := s.c.Escalation
+	read := func(it sluice.Item) (i image, err error) {
+		status, _ := it.Lookup(a.Status)
+		i.active = status.Is(a.Active)
+		if a.SnoozedUntil != "" {
+			i.snoozedUntil, _ = moment(it, a.SnoozedUntil)
+		}
+		i.round, err = count(it, a.Round)
+		return i, err
+	}
+	if is, err = read(rec.New); err != nil {
+		return was, is, err
+	}
+	was, err = read(rec.Old)
+	return was, is, err
+}
+
+// newRound writes the number of the new round, whose record begins it. Until then
+// messages and records of the old round still count; after it they are of another
+// round, and nobody is called twice for it. The number is the first after last that
+// has no attempts: an application that puts whole items may have lost the round.
+func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, last int64) error {
+	id, err := text(rec.Keys, s.c.Escalation.ID)
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("keys: %w", err))
+	}
+	next, err := s.c.unused(ctx, id, last+1)
+	if err != nil {
+		return err
+	}
+	a := s.c.Escalation
+	op := dynamo.Update(s.c.Table, s.c.Key(id), "SET #round = :next, #began = :began").
+		Name("#status", a.Status).Name("#round", a.Round).Name("#began", a.RoundStarted).
+		Value(":active", a.Active).Value(":next", next).Value(":began", message.FormatTime(rec.Created))
+	if round, there := rec.New.Lookup(a.Round); there {
+		op = op.If("#status = :active AND #round = :round").Value(":round", round)
+	} else {
+		op = op.If("#status = :active AND attribute_not_exists(#round)")
+	}
+	err = s.c.Write(ctx, op)
+	switch {
+	case dynamo.IsCondition(err):
+		return sluice.Skip("escalation has changed since")
+	case err != nil:
+		return fmt.Errorf("beginning a new round of escalation %s: %w", id, err)
+	}
+	return nil
+}
+
+// unused is the first round from a number on that has no attempts.
+func (c Config) unused(ctx context.Context, id string, round int64) (int64, error) {
+	for ; ; round++ {
+		key := tryKey(id, round, 0)
+		it, err := c.GetAttempt(ctx, id, round, 0)
+		if err != nil {
+			return 0, fmt.Errorf("reading attempt %s: %w", key, err)
+		}
+		if !it.Exists() {
+			return round, nil
+		}
+		if of, err := count(it, c.Attempt.Round); err != nil || of != round {
+			return 0, sluice.Permanent(fmt.Errorf("attempt %s is not of its round: want the round in the key of an attempt", key))
+		}
+	}
+}
+
+// wake sends once more what comes next: what was sent before waits for the end of
+// the longer snooze.
+func (s *Escalator) wake(ctx context.Context, rec *sluice.Record, round int64) error {
+	e, err := s.inRound(ctx, rec, round)
+	if err != nil {
+		return err
+	}
+	last, err := s.c.lastMade(ctx, e, 0)
+	if err != nil {
+		return err
+	}
+	return s.advance(ctx, e, last)
+}
+
+func (s *Escalator) inRound(ctx context.Context, rec *sluice.Record, round int64) (Escalation, error) {
+	e, err := s.recorded(ctx, rec)
+	if err == nil && e.Round != round {
+		err = sluice.Skip("another round has begun")
+	}
+	return e, err
+}
+
+// lastMade is the last attempt of the round that was made, looked for from a
+// number on; nil where there is none.
+func (c Config) lastMade(ctx context.Context, e Escalation, from int64) (last *attempt, err error) {
+	for n := max(from-1, 0); ; n++ {
+		key := tryKey(e.ID, e.Round, n)
+		it, err := c.GetAttempt(ctx, e.ID, e.Round, n)
+		if err != nil {
+			return nil, fmt.Errorf("reading attempt %s: %w", key, err)
+		}
+		if _, made := it.Lookup(c.Attempt.At); !made {
+			return last, nil
+		}
+		a, err := c.Attempt.read(it)
+		if err != nil {
+			return nil, sluice.Permanent(fmt.Errorf("attempt %s: %w", key, err))
+		}
+		last = &a
+	}
+}
