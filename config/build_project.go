@@ -45,6 +45,7 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 	if sequenced {
 		o.Current = b.current()
 		marks = cl.indices.Marks(cmp.Or(o.Mark, projection.DefaultMark), o.ForgetDeleted)
+		marks.MustExist = cl.o.RequireAlias
 		if cl.fake == nil {
 			write = marks.Writer(write)
 		}
@@ -125,7 +126,11 @@ func written(sink string, op document.Op) Effect {
 	if op.Routing != "" {
 		does += " with the routing " + op.Routing
 	}
-	if op.Fence != document.NoFence {
+	switch op.Fence {
+	case document.NoFence:
+	case document.Exact:
+		does += ", unless a later change is there"
+	default:
 		does += fmt.Sprintf(" as version %d", op.Version)
 	}
 	return Effect{Does: does, Sink: sink, Target: op.Index, Key: op.ID, Detail: string(op.Body)}

@@ -42,6 +42,9 @@ func (e *SchemeError) Error() string {
 // Marks looks after indices whose documents are versioned by sequence: each has a
 // [document.Mark]. It is safe for concurrent use.
 type Marks struct {
+	// MustExist has Check refuse a name that is not there, and make nothing.
+	MustExist bool
+
 	c     *Cluster
 	field string
 	plain bool
@@ -79,7 +82,8 @@ func (m *Marks) Writer(write func(context.Context, document.Op) error) func(cont
 
 // Check returns nil when the index or alias of that name has the field, says so
 // and hides tombstones, and a *[SchemeError] when it does not. It asks once, and
-// makes an index that is not there: <name>-000001, behind the alias <name>.
+// makes an index that is not there, unless it MustExist: <name>-000001, behind the
+// alias <name>.
 func (m *Marks) Check(ctx context.Context, name string) error {
 	if is, ok := m.told(name); ok {
 		return is.err
@@ -111,6 +115,9 @@ func (m *Marks) told(name string) (told, bool) {
 
 func (m *Marks) check(ctx context.Context, name string) error {
 	d, err := m.c.describe(ctx, name)
+	if err == nil && d == nil && m.MustExist {
+		return &SchemeError{name, "there is no such index or alias", "make it, with sluice adopt or by a file of the sink's indices"}
+	}
 	if err == nil && d == nil {
 		if err = m.make(ctx, name); err == nil {
 			d, err = m.c.describe(ctx, name)

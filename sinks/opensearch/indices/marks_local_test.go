@@ -66,6 +66,9 @@ func TestMarksRealServer(t *testing.T) {
 			}
 		}
 
+		must := c.Marks("sluice", false)
+		must.MustExist = true
+		refused(must.Check(t.Context(), name), "no such index or alias")
 		// What is not there is made, once, by several programs at once.
 		var wg sync.WaitGroup
 		for range 4 {
