@@ -23,7 +23,7 @@ func TestLocalExact(t *testing.T) {
 		if err := c.Call(t.Context(), "PUT", "/"+index+"/_settings", []byte(`{"index":{"gc_deletes":"1s"}}`), nil); err != nil {
 			t.Fatal(err)
 		}
-		exactRounds(t, c, index, 6, func() {})
+		exactRounds(t, c, index, 4, func() {})
 	})
 }
 
@@ -32,14 +32,14 @@ func TestLocalExactOverRestarts(t *testing.T) {
 	server := localtest.OwnOpenSearch(t)
 	c := connected(t, Connection{URLs: []string{server.URL}})
 	index := localIndex(t, c, "")
-	exactRounds(t, c, index, 3, func() {
+	exactRounds(t, c, index, 2, func() {
 		server.Kill()
 		server.Start()
 	})
 }
 
 func exactRounds(t *testing.T, c *Client, index string, rounds int, between func()) {
-	const documents, changes = 40, 12
+	const documents, changes = 25, 10
 	gone := map[int]bool{} // by change: it deletes all documents
 	var all []document.Op
 	refs := make([]document.Ref, documents)
