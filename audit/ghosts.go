@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // maxUnseen bounds the documents that a second scan looks for.
@@ -178,7 +179,7 @@ func (r *run) scanFor(ctx context.Context, unseen map[document.Ref]document.Doc)
 		r.result.Unchecked += int64(len(unseen))
 		return nil
 	}
-	if err := sleep(ctx, r.Settle); err != nil {
+	if err := backoff.Sleep(ctx, r.Settle); err != nil {
 		return err
 	}
 	listed := slices.Collect(maps.Values(unseen))

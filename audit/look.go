@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 const (
@@ -76,7 +77,7 @@ func (r *run) settleAll(ctx context.Context) error {
 // waits for the first.
 func (r *run) settle(ctx context.Context, block bool) error {
 	if block && len(r.waiting) > 0 {
-		if err := sleep(ctx, time.Until(r.waiting[0].due)); err != nil {
+		if err := backoff.Sleep(ctx, time.Until(r.waiting[0].due)); err != nil {
 			return err
 		}
 	}
@@ -220,18 +221,4 @@ func (r *run) add(n *int64) {
 	r.mu.Lock()
 	*n++
 	r.mu.Unlock()
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

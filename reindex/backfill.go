@@ -3,12 +3,12 @@ package reindex
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Backfilled counts what a backfill has done.
@@ -143,7 +143,7 @@ func (f *filler) write(ctx context.Context, key sluice.Item, op document.Op) err
 }
 
 func (f *filler) pause(ctx context.Context, attempt int) error {
-	return sleep(ctx, rand.N(100*time.Millisecond<<min(attempt, 8)))
+	return backoff.Sleep(ctx, backoff.Full(200*time.Millisecond, 100*time.Millisecond<<8, attempt))
 }
 
 func (f *filler) fail(key sluice.Item, err error) {

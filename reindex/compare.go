@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Comparison is what was found of the two indices. Both are written to meanwhile:
@@ -111,7 +112,7 @@ func (r Reindex) compare(ctx context.Context, st Status) (Comparison, error) {
 // moment earlier or later, the one number lies between those of the other.
 func (r Reindex) counts(ctx context.Context, c *Comparison, while time.Duration) error {
 	if c.CountsEqual {
-		return sleep(ctx, while)
+		return backoff.Sleep(ctx, while)
 	}
 	least, most := int64(math.MaxInt64), int64(0)
 	count := func() error {
@@ -126,7 +127,7 @@ func (r Reindex) counts(ctx context.Context, c *Comparison, while time.Duration)
 		if while == 0 {
 			break
 		}
-		if err := sleep(ctx, while/5); err != nil {
+		if err := backoff.Sleep(ctx, while/5); err != nil {
 			return err
 		}
 	}

@@ -154,14 +154,3 @@ func (r Reindex) validate(start bool) error {
 	}
 	return errors.Join(errs...)
 }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

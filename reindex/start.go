@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Start makes the new index, has all writers write to both, fills the new one
@@ -155,7 +156,7 @@ func (r Reindex) fill(ctx context.Context, st Status) error {
 func (r Reindex) wait(ctx context.Context, what string) error {
 	d := r.TTL + r.TTL/10
 	r.Step(fmt.Sprintf("wait %v %s", d, what))
-	return sleep(ctx, d)
+	return backoff.Sleep(ctx, d)
 }
 
 func wrap(err error) error {

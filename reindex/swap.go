@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Swap has the alias lead to the new index, after another comparison: what
@@ -144,7 +145,7 @@ func (r Reindex) delete(ctx context.Context, indices ...string) error {
 		if !waited {
 			d := r.TTL + r.TTL/10 + r.Longest
 			r.Step(fmt.Sprintf("wait %v until no writer writes to %s", d, index))
-			if err := sleep(ctx, d); err != nil {
+			if err := backoff.Sleep(ctx, d); err != nil {
 				return err
 			}
 			waited = true

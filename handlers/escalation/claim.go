@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/message"
 )
@@ -241,7 +242,7 @@ func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) e
 			return nil
 		case dynamo.IsCondition(err):
 			return s.lost(t, err)
-		case sluice.IsPermanent(err), tries == finishTries, !pause(ctx, finishPause<<(tries-1)):
+		case sluice.IsPermanent(err), tries == finishTries, backoff.Sleep(ctx, finishPause<<(tries-1)) != nil:
 			return fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err)
 		}
 	}
@@ -270,18 +271,6 @@ func (s *Consumer) detached(ctx context.Context, timeout time.Duration, op dynam
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return s.c.Config.Write(ctx, op)
-}
-
-// pause returns false when ctx has ended before d.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // release ends a lease at once, so that the next delivery need not wait for it.

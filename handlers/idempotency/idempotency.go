@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Options configure Once. Where no default is stated the field is required. The
@@ -175,7 +176,7 @@ func (m *once) take(ctx context.Context, c claim) error {
 	for {
 		err := m.try(ctx, c)
 		busy, claimed := errors.AsType[*InProgressError](err)
-		if !claimed || !m.o.Wait || !sleep(ctx, m.untilFree(busy.Until)) {
+		if !claimed || !m.o.Wait || backoff.Sleep(ctx, m.untilFree(busy.Until)) != nil {
 			return err
 		}
 	}
@@ -184,18 +185,6 @@ func (m *once) take(ctx context.Context, c claim) error {
 // untilFree is how long a claim holds: until a moment after its end.
 func (m *once) untilFree(end time.Time) time.Duration {
 	return max(end.Sub(m.o.Now())+time.Millisecond, 100*time.Millisecond)
-}
-
-// sleep returns false when ctx ended before d.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // try is one try to claim a record.

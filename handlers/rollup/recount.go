@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -302,7 +303,7 @@ func (r Recount) counter(parent sluice.Item) (n int64, has bool, err error) {
 func (r *recount) repair(ctx context.Context, wrong []look) error {
 	for attempt := 1; len(wrong) > 0; attempt++ {
 		r.Settling(len(wrong))
-		if err := sleep(ctx, r.Settle); err != nil {
+		if err := backoff.Sleep(ctx, r.Settle); err != nil {
 			return err
 		}
 		var again []look
@@ -375,15 +376,4 @@ func (r *recount) correction(l look) dynamo.Op {
 		return op.If("#n = :old").Value(":old", l.counter)
 	}
 	return op.If("attribute_not_exists(#n) AND attribute_exists(#k)").Name("#k", r.Keys[0])
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

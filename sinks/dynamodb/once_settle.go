@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // settle takes apart what became of t: units are done, or wait again. The
@@ -100,7 +101,7 @@ func (p *pool) postpone(units []*unit) {
 		u.tries++
 		most = max(most, u.tries)
 	}
-	ripe := time.Now().Add(jitter(p.opt.Backoff, most))
+	ripe := time.Now().Add(backoff.Full(p.opt.Backoff, p.opt.Backoff<<10, most))
 	for _, u := range units {
 		u.ripe = ripe
 		if deadline, ok := u.ctx.Deadline(); u.tries >= p.opt.Attempts || ok && !ripe.Before(deadline) {

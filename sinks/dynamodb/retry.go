@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // class says what an error of a request means for its next try.
@@ -121,23 +120,7 @@ func (s *Store) try(ctx context.Context, request func(context.Context) error) er
 // pause waits before try n+1 as long as backoff with full jitter says. It
 // returns false, at once, when ctx would end before.
 func (s *Store) pause(ctx context.Context, n int) bool {
-	d := rand.N(s.opt.Backoff<<min(n-1, 10)) + 1
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
-		return false
-	}
-	return sleep(ctx, d)
-}
-
-// sleep returns false when ctx ended before d.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Within(ctx, backoff.Full(s.opt.Backoff, s.opt.Backoff<<10, n))
 }
 
 // explain says of an error of the SDK which call of which table failed where

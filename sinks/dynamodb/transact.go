@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // Transact makes all writes or none: one TransactWriteItems of up to 100
@@ -140,7 +140,7 @@ func (r repeated) IsErrorRetryable(err error) bool { return r.again(err) }
 func (r repeated) MaxAttempts() int                { return r.attempts }
 
 func (r repeated) RetryDelay(attempt int, _ error) (time.Duration, error) {
-	return jitter(r.backoff, attempt), nil
+	return backoff.Full(r.backoff, r.backoff<<10, attempt), nil
 }
 
 func (r repeated) GetRetryToken(context.Context, error) (func(error) error, error) {
@@ -148,11 +148,6 @@ func (r repeated) GetRetryToken(context.Context, error) (func(error) error, erro
 }
 
 func (r repeated) GetInitialToken() func(error) error { return func(error) error { return nil } }
-
-// jitter is a random part of what the backoff has become before try n+1.
-func jitter(backoff time.Duration, n int) time.Duration {
-	return rand.N(backoff<<min(n-1, 10)) + 1
-}
 
 // reason is what one reason of a cancelled transaction means.
 type reason uint8

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // commit writes ws, the first of their lanes, with those that go with them. What
@@ -242,16 +242,5 @@ func giveUp(ws []*write, tries int) {
 // least as long as the cluster asked for. It returns false, at once, when ctx
 // would end before.
 func (s *Sink) pause(ctx context.Context, n int, least time.Duration) bool {
-	d := max(rand.N(s.opt.Backoff<<min(n-1, 10))+1, least)
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Within(ctx, max(backoff.Full(s.opt.Backoff, s.opt.Backoff<<10, n), least))
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 const (
@@ -22,12 +24,8 @@ func (c *Client) read(ctx context.Context, method, path string, in, out any) err
 			return err
 		}
 		most := readBackoff << attempt
-		timer := time.NewTimer(rand.N(most/2) + most/2)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return errors.Join(err, context.Cause(ctx))
+		if ended := backoff.Sleep(ctx, rand.N(most/2)+most/2); ended != nil {
+			return errors.Join(err, ended)
 		}
 	}
 }

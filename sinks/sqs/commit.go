@@ -3,11 +3,10 @@ package sqs
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // commit sends entries until each has its result. It repeats only those that
@@ -42,7 +41,7 @@ func (q *Queue) commit(ctx context.Context, entries []*entry) []error {
 			continue
 		}
 		refusals++
-		if !sleep(ctx, q.opt.Backoff<<min(refusals-1, 10)) {
+		if !backoff.Within(ctx, backoff.Full(q.opt.Backoff, q.opt.Backoff<<10, refusals)) {
 			for _, i := range slices.Clone(s.open) {
 				if s.errs[i] == nil {
 					s.errs[i] = fmt.Errorf("not sent: %w", context.Cause(ctx))
@@ -111,21 +110,4 @@ func (s *sending) pick(round []int) []*entry {
 		entries[k] = s.entries[i]
 	}
 	return entries
-}
-
-// sleep waits for a random part of d. It returns false at once when ctx would
-// end before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	d = rand.N(d) + 1
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

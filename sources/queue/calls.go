@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // calls groups what lanes ask of SQS at the same time.
@@ -146,7 +147,7 @@ func (s *source) delete(t terms, m *message) error {
 			continue
 		}
 		s.tell("a message was handled, and cannot be deleted: will be tried again", "DeleteMessageBatch", err)
-		_ = sleep(t.writes, doubled(retryDelay, maxDelay, tries)) // the next call says it
+		_ = backoff.Sleep(t.writes, backoff.Full(retryDelay, maxDelay, tries+1)) // the next call says it
 	}
 }
 
@@ -177,7 +178,7 @@ func (s *source) giveBack(t terms, ms []*message, after time.Duration) {
 			}
 		}
 		if open = again; len(open) > 0 {
-			_ = sleep(t.writes, doubled(retryDelay, maxDelay, tries))
+			_ = backoff.Sleep(t.writes, backoff.Full(retryDelay, maxDelay, tries+1))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 const (
@@ -199,31 +200,8 @@ func (p *pace) wait(ctx context.Context) (slow bool) {
 		p.mu.Lock()
 		slow, d := p.failures > 0, time.Until(p.until)
 		p.mu.Unlock()
-		if d <= 0 || !wait(ctx, d) {
+		if d <= 0 || backoff.Sleep(ctx, d) != nil {
 			return slow
 		}
 	}
-}
-
-// wait waits for d; false when ctx ends before.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// sleep waits for a random part of d; false when ctx ends before.
-func sleep(ctx context.Context, d time.Duration) bool { return wait(ctx, rand.N(d)+1) }
-
-// doubled is base doubled n times, at most limit.
-func doubled(base, limit time.Duration, n int) time.Duration {
-	if n > 62 || base > limit>>n {
-		return limit
-	}
-	return base << n
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // run consumes until ctx ends, and returns when nothing is in hand any more, or
@@ -79,11 +80,11 @@ func (r *receiving) loop(ctx context.Context, extra bool) {
 			}
 			d := maxDelay
 			if k := classify(err); k == transient || k == throttled {
-				d = doubled(time.Second, maxDelay, tries)
+				d = backoff.Doubled(time.Second, maxDelay, tries)
 			}
 			tries++
 			s.tell("messages cannot be received: will be tried again", "ReceiveMessage", err)
-			sleep(ctx, d)
+			_ = backoff.Sleep(ctx, backoff.Full(d, d, 1))
 			continue
 		}
 		switch full := len(ms) == n; {

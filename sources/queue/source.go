@@ -14,6 +14,7 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/sqsclient"
 )
 
@@ -67,7 +68,7 @@ func (s *source) open(ctx context.Context) error {
 			err = before
 		}
 		before = err
-		if kind := classify(err); kind == missing || kind == refused || !sleep(ctx, doubled(retryDelay, maxDelay, tries)) {
+		if kind := classify(err); kind == missing || kind == refused || backoff.Sleep(ctx, backoff.Full(retryDelay, maxDelay, tries+1)) != nil {
 			return s.explain(call, err)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // work runs a lane's messages one after another. A message is deleted before
@@ -311,5 +311,5 @@ func asked(err error) (after time.Duration) {
 
 // backoff is a random delay that grows with the receives of m.
 func (s *source) backoff(m *message, base, limit time.Duration) time.Duration {
-	return max(rand.N(doubled(base, limit, max(m.Received-1, 0))+1), time.Second)
+	return max(backoff.Full(base, limit, m.Received), time.Second)
 }

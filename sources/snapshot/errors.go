@@ -11,6 +11,8 @@ import (
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // TableError says why a table could not be read.
@@ -117,26 +119,14 @@ const (
 	startRetry = 500 * time.Millisecond
 )
 
-// backoff is exponential with full jitter. Its zero value is ready.
-type backoff struct{ failures int }
+// retries count the failures of one call. The zero value is ready.
+type retries struct{ failures int }
 
 // next returns the delay before the next try.
-func (b *backoff) next(k kind) time.Duration {
+func (b *retries) next(k kind) time.Duration {
 	b.failures++
 	if k == refused {
 		return lastRetry/2 + rand.N(lastRetry/2)
 	}
-	return rand.N(min(lastRetry, firstRetry<<min(b.failures-1, 9))) + 1
-}
-
-// sleep returns false when ctx ended before d.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Full(firstRetry, lastRetry, b.failures)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -93,7 +94,7 @@ func crashes(t *testing.T, rng *rand.Rand) {
 			if store.dead.Load() {
 				return errors.New("the process is dead")
 			}
-			if !sleep(ctx, rand.N(slow*time.Millisecond)+1) {
+			if backoff.Sleep(ctx, rand.N(slow*time.Millisecond)+1) != nil {
 				return ctx.Err()
 			}
 			if rand.IntN(10) == 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/budget"
 )
 
@@ -53,7 +54,7 @@ type reader struct {
 
 	estimate float64 // of the next page's units
 	perItem  float64 // units; 0 while it is not known
-	backoff  backoff
+	retries  retries
 	damaged  int       // answers in a row
 	since    time.Time // of the first failure in a row
 }
@@ -68,7 +69,7 @@ func (r *reader) next(ctx context.Context) (sluice.ScanPage, error) {
 	for {
 		page, err := r.call(ctx)
 		if err == nil {
-			r.backoff, r.damaged, r.since = backoff{}, 0, time.Time{}
+			r.retries, r.damaged, r.since = retries{}, 0, time.Time{}
 			r.after = page.Last
 			return page, nil
 		}
@@ -84,12 +85,12 @@ func (r *reader) next(ctx context.Context) (sluice.ScanPage, error) {
 		if r.since.IsZero() {
 			r.since = time.Now()
 		}
-		wait := r.backoff.next(k)
+		wait := r.retries.next(k)
 		if k == fatal || r.patience > 0 && time.Since(r.since)+wait > r.patience {
 			return page, r.client.explain("dynamodb:Scan", err)
 		}
 		r.failed(err, wait)
-		if !sleep(ctx, wait) {
+		if backoff.Sleep(ctx, wait) != nil {
 			return page, context.Cause(ctx)
 		}
 	}

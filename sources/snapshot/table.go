@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 // table is what DescribeTable says of one.
@@ -70,7 +72,7 @@ func (t *table) same(o table) bool {
 func (c *client) find(outer context.Context, limit time.Duration) (table, error) {
 	ctx, cancel := context.WithTimeout(outer, limit)
 	defer cancel()
-	var b backoff
+	var b retries
 	var last error // that says more than that time is over
 	for {
 		t, err := c.describe(ctx)
@@ -83,7 +85,7 @@ func (c *client) find(outer context.Context, limit time.Duration) (table, error)
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
-		if classify(err) == fatal || !sleep(ctx, min(b.next(transient), startRetry)) {
+		if classify(err) == fatal || backoff.Sleep(ctx, min(b.next(transient), startRetry)) != nil {
 			return table{}, c.explain("dynamodb:DescribeTable", last)
 		}
 	}
