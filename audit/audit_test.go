@@ -130,14 +130,21 @@ func TestRemedyByMarks(t *testing.T) {
 		{"ghost", Ghost, nil, marked, false, document.Put, document.Unchanged, `{"m":{"sequence":"05","deleted":"`},
 		{"ghost without a mark", Ghost, nil, doc(`{"n":1}`), false, document.Delete, document.Unchanged, ""},
 		{"ghost, plain", Ghost, nil, marked, true, document.Delete, document.Unchanged, ""},
+		{"different and unfenced", Different, want, marked, false, document.Put, document.Newer, `{"m":{"sequence":"05"},"n":2}`},
 		{"unfenced", Unfenced, want, marked, false, document.Put, document.Newer, string(marked.Source)},
 	} {
-		m := &Marks{Field: "m", ForgetDeleted: tt.forget, LeastVersion: func(s string) int64 { return int64(len(s)) * 100 }}
+		low := tt.fence == document.Newer
+		m := &Marks{Field: "m", ForgetDeleted: tt.forget, LeastVersion: func(s string) int64 {
+			if low {
+				return int64(len(s)) * 100
+			}
+			return 1
+		}}
 		got := (&run{Audit: Audit{Marks: m}}).remedy(Drift{Kind: tt.kind, Ref: ref}, tt.want, m.shown(tt.doc))
 		if got.Action != tt.action || got.Fence != tt.fence || got.Ref() != ref || !strings.HasPrefix(string(got.Body), tt.body) || (got.Fence == document.Unchanged) != (got.Revision == at) {
 			t.Errorf("%s: %+v %s", tt.name, got, got.Body)
 		}
-		if tt.kind == Unfenced && got.Version != 200 {
+		if low && got.Version != 200 {
 			t.Errorf("version %d", got.Version)
 		}
 	}

@@ -73,7 +73,11 @@ func (m *Marks) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	if mark.Sequence == "" {
 		mark.Sequence = op.Sequence
 	}
-	fix.Fence, fix.Version, fix.Revision = document.Unchanged, 0, doc.Revision
 	fix.Body = document.WithMark(op.Body, m.Field, mark)
+	if least := m.least(doc); doc.Version < least {
+		fix.Fence, fix.Version = document.Newer, least // whatever was written since has that, too
+		return fix
+	}
+	fix.Fence, fix.Version, fix.Revision = document.Unchanged, 0, doc.Revision
 	return fix
 }

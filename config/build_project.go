@@ -46,11 +46,14 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 		o.Current = b.current()
 		marks = cl.indices.Marks(cmp.Or(o.Mark, projection.DefaultMark), o.ForgetDeleted)
 		marks.MustExist = cl.o.RequireAlias
-		if cl.fake == nil {
-			write = marks.Writer(write)
-		}
+	}
+	if cl.fake == nil {
+		write = cmp.Or(marks, cl.others).Writer(write)
 	}
 	if !strings.Contains(index, "{") {
+		if before, ok := cl.names[index]; ok && !before.Equal(marks) {
+			return nil, b.c.fault(field+".version", "another route writes to %s with another version, mark or forgetDeleted: documents of one index are versioned in one way", index)
+		}
 		cl.names[index] = marks
 	}
 	p, err := projection.New(write, o)
@@ -65,7 +68,10 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 	}
 	if !strings.Contains(index, "{") {
 		made.CheckIndex = func(ctx context.Context) error {
-			missing := cl.missing(ctx, index)
+			missing := ""
+			if marks == nil || cl.o.RequireAlias { // else it is made
+				missing = cl.missing(ctx, index)
+			}
 			if missing == "" {
 				var scheme *indices.SchemeError
 				if err := cl.indices.Scheme(ctx, index, marks); errors.As(err, &scheme) {

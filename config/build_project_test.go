@@ -75,7 +75,7 @@ func TestProjectIndexIsMissing(t *testing.T) {
 		c, err := Parse("f", "", fmt.Appendf(nil, `source: {tables: [orders]}
 sinks: {search: {opensearch: {urls: [%q], requireAlias: %t}}}
 routes:
-  - {name: x, on: "*#*", project: {index: %s, id: "{pk}", version: sequence}}
+  - {name: x, on: "*#*", project: {index: %s, id: "{pk}", version: 'attribute:rev'}}
 `, search.URL, tt.require, tt.index), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -195,6 +195,28 @@ func TestLog(t *testing.T) {
 		keys, _ := json.Marshal(line["keys"])
 		if line["level"] != tt.level || line["msg"] != tt.text || line["route"] != "l" || line["event"] != "REMOVE" || line["table"] != "orders" || line["sequence"] != "7" || string(keys) != `{"pk":"o-1"}` {
 			t.Error(out.String())
+		}
+	}
+}
+
+// Documents of one index are versioned in one way, whatever the order of the routes.
+func TestOneIndexIsVersionedInOneWay(t *testing.T) {
+	routes := []string{
+		"project: {index: i, id: '{pk}', version: sequence}",
+		"project: {index: i, id: '{pk}', version: 'attribute:rev'}",
+		"project: {index: i, id: '{pk}', version: sequence, mark: m}",
+		"project: {index: i, id: '{pk}', version: sequence, forgetDeleted: true}",
+	}
+	for i, a := range routes {
+		for j, b := range routes {
+			text := fmt.Sprintf("source: {tables: [orders]}\nsinks: {s: {opensearch: {urls: ['http://127.0.0.1:1']}}}\nroutes:\n- {name: a, on: 'a#*', %s}\n- {name: b, on: 'b#*', %s}\n", a, b)
+			c, err := Parse("f", "", []byte(text), nil)
+			if err == nil {
+				_, err = c.Build(t.Context(), newWorld().setup())
+			}
+			if (err != nil) != (i != j) || err != nil && !strings.Contains(err.Error(), "versioned in one way") {
+				t.Errorf("%s\n%s: %v", a, b, err)
+			}
 		}
 	}
 }

@@ -61,6 +61,7 @@ type cluster struct {
 	client  *opensearch.Client
 	indices *indices.Cluster
 	docs    *opensearch.Sink
+	others  *indices.Marks            // of documents that are not versioned by sequence
 	names   map[string]*indices.Marks // of indices and aliases that are written to; nil: versioned otherwise
 	fake    writeDocument             // in place of docs
 	used    bool
@@ -158,6 +159,7 @@ func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
 		return nil, err
 	}
 	made := &cluster{sink: name, o: o, names: map[string]*indices.Marks{}, client: client, indices: indices.New(client), docs: docs}
+	made.others = made.indices.Unmarked()
 	if write := s.Fakes.Write; write != nil {
 		made.fake = func(ctx context.Context, op document.Op) error { return write(ctx, name, op) }
 	}

@@ -16,6 +16,9 @@ type Op struct {
 	// Of Exact. The Body has Sequence in its field MarkField, which is a [Mark].
 	Sequence  string
 	MarkField string
+	// ForgetDeleted says that deletions leave no tombstones: what is refused where
+	// no document is, was deleted later.
+	ForgetDeleted bool
 
 	Revision Revision // of Unchanged
 }
@@ -60,7 +63,7 @@ const (
 	NewerOrEqual
 	// Exact takes what has a greater Sequence than what is there. Version must be
 	// such that a greater Sequence never has a smaller one, and its last TieBits
-	// are 0: it settles most cases with one request. Where it does not, the two
+	// are 0, but in the least of all: it settles most cases with one request. Where it does not, the two
 	// Sequences are compared. What is there without a Sequence is older.
 	Exact
 	// Unchanged takes it if what is there is still at Revision.

@@ -28,8 +28,8 @@ type Writer struct {
 	// again by the first write after that; no goroutine runs.
 	TTL time.Duration
 
-	// Deletes reports whether an op takes a document away (default: Delete alone
-	// does). Whoever writes tombstones in the place of deleted documents says so
+	// Deletes reports whether an op takes a document away (default: Delete does, and
+	// all that are Exact: they may be tombstones). Whoever writes tombstones in the place of deleted documents says so
 	// here.
 	Deletes func(op document.Op) bool
 }
@@ -41,7 +41,7 @@ func (w Writer) New() (func(ctx context.Context, op document.Op) error, error) {
 		w.TTL = DefaultTTL
 	}
 	if w.Deletes == nil {
-		w.Deletes = func(op document.Op) bool { return op.Action == document.Delete }
+		w.Deletes = func(op document.Op) bool { return op.Action == document.Delete || op.Fence == document.Exact }
 	}
 	var errs []error
 	if w.Write == nil {

@@ -38,13 +38,14 @@ func sweepEvery(ctx context.Context, app *config.App, log *slog.Logger) {
 	if len(routes) == 0 {
 		return
 	}
-	tick := time.NewTicker(time.Hour)
+	tick := time.NewTicker(10 * time.Minute) // the first time; a process may be restarted every hour
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			tick.Reset(time.Hour)
 		}
 		for _, r := range routes {
 			index := r.Projection.Options.Index

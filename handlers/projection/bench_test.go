@@ -14,12 +14,12 @@ func newItem(tb testing.TB) *sluice.Record {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &sluice.Record{EventName: sluice.Insert, Table: "t", Sequence: "4421584500000000000000910398", Keys: image.Only("PK", "SK"), New: image}
+	return &sluice.Record{EventName: sluice.Insert, Table: "t", Sequence: "8935985800002395190001559217", StreamARN: streamOf("2024-11-02T09:12:33.123"), Keys: image.Only("PK", "SK"), New: image}
 }
 
 func BenchmarkProject(b *testing.B) {
 	modified := sluice.DecodeRecord(benchdata.Modify(7))
-	modified.Sequence = "4421584500000000000000910398"
+	modified.Sequence, modified.StreamARN = "8935985800002395190001559217", streamOf("2024-11-02T09:12:33.123")
 	plain := Options{Index: "items", ID: "{PK}|{SK}", Version: BySequence()}
 	shaped := plain
 	shaped.Exclude = []string{"hash", "method.n", "ttl"}

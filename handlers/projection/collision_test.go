@@ -247,7 +247,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		{func(o *Options) { o.Rename = []Rename{{"a", ""}} }, `Rename[0].To: it is missing`},
 		{func(o *Options) { o.Rename = []Rename{{"a", "b"}, {"a", "c"}} }, `Rename[1].From: "a" is renamed twice`},
 		{func(o *Options) { o.Rename, o.Exclude = []Rename{{"a", "b"}}, []string{"a"} }, `Rename[0].From: "a" is excluded`},
-		{func(o *Options) { o.Rename, o.First = []Rename{{"a", "b"}}, []Field{Constant("b", 1)} }, `Rename: a field of First or Last is called "b"`},
+		{func(o *Options) { o.Rename, o.First = []Rename{{"a", "b"}}, []Field{Constant("b", 1)} }, `Rename: a field of First or Last, or the Mark, is called "b"`},
 		{func(o *Options) { o.Flatten = []Flatten{{Path: "a"}, {"a", "x"}} }, `Flatten[1].Path: "a" is flattened twice`},
 		{func(o *Options) { o.Flatten, o.Rename = []Flatten{{Path: "a"}}, []Rename{{"a", "b"}} }, `Flatten[0].Path: "a" is renamed, too`},
 		{func(o *Options) { o.Flatten, o.Include = []Flatten{{Path: "a"}}, []string{"b"} }, `Flatten[0].Path: "a" is excluded, or not included`},

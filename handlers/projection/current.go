@@ -53,7 +53,8 @@ func (p *Projection) ofItem(s *scratch, rec *sluice.Record, it sluice.Item) (ops
 		ops = append(ops, p.put(s, ref, at))
 	}
 	// Where the record says that the document was or is, and the item is not.
-	for _, image := range []sluice.Item{rec.New, rec.Old, {}} {
+	images := slices.DeleteFunc([]sluice.Item{rec.New, rec.Old}, func(it sluice.Item) bool { return !it.Exists() })
+	for _, image := range append(images, sluice.Item{}) { // the keys alone may do
 		from := source{image: image, keys: rec.Keys}
 		ref, text, err := p.place.find(s.text, from)
 		s.text = text

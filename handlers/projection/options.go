@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -108,6 +108,8 @@ type Hooks struct {
 	Dropped func(table, field string)
 }
 
+var markName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
 // DefaultMark is the field of marks unless Options say otherwise.
 const DefaultMark = "sluice"
 
@@ -130,15 +132,6 @@ func (o Options) validate() error {
 	_, err = parseTemplate(o.Routing)
 	bad("Routing", err)
 	bad("Version", o.Version.validate())
-	if o.Version.kind == bySequence {
-		bad("Mark", checkPath(o.Mark))
-		if strings.Contains(o.Mark, ".") {
-			bad("Mark", fmt.Errorf("%q: want the name of a field, without a dot", o.Mark))
-		}
-		if o.ForgetDeleted && len(o.Tombstone) > 0 {
-			bad("ForgetDeleted", errors.New("documents cannot be deleted and leave a Tombstone"))
-		}
-	}
 	for i, path := range o.Include {
 		bad(fmt.Sprintf("Include[%d]", i), checkPath(path))
 	}
@@ -146,6 +139,19 @@ func (o Options) validate() error {
 		bad(fmt.Sprintf("Exclude[%d]", i), checkPath(path))
 	}
 	own := append(slices.Clone(o.First), o.Last...)
+	if o.Version.kind == bySequence {
+		if !markName.MatchString(o.Mark) {
+			bad("Mark", fmt.Errorf("%q: want a name of letters, digits, '_' and '-'", o.Mark))
+		}
+		for _, f := range slices.Concat(own, o.Tombstone) {
+			if f.name == o.Mark {
+				bad("Mark", fmt.Errorf("a field of First, Last or Tombstone is called %q, too", o.Mark))
+			}
+		}
+		if o.ForgetDeleted && len(o.Tombstone) > 0 {
+			bad("ForgetDeleted", errors.New("documents cannot be deleted and leave a Tombstone"))
+		}
+	}
 	bad("First and Last", checkFields(own))
 	bad("Tombstone", checkFields(o.Tombstone))
 	for i, r := range o.Rename {
@@ -238,7 +244,7 @@ func (o Options) body() (*body, error) {
 	}
 	for _, r := range b.root.renames {
 		if b.reserved.find(r.text) >= 0 {
-			errs = append(errs, fmt.Errorf("Rename: a field of First or Last is called %q, too", r.text))
+			errs = append(errs, fmt.Errorf("Rename: a field of First or Last, or the Mark, is called %q, too", r.text))
 		}
 	}
 	return b, errors.Join(errs...)

@@ -29,6 +29,9 @@ type Projection struct {
 // or wrong. write has no use for the Body of its Op once it has returned. It
 // may be nil for one whose Project alone is called.
 func New(write func(context.Context, document.Op) error, o Options) (*Projection, error) {
+	if o.Version.kind != bySequence && (o.Mark != "" || o.ForgetDeleted) {
+		return nil, errors.New("projection: Mark and ForgetDeleted are options of BySequence")
+	}
 	if o.Mark == "" {
 		o.Mark = DefaultMark
 	}
@@ -285,7 +288,7 @@ func (p *Projection) op(action document.Action, ref document.Ref, at fence) docu
 		Fence: at.kind, Version: at.version, Sequence: at.sequence,
 	}
 	if at.kind == document.Exact {
-		op.MarkField = p.o.Mark
+		op.MarkField, op.ForgetDeleted = p.o.Mark, p.o.ForgetDeleted
 	}
 	return op
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sluicehq/sluice/document"
 )
@@ -49,7 +50,8 @@ func (c *committing) compare(ctx context.Context, ws []*write) {
 	}
 }
 
-// marks reads the documents of ws, of their sources the marks alone.
+// marks reads the documents of ws, of their sources the marks alone. A copy of the
+// shard may not know yet what the primary has written: only that one is asked.
 func (s *Sink) marks(ctx context.Context, ws []*write) ([]document.Doc, error) {
 	var fields []string
 	refs := make([]document.Ref, len(ws))
@@ -62,7 +64,7 @@ func (s *Sink) marks(ctx context.Context, ws []*write) ([]document.Doc, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
 	defer cancel()
-	return getBy(ctx, s.client.Call, "/_mget?_source_includes="+strings.Join(fields, ","), make([]document.Doc, 0, len(refs)), refs)
+	return getBy(ctx, s.client.Call, "/_mget?preference=_primary&_source_includes="+strings.Join(fields, ","), make([]document.Doc, 0, len(refs)), refs)
 }
 
 // decide says what becomes of a write, now that the document is known.
@@ -76,8 +78,17 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	case doc.Found && mark.Sequence >= now.op.Sequence:
 		c.settle(w, conflict, failure{})
 		return
+	case doc.Found && doc.Revision.PrimaryTerm < 1:
+		c.settle(w, refused, failure{status: 409, err: errors.New("the document was read without its _seq_no and _primary_term, by which it is to be written")})
+		return
 	case !doc.Found && now.way != nil && now.way.Fence == document.NewerOrEqual:
-		c.settle(w, conflict, failure{}) // what was deleted there had a greater version
+		// What was deleted there had a greater version. With tombstones nothing is
+		// deleted but what is days old, or was never marked, or by hand.
+		if now.op.ForgetDeleted {
+			c.settle(w, conflict, failure{})
+		} else {
+			c.settle(w, refused, failure{status: 409, err: errors.New("a document was deleted there whose version was greater than that of any change: it is written when the index has forgotten that (index.gc_deletes)")})
+		}
 		return
 	}
 	if now.compared++; now.compared%maxCompared == 0 {
@@ -106,9 +117,16 @@ type seen struct {
 	sequence string
 	version  int64
 	revision document.Revision
+	deleted  bool
+	at       time.Time
 }
 
-const maxRecent = 8192 // in each of its two maps
+const (
+	maxRecent = 8192 // in each of its two maps
+	// recentFor is how long a revision is used. Changes of one version are seconds
+	// apart; and an index of the same name may be another by then.
+	recentFor = time.Minute
+)
 
 // look has a write go by the revision of its document where its version would be
 // refused although it is later.
@@ -123,16 +141,20 @@ func (r *recent) look(w *write) {
 		is, ok = r.before[op.Ref()]
 	}
 	r.mu.Unlock()
-	if ok && is.version >= op.Version && is.sequence < op.Sequence {
-		way := *op
-		way.Fence, way.Version, way.Revision = document.Unchanged, is.version+1, is.revision
-		w.way = &way
+	if !ok || is.version < op.Version || is.sequence >= op.Sequence || time.Since(is.at) > recentFor {
+		return
 	}
+	way := *op
+	way.Fence, way.Version, way.Revision = document.Unchanged, is.version+1, is.revision
+	if is.deleted {
+		way.Fence = document.Newer
+	}
+	w.way = &way
 }
 
 // wrote notes what was written.
 func (r *recent) wrote(w *write, at document.Revision) {
-	if w.op.Fence != document.Exact || at.PrimaryTerm == 0 || w.op.Action != document.Put {
+	if w.op.Fence != document.Exact || at.PrimaryTerm == 0 {
 		return
 	}
 	r.mu.Lock()
@@ -140,5 +162,5 @@ func (r *recent) wrote(w *write, at document.Revision) {
 	if len(r.now) >= maxRecent || r.now == nil {
 		r.now, r.before = make(map[document.Ref]seen), r.now
 	}
-	r.now[w.op.Ref()] = seen{w.op.Sequence, w.sent().Version, at}
+	r.now[w.op.Ref()] = seen{w.op.Sequence, w.sent().Version, at, w.op.Action == document.Delete, time.Now()}
 }

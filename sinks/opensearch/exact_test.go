@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -43,6 +44,7 @@ func (c *cluster) at(id string) (n int, version int64) {
 func TestExact(t *testing.T) {
 	gone := func(n int) document.Op { return exact("a", n, true) }
 	at := func(n int) document.Op { return exact("a", n, false) }
+	plain := func(op document.Op) document.Op { op.ForgetDeleted = true; return op }
 	for _, tt := range []struct {
 		name  string
 		there string // a document or nothing, at version 128
@@ -60,7 +62,7 @@ func TestExact(t *testing.T) {
 		{"a greater version of an older change", `{"n":3,"sluice":{"sequence":"00003"}}`, at(7), 7, []string{"@64", "get", "#0"}},
 		{"a document without a mark", `{"n":3}`, at(7), 7, []string{"@64", "get", "#0"}},
 		{"a deletion that is remembered", "deleted", at(9), 9, []string{"@128", "get", "@191~"}},
-		{"a later deletion that is remembered", "deleted", at(7), -1, []string{"@64", "get", "@127~", "get"}},
+		{"a later deletion that is remembered, without tombstones", "deleted", plain(at(7)), -1, []string{"@64", "get", "@127~", "get"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var asked []string
@@ -102,6 +104,69 @@ func TestExact(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was deleted there at a version that no change has, such as a document of
+// another program, is no later change: the write is not done, and not lost.
+func TestExactOverAGreatDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 1 << 62, gone: true}}}
+		s := c.sink(t, Options{})
+		if err := s.Write(t.Context(), exact("a", 1, false)); err == nil || sluice.IsPermanent(err) || !strings.Contains(err.Error(), "gc_deletes") {
+			t.Error(err)
+		}
+		delete(c.docs, "i\x00a\x00") // it is forgotten
+		if err := s.Write(t.Context(), exact("a", 1, false)); err != nil {
+			t.Error(err)
+		}
+		if n, _ := c.at("a"); n != 1 {
+			t.Errorf("change %d is there", n)
+		}
+	})
+}
+
+// Without tombstones one sink makes a document again as often as it is deleted,
+// also within one version.
+func TestExactMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		s := c.sink(t, Options{})
+		for n := range 3 * ties {
+			op := exact("a", n, false)
+			op.ForgetDeleted = true
+			if n%2 == 1 {
+				op.Action, op.Body = document.Delete, nil
+			}
+			if err := s.Write(t.Context(), op); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := c.at("a")
+			if gone := c.docs["i\x00a\x00"].gone; gone != (n%2 == 1) || !gone && got != n {
+				t.Fatalf("after change %d: change %d is there, gone %v", n, got, gone)
+			}
+		}
+	})
+}
+
+// A revision is used for a minute: the index of that name may be another later.
+func TestExactForgetsRevisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		s := c.sink(t, Options{})
+		write := func(n int) {
+			t.Helper()
+			if err := s.Write(t.Context(), exact("a", n, false)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(0)
+		c.docs["i\x00a\x00"] = stored{version: 2, seqNo: c.docs["i\x00a\x00"].seqNo, body: string(exact("a", 2, false).Body)}
+		time.Sleep(recentFor + time.Second)
+		write(1)
+		if n, _ := c.at("a"); n != 2 {
+			t.Errorf("change %d is there, want 2", n)
+		}
+	})
 }
 
 // A field that is not a mark is of another program, and nothing is written over

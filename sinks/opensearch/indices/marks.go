@@ -3,16 +3,19 @@ package indices
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // metaVersions is the member of a mapping's _meta in which an index says by what
@@ -26,6 +29,8 @@ type versions struct {
 }
 
 const bySequence = "sequence"
+
+const showsTombstones = "searches show its tombstones: its alias does not leave them out"
 
 // SchemeError says that the documents of an index cannot be compared by their
 // sequence numbers, or by nothing else.
@@ -67,6 +72,20 @@ const askAgain = 5 * time.Second
 // that deleted documents leave no tombstones.
 func (c *Cluster) Marks(field string, plain bool) *Marks {
 	return &Marks{c: c, field: field, plain: plain, turn: make(chan struct{}, 1), known: map[string]told{}}
+}
+
+// Unmarked returns what looks after indices whose documents are versioned
+// otherwise: it refuses those that are versioned by sequence, and aliases of
+// several indices.
+func (c *Cluster) Unmarked() *Marks { return c.Marks("", false) }
+
+// Equal reports whether both look after the same kind of documents; nil is any that
+// is not versioned by sequence.
+func (m *Marks) Equal(o *Marks) bool {
+	if m == nil || o == nil {
+		return m == o
+	}
+	return m.field == o.field && m.plain == o.plain
 }
 
 // Writer returns write for indices that have been checked: each name is, before
@@ -114,6 +133,14 @@ func (m *Marks) told(name string) (told, bool) {
 }
 
 func (m *Marks) check(ctx context.Context, name string) error {
+	if m.field == "" {
+		err := m.c.Scheme(ctx, name, nil)
+		var status *opensearch.StatusError
+		if errors.As(err, &status) && (status.Status == http.StatusForbidden || status.Status == http.StatusUnauthorized) {
+			return nil // who may not look, may write
+		}
+		return err
+	}
 	d, err := m.c.describe(ctx, name)
 	if err == nil && d == nil && m.MustExist {
 		return &SchemeError{name, "there is no such index or alias", "make it, with sluice adopt or by a file of the sink's indices"}
@@ -127,7 +154,7 @@ func (m *Marks) check(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	case d == nil:
-		return fmt.Errorf("indices: %s was made, and is not there", name)
+		return &SchemeError{name, fmt.Sprintf("there is no such alias, and the index %s-000001 is there", name), "give that index the alias, or delete it"}
 	case d.versions == versions{}:
 		if err := m.judge(ctx, name, d); err != nil {
 			return err
@@ -140,10 +167,16 @@ func (m *Marks) check(ctx context.Context, name string) error {
 // judge returns a *SchemeError when an index cannot take documents with marks. One
 // without documents can.
 func (m *Marks) judge(ctx context.Context, name string, d *described) error {
+	if !d.source.keeps(m.field) {
+		return &SchemeError{name, fmt.Sprintf("its mapping does not store the field %q in _source, where marks are read", m.field), "map _source without includes, and without excludes that match it"}
+	}
+	if is, ok := d.field[m.field]; ok && !contained(is, map[string]any{"properties": map[string]any{"sequence": map[string]any{"type": "keyword"}, "deleted": map[string]any{"type": "date"}}}) {
+		return &SchemeError{name, fmt.Sprintf("its field %q is mapped as something else than a mark", m.field), "map it as an object with sequence as keyword and deleted as date, in a new index"}
+	}
 	switch d.versions {
 	case versions{bySequence, m.field}:
-		if !m.plain && !d.hides(m.field) {
-			return &SchemeError{name, "searches show its tombstones: it has no alias that leaves them out", "run sluice adopt, and search by the alias"}
+		if !m.plain && !d.hides(d.alias(name), m.filter()) {
+			return &SchemeError{name, showsTombstones, "run sluice adopt, and search by the alias"}
 		}
 		return nil
 	case versions{}:
@@ -157,6 +190,21 @@ func (m *Marks) judge(ctx context.Context, name string, d *described) error {
 	return &SchemeError{name, fmt.Sprintf("its documents are versioned by %s, with marks in the field %q, and this program's marks are in %q", d.versions.By, d.versions.Field, m.field), "give all programs that write to it the same mark"}
 }
 
+// contained reports whether all members of want are in have.
+func contained(have any, want map[string]any) bool {
+	is, _ := have.(map[string]any)
+	for name, w := range want {
+		if object, ok := w.(map[string]any); ok {
+			if !contained(is[name], object) {
+				return false
+			}
+		} else if is[name] != w {
+			return false
+		}
+	}
+	return true
+}
+
 // Adopt has an index that is there take documents with marks. Those that are in
 // it without one are older than every change: no other program may write there
 // any more.
@@ -167,11 +215,20 @@ func (m *Marks) Adopt(ctx context.Context, name string) error {
 		return err
 	case d == nil:
 		return m.make(ctx, name)
+	case d.versions == versions{}: // its documents are what Adopt is for
+		d.versions = versions{bySequence, m.field}
+		var scheme *SchemeError
+		if err := m.judge(ctx, name, d); errors.As(err, &scheme) && scheme.Reason != showsTombstones {
+			return err
+		}
 	}
 	return m.adopt(ctx, name, d)
 }
 
 func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
+	if name == d.index && !m.plain && !d.hides("", m.filter()) { // no alias may have the name of an index
+		return &SchemeError{name, "it is an index, whose tombstones every search shows", "write to an alias, or set forgetDeleted"}
+	}
 	meta := maps.Clone(d.meta)
 	if meta == nil {
 		meta = map[string]json.RawMessage{}
@@ -181,11 +238,8 @@ func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 	if err := m.c.change(ctx, http.MethodPut, "/"+url.PathEscape(d.index)+"/_mapping", mapping); err != nil {
 		return fmt.Errorf("indices: mapping the field %s of index %s: %w", m.field, d.index, err)
 	}
-	if m.plain || d.hides(m.field) {
+	if m.plain || d.hides(d.alias(name), m.filter()) {
 		return nil
-	}
-	if name == d.index { // no alias may have the name of an index
-		return &SchemeError{name, "it is an index, whose tombstones every search shows", "write to an alias, or set forgetDeleted"}
 	}
 	kept, err := m.c.alias(ctx, d.index, name)
 	if err != nil {
@@ -257,31 +311,81 @@ func noTombstones(field string) map[string]any {
 	return map[string]any{"bool": map[string]any{"must_not": map[string]any{"exists": map[string]any{"field": field + ".deleted"}}}}
 }
 
+// sourceMapping says what of a document is stored.
+type sourceMapping struct {
+	Enabled            *bool
+	Includes, Excludes []string
+}
+
+// keeps reports whether the field is stored. Patterns are taken for more than they
+// may match.
+func (s sourceMapping) keeps(field string) bool {
+	return (s.Enabled == nil || *s.Enabled) && len(s.Includes) == 0 && !slices.ContainsFunc(s.Excludes, func(pattern string) bool {
+		return strings.HasPrefix(pattern, field) || strings.HasPrefix(pattern, "*")
+	})
+}
+
 // described is the one index behind a name.
 type described struct {
 	index    string
 	meta     map[string]json.RawMessage
 	versions versions
-	aliases  map[string]struct{ Filter json.RawMessage }
+	aliases  map[string]struct{ Filter any }
+	source   sourceMapping
+	field    map[string]any // the mapping of each field
 }
 
-// hides reports whether an alias leaves out tombstones.
-func (d *described) hides(field string) bool {
-	for _, alias := range d.aliases {
-		if strings.Contains(string(alias.Filter), `"`+field+`.deleted"`) {
+// alias is the name if it is that of an alias, else empty.
+func (d *described) alias(name string) string {
+	if name == d.index {
+		return ""
+	}
+	return name
+}
+
+// hides reports whether the alias leaves out tombstones, by that filter or one of
+// several in a bool; or any alias where the index itself is written to.
+func (d *described) hides(alias string, filter map[string]any) bool {
+	for name, is := range d.aliases {
+		if (alias == "" || name == alias) && contains(is.Filter, filter) {
 			return true
 		}
 	}
 	return false
 }
 
+func contains(have any, filter map[string]any) bool {
+	if reflect.DeepEqual(have, filter) {
+		return true
+	}
+	all, _ := have.(map[string]any)
+	is, _ := all["bool"].(map[string]any)
+	for _, part := range []string{"must", "filter"} {
+		switch parts := is[part].(type) {
+		case []any:
+			if slices.ContainsFunc(parts, func(p any) bool { return contains(p, filter) }) {
+				return true
+			}
+		case map[string]any:
+			if contains(parts, filter) {
+				return true
+			}
+		}
+	}
+	want := filter["bool"].(map[string]any)["must_not"]
+	not, _ := is["must_not"].([]any)
+	return reflect.DeepEqual(is["must_not"], want) || slices.ContainsFunc(not, func(p any) bool { return reflect.DeepEqual(p, want) })
+}
+
 // describe returns what is behind the name of an index or an alias; nil when there
 // is nothing.
 func (c *Cluster) describe(ctx context.Context, name string) (*described, error) {
 	var out map[string]struct {
-		Aliases  map[string]struct{ Filter json.RawMessage }
+		Aliases  map[string]struct{ Filter any }
 		Mappings struct {
-			Meta map[string]json.RawMessage `json:"_meta"`
+			Meta       map[string]json.RawMessage `json:"_meta"`
+			Source     sourceMapping              `json:"_source"`
+			Properties map[string]any
 		}
 	}
 	err := c.c.Call(ctx, http.MethodGet, "/"+url.PathEscape(name), nil, &out)
@@ -296,7 +400,7 @@ func (c *Cluster) describe(ctx context.Context, name string) (*described, error)
 			"write to an alias of one index; for searches over all give them another alias"}
 	}
 	for index, is := range out {
-		d := &described{index: index, meta: is.Mappings.Meta, aliases: is.Aliases}
+		d := &described{index: index, meta: is.Mappings.Meta, aliases: is.Aliases, source: is.Mappings.Source, field: is.Mappings.Properties}
 		if raw, ok := d.meta[metaVersions]; ok {
 			if err := json.Unmarshal(raw, &d.versions); err != nil {
 				return nil, fmt.Errorf("indices: _meta.%s of index %s: %w", metaVersions, index, err)

@@ -119,6 +119,37 @@ func TestMarksRealServer(t *testing.T) {
 	})
 }
 
+// An index whose mapping hides marks, or has another field of that name, is refused,
+// also by Adopt, which then changes nothing.
+func TestMarksOfOtherMappings(t *testing.T) {
+	localtest.OpenSearch(t, func(t *testing.T, url string) {
+		client, c, name := connect(t, url)
+		for mapping, want := range map[string]string{
+			`{"_source":{"enabled":false}}`:                                         "does not store the field",
+			`{"_source":{"excludes":["big","sluice.*"]}}`:                           "does not store the field",
+			`{"_source":{"includes":["title"]}}`:                                    "does not store the field",
+			`{"properties":{"sluice":{"type":"keyword"}}}`:                          "mapped as something else",
+			`{"properties":{"sluice":{"properties":{"sequence":{"type":"text"}}}}}`: "mapped as something else",
+		} {
+			body := `{"settings":{"number_of_replicas":0},"aliases":{"` + name + `":{}},"mappings":` + mapping + `}`
+			if err := client.Call(t.Context(), http.MethodPut, "/"+name+"-000001", []byte(body), nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range []error{c.Marks("sluice", false).Check(t.Context(), name), c.Marks("sluice", false).Adopt(t.Context(), name)} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v, want %q", mapping, err, want)
+				}
+			}
+			if d, err := c.describe(t.Context(), name); err != nil || len(d.meta) > 0 {
+				t.Errorf("%s: %+v, %v", mapping, d, err)
+			}
+			if err := c.Delete(t.Context(), name+"-000001"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // Of many writes to a new index the first alone asks, and none is made before.
 func TestMarksOfTheFirstWrite(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
@@ -135,7 +166,7 @@ func TestMarksOfTheFirstWrite(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if d, err := c.describe(t.Context(), name); err != nil || d == nil || d.index != name+"-000001" || !d.hides("sluice") {
+		if d, err := c.describe(t.Context(), name); err != nil || d == nil || d.index != name+"-000001" || !d.hides(name, noTombstones("sluice")) {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
