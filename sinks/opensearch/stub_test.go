@@ -276,6 +276,9 @@ func (c *cluster) do(n int, name, kind string, a action, source string) map[stri
 
 // mget answers with whole sources, as services do that know no _source_includes.
 func (c *cluster) mget(req *http.Request, body []byte) (*http.Response, error) {
+	if req.URL.Query().Get("preference") != "_primary" {
+		c.t.Errorf("%s may be answered by a copy that is behind", req.URL)
+	}
 	if c.delay > 0 {
 		time.Sleep(c.delay)
 	}
