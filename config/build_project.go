@@ -137,16 +137,9 @@ func (p *Project) options() (projection.Options, error) {
 		Mark: p.Mark, ForgetDeleted: p.ForgetDeleted, Index: p.Index, ID: p.ID, Routing: p.Routing, HashLongIDs: p.HashLongIDs,
 		UnfencedBackfill: p.UnfencedBackfill, Include: p.Include, Exclude: p.Exclude, WriteUnchanged: p.WriteUnchanged,
 	}
-	path, byAttribute := strings.CutPrefix(p.Version, "attribute:")
-	switch {
-	case byAttribute && path != "":
-		o.Version = projection.ByAttribute(path)
-	case p.Version == "sequence":
-		o.Version = projection.BySequence()
-	case p.Version == "none":
-		o.Version = projection.Unversioned()
-	default:
-		return o, fmt.Errorf("version is %q, want sequence, none, or attribute:<path> of a number that every change raises", p.Version)
+	var err error
+	if o.Version, err = projection.ParseVersion(p.Version); err != nil {
+		return o, fmt.Errorf("version is %q: %w", p.Version, err)
 	}
 	for _, t := range p.Rename {
 		o.Rename = append(o.Rename, projection.Rename{From: t.Name, To: t.Value})
@@ -154,7 +147,6 @@ func (p *Project) options() (projection.Options, error) {
 	for _, t := range p.Flatten {
 		o.Flatten = append(o.Flatten, projection.Flatten{Path: t.Name, Prefix: t.Value})
 	}
-	var err error
 	if o.First, err = p.Fields.fields("fields"); err != nil {
 		return o, err
 	}

@@ -116,6 +116,28 @@ func TestIndexFileIsNamed(t *testing.T) {
 	}
 }
 
+// Versions of times and pairs, each with an item's attributes.
+func TestProjectVersions(t *testing.T) {
+	const it = `{"pk":"o-1","entityType":"order","rev":3,"made":"2025-07-04T12:33:21.123Z","at":1751632401.5}`
+	for version, want := range map[string]int64{
+		"attribute:rev":      3,
+		"attribute:made":     1751632401123000000,
+		"seconds:at":         1751632401500000000,
+		"attribute:made,rev": 1751632401123<<20 | 3,
+		"seconds:at,rev":     1751632401500<<20 | 3,
+	} {
+		w := newWorld()
+		app := w.build(t, one(Route{Project: &Project{Index: "orders", ID: "{pk}", Version: version}}))
+		rec := streamtest.Insert("orders", plain(it), streamtest.WithKeys("pk"))
+		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+			t.Error(err)
+		}
+		if docs := w.index.Docs("orders"); len(docs) != 1 || docs[0].Version != want {
+			t.Errorf("%s: %+v, want version %d", version, docs, want)
+		}
+	}
+}
+
 func TestProject(t *testing.T) {
 	w := newWorld()
 	app := w.build(t, one(Route{On: Strings{"order#*", "gift#SNAPSHOT"}, Project: &Project{

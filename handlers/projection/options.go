@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -175,6 +176,10 @@ func (v Version) validate() error {
 		return errors.New("it is missing; want ByAttribute, BySequence, ByFunc or Unversioned")
 	case v.kind == byAttribute && v.path == "":
 		return errors.New("ByAttribute names no attribute")
+	case v.unit != 0 && unitNames[v.unit] == "":
+		return fmt.Errorf("ByEpoch has the unit %v, want %v, %v or %v", v.unit, time.Second, time.Millisecond, time.Microsecond)
+	case v.counter != "" && v.kind != byAttribute:
+		return fmt.Errorf("%v.Then: want ByAttribute or ByEpoch before it", v)
 	case v.kind == byFunc && v.f == nil:
 		return errors.New("ByFunc has no function")
 	}
