@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -36,6 +37,8 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 		}
 	}
 	o.Hooks = b.s.Projection
+	o.Hooks.Lost = (&lostLog{logger: b.s.Logger, route: rt.name(), next: b.s.Projection.Lost, last: map[projection.Loss]time.Time{}}).lost
+	o.Current = b.current()
 	index, sequenced := rt.Project.Index, rt.Project.Version == "sequence"
 	write, err := cl.writer(len(o.Tombstone) > 0 || sequenced && !o.ForgetDeleted)
 	if err != nil {
@@ -43,7 +46,6 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 	}
 	var marks *indices.Marks
 	if sequenced {
-		o.Current = b.current()
 		marks = cl.indices.Marks(cmp.Or(o.Mark, projection.DefaultMark), o.ForgetDeleted)
 		if cl.fake == nil {
 			write = marks.Writer(write)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,6 +96,22 @@ func judge(op *document.Op, r failure) outcome {
 		return passing
 	}
 	return refused // no such index, no permission
+}
+
+// versionThere returns the version that the reason of a conflict says is there; 0
+// when it says none.
+func versionThere(reason string) int64 {
+	const before = "current version ["
+	i := strings.LastIndex(reason, before) // an id stands in front of it
+	if i < 0 {
+		return 0
+	}
+	text, _, _ := strings.Cut(reason[i+len(before):], "]")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // judgeRequest says what the error of a whole request means for what is in it.

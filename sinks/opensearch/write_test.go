@@ -183,7 +183,9 @@ func TestF102_OlderWriteIsSuccess(t *testing.T) {
 		var c cluster
 		var conflicts []document.Ref
 		s := c.sink(t, Options{Hooks: Hooks{Conflict: func(r document.Ref) { conflicts = append(conflicts, r) }}})
+		var there []int64
 		for _, op := range []document.Op{putAt("i", "x", 7, `{"v":7}`), putAt("i", "x", 6, `{"v":6}`), delAt("i", "x", 7)} {
+			op.Refused = func(version int64) { there = append(there, version) }
 			if err := s.Write(t.Context(), op); err != nil {
 				t.Error(err)
 			}
@@ -193,6 +195,9 @@ func TestF102_OlderWriteIsSuccess(t *testing.T) {
 		}
 		if x := (document.Ref{Index: "i", ID: "x"}); !cmp.Equal(conflicts, []document.Ref{x, x}) {
 			t.Errorf("conflicts %v", conflicts)
+		}
+		if !cmp.Equal(there, []int64{7, 7}) {
+			t.Errorf("refused by the versions %v", there)
 		}
 	})
 }
