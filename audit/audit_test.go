@@ -57,6 +57,7 @@ func TestJudge(t *testing.T) {
 		{"older, and changes left it as it is", put(6, document.Newer), same, 0, ""},
 		{"newer", put(4, document.Newer), same, Ahead, ""},
 		{"newer, and another body", put(4, document.Newer), other, Ahead, ""},
+		{"a tombstone, and the item began anew below it", put(2, document.Newer), document.Doc{Found: true, Version: 5, Source: []byte(`{"deleted":true}`)}, Ahead, ""},
 		{"another body", put(5, document.Newer), other, Different, "a.b[1]"},
 		{"versions that say nothing", put(1, document.Exact), same, 0, ""},
 		{"and another body", put(1, document.Exact), other, Different, "a.b[1]"},

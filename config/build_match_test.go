@@ -96,7 +96,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		{Route{Log: &Log{}, Attempts: -1}, "routes[0]: "},
 		{Route{Log: &Log{}, On: Strings{"order"}}, `routes[0]: pattern "order"`},
 		{Route{Project: &Project{To: "jobs"}}, `routes[0].project.to: "jobs" is no sink of kind opensearch; there are: search`},
-		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "attribute:"}}, `routes[0].project: version is "attribute:", want sequence, none, or attribute:<path>`},
+		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "attribute:"}}, `routes[0].project: version is "attribute:": attribute: names no attribute`},
 		{Route{Project: &Project{Index: "i", ID: "x", Version: "none"}}, "routes[0].project: projection: ID: template"},
 		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "none", Fields: Fields{{"a", "{"}}}}, "routes[0].project: fields.a: template"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -36,6 +37,8 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 		}
 	}
 	o.Hooks = b.s.Projection
+	o.Hooks.Lost = (&lostLog{logger: b.s.Logger, route: rt.name(), next: b.s.Projection.Lost, last: map[projection.Loss]time.Time{}}).lost
+	o.Current = b.current()
 	index, sequenced := rt.Project.Index, rt.Project.Version == "sequence"
 	write, err := cl.writer(len(o.Tombstone) > 0 || sequenced && !o.ForgetDeleted)
 	if err != nil {
@@ -43,7 +46,6 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 	}
 	var marks *indices.Marks
 	if sequenced {
-		o.Current = b.current()
 		marks = cl.indices.Marks(cmp.Or(o.Mark, projection.DefaultMark), o.ForgetDeleted)
 		marks.MustExist = cl.o.RequireAlias
 	}
@@ -148,16 +150,9 @@ func (p *Project) options() (projection.Options, error) {
 		Mark: p.Mark, ForgetDeleted: p.ForgetDeleted, Index: p.Index, ID: p.ID, Routing: p.Routing, HashLongIDs: p.HashLongIDs,
 		UnfencedBackfill: p.UnfencedBackfill, Include: p.Include, Exclude: p.Exclude, WriteUnchanged: p.WriteUnchanged,
 	}
-	path, byAttribute := strings.CutPrefix(p.Version, "attribute:")
-	switch {
-	case byAttribute && path != "":
-		o.Version = projection.ByAttribute(path)
-	case p.Version == "sequence":
-		o.Version = projection.BySequence()
-	case p.Version == "none":
-		o.Version = projection.Unversioned()
-	default:
-		return o, fmt.Errorf("version is %q, want sequence, none, or attribute:<path> of a number that every change raises", p.Version)
+	var err error
+	if o.Version, err = projection.ParseVersion(p.Version); err != nil {
+		return o, fmt.Errorf("version is %q: %w", p.Version, err)
 	}
 	for _, t := range p.Rename {
 		o.Rename = append(o.Rename, projection.Rename{From: t.Name, To: t.Value})
@@ -165,7 +160,6 @@ func (p *Project) options() (projection.Options, error) {
 	for _, t := range p.Flatten {
 		o.Flatten = append(o.Flatten, projection.Flatten{Path: t.Name, Prefix: t.Value})
 	}
-	var err error
 	if o.First, err = p.Fields.fields("fields"); err != nil {
 		return o, err
 	}

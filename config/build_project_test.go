@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -114,6 +117,62 @@ func TestIndexFileIsNamed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), file+`: "mapings" is not allowed`) {
 		t.Errorf("%v, want the path %s", err, file)
 	}
+}
+
+// Versions of times and pairs, each with an item's attributes.
+func TestProjectVersions(t *testing.T) {
+	const it = `{"pk":"o-1","entityType":"order","rev":3,"made":"2025-07-04T12:33:21.123Z","at":1751632401.5}`
+	for version, want := range map[string]int64{
+		"attribute:rev":      3,
+		"attribute:made":     1751632401123000000,
+		"seconds:at":         1751632401500000000,
+		"attribute:made,rev": 1751632401123<<20 | 3,
+		"seconds:at,rev":     1751632401500<<20 | 3,
+	} {
+		w := newWorld()
+		app := w.build(t, one(Route{Project: &Project{Index: "orders", ID: "{pk}", Version: version}}))
+		rec := streamtest.Insert("orders", plain(it), streamtest.WithKeys("pk"))
+		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+			t.Error(err)
+		}
+		if docs := w.index.Docs("orders"); len(docs) != 1 || docs[0].Version != want {
+			t.Errorf("%s: %+v, want version %d", version, docs, want)
+		}
+	}
+}
+
+// Of many changes that documents do not show one an hour is logged, by its keys,
+// and the metric counts all.
+func TestProjectLogsWhatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		s := w.setup()
+		var out bytes.Buffer
+		s.Logger = slog.New(slog.NewTextHandler(&out, nil))
+		counted := 0
+		s.Projection.Lost = func(*sluice.Record, projection.Loss) { counted++ }
+		s.Fakes.Write = func(_ context.Context, _ string, op document.Op) error {
+			op.Refused(op.Version)
+			return nil
+		}
+		app, err := one(Route{Name: "orders", Project: &Project{Index: "orders", ID: "{pk}", Version: "attribute:rev"}}).Build(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := streamtest.Modify("orders", plain(`{"pk":"o-1","rev":1,"v":"secret"}`), plain(`{"pk":"o-1","rev":1,"v":"other"}`), streamtest.WithKeys("pk"))
+		for range 3 {
+			for range 5 {
+				if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(30 * time.Minute)
+		}
+		text := out.String()
+		if counted != 15 || strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, "route=orders") || !strings.Contains(text, "o-1") || strings.Contains(text, "secret") || strings.Contains(text, "other") {
+			t.Errorf("counted %d, logged %s", counted, text)
+		}
+	})
 }
 
 func TestProject(t *testing.T) {

@@ -106,8 +106,11 @@ type Project struct {
 	Routing string `yaml:"routing"`
 	// HashLongIDs over 512 bytes.
 	HashLongIDs bool `yaml:"hashLongIds"`
-	// Version is "sequence", "none", or "attribute:<path>" of a number that
-	// every change raises.
+	// Version is "sequence", "none", or "attribute:<path>" of a number or an ISO
+	// 8601 time that every change raises. "seconds:<path>", "millis:<path>" and
+	// "micros:<path>" are of a number that is a time since 1970, also with a
+	// fraction. "attribute:<created>,<counter>" (or "seconds:…") is a pair: when
+	// the item was made, and a number that begins anew with each item.
 	Version string `yaml:"version" is:"required"`
 	// Mark is the field in which a document says which change it shows, with
 	// version: sequence. Default "sluice".

@@ -100,6 +100,8 @@ func TestSchemaSaysAsParse(t *testing.T) {
 		minimal("- {name: x, on: 'a#*', ttl: '', log: {}}\n"),
 		minimal("- {name: x, on: 'a#*', timeout: 0s, log: {}}\n"),
 		minimal("- {name: x, on: 'a#*', project: {index: i, id: '{a}', version: 'attribute:'}}\n"),
+		minimal("- {name: x, on: 'a#*', project: {index: i, id: '{a}', version: 'attribute:a,'}}\n"),
+		minimal("- {name: x, on: 'a#*', project: {index: i, id: '{a}', version: 'hours:a'}}\n"),
 		minimal("- {name: x, on: 'a#*', count: {id: i, markers: m, numbers: [{table: t, attribute: n, key: {}}]}}\n"),
 		minimal("- {name: x, on: 'a#*', count: {id: i, markers: m, numbers: [{table: t, attribute: n, key: {a: a, b: b, c: c}}]}}\n"),
 		"source: {tables: [orders]}\nentityType: {attribute: ''}\nroutes: [{name: x, on: 'a#*', log: {}}]\n",

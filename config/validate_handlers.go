@@ -32,7 +32,7 @@ func (c *Config) validateSend(path string, r Route) {
 }
 
 // versions explains what a projection has to choose.
-const versions = "want sequence (the order of the stream; what most want), attribute:<path> (a number of the item that every change raises; also for what writes the index beside this), or none (the last write wins; no backfill beside the stream)"
+const versions = "want sequence (the order of the stream; what most want), attribute:<path> (a number or an ISO 8601 time of the item that every change raises; also for what writes the index beside this), seconds:, millis: or micros:<path> (the same, a number that is a time since 1970), attribute:<path>,<counter> (when the item was made, and a number that every change raises and that begins anew with the next item), or none (the last write wins; no backfill beside the stream)"
 
 func (c *Config) validateProject(path string, r Route) {
 	d, o := c.doc, r.Project
@@ -120,18 +120,14 @@ func (t trimmed) Error() string {
 func (c *Config) validateVersion(path string, r Route) {
 	d, o := c.doc, r.Project
 	at := path + ".version"
-	attribute, byAttribute := strings.CutPrefix(o.Version, "attribute:")
-	switch {
-	case o.Version == "" || o.Version == "sequence":
-	case byAttribute && attribute == "":
-		d.add(at, "attribute: names no attribute; %s", versions)
-	case byAttribute:
+	switch _, err := projection.ParseVersion(o.Version); {
+	case o.Version == "":
+	case err != nil:
+		d.add(at, "%s is not allowed; %s", d.show(at, o.Version), versions)
 	case o.Version == "none":
 		if i := slices.IndexFunc(r.On, func(on string) bool { return strings.HasSuffix(on, "#SNAPSHOT") }); i >= 0 && !o.UnfencedBackfill {
 			d.add(d.one(parent(path)+".on", i), "a backfill may read what is older than what the stream has written, and version none does not tell: take another version, or stop the writers and set unfencedBackfill")
 		}
-	default:
-		d.add(at, "%s is not allowed; %s", d.show(at, o.Version), versions)
 	}
 	if o.UnfencedBackfill && o.Version != "none" && o.Version != "" {
 		d.add(path+".unfencedBackfill", "it is for version none")

@@ -21,6 +21,11 @@ type Op struct {
 	ForgetDeleted bool
 
 	Revision Revision // of Unchanged
+
+	// Refused, unless nil, is called before the write returns when its Fence
+	// refused it, with the version of what is there or was deleted there; 0 when
+	// the service does not say. It must be fast and must not block.
+	Refused func(there int64) `json:"-"`
 }
 
 // Revision names one state of a document among all its states. The zero Revision

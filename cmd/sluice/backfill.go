@@ -117,7 +117,7 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
 	fs.StringVar(&to.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
 	fs.StringVar(&to.index, "index", "", "`name` of the index or alias, or a template such as 'orders-{region|lower}'")
 	fs.StringVar(&to.id, "id", "", "`template` of the documents' ids, such as '{pk}' or '{pk}:{sk}'")
-	fs.StringVar(&to.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number that every change raises")
+	fs.StringVar(&to.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number or ISO 8601 time that every change raises; or seconds:, millis: or micros:attribute, or created,counter")
 	fs.BoolVar(&to.bySequence, "version-sequence", false, "the index is fed from the stream with versions by sequence numbers")
 	fs.BoolVar(&to.never, "unversioned", false, "write without versions: an item that changes while it is read may stay in its old state")
 	fs.StringSliceVar(&to.types, "type", nil, "entity `type` to write; repeat it, or separate with commas (default: all)")
@@ -211,7 +211,9 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 	var version projection.Version
 	switch {
 	case t.versionAttribute != "":
-		version = projection.ByAttribute(t.versionAttribute)
+		if version, err = projection.ParseAttribute(t.versionAttribute); err != nil {
+			return nil, &run.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
+		}
 	case t.bySequence:
 		version = projection.BySequence()
 	default:

@@ -55,7 +55,7 @@ func (s *search) addConnection(f *pflag.FlagSet) {
 func (s *search) addProjection(f *pflag.FlagSet) {
 	f.StringVar(&s.table, "table", "", "`name` of the table")
 	f.StringVar(&s.id, "id", "", "`template` of the documents' ids, such as '{pk}' or '{pk}:{sk}'")
-	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number that every change raises")
+	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number or ISO 8601 time that every change raises; or seconds:, millis: or micros:attribute, or created,counter")
 	f.BoolVar(&s.bySequence, "version-sequence", false, "the index is fed from the stream with versions by sequence numbers")
 	f.BoolVar(&s.unversioned, "unversioned", false, "the documents have no versions")
 	f.StringSliceVar(&s.types, "type", nil, "entity `type` that is projected; repeat it, or separate with commas (default: all)")
@@ -170,12 +170,16 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 		return nil, err
 	}
 	o := projection.Options{Index: s.index, ID: s.id, UnfencedBackfill: unfenced}
+	byAttribute, err := projection.ParseAttribute(s.versionAttribute)
+	if s.versionAttribute != "" && err != nil {
+		return nil, &run.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
+	}
 	kinds := 0
 	for _, kind := range []struct {
 		set     bool
 		version projection.Version
 	}{
-		{s.versionAttribute != "", projection.ByAttribute(s.versionAttribute)},
+		{s.versionAttribute != "", byAttribute},
 		{s.bySequence, projection.BySequence()},
 		{s.unversioned, projection.Unversioned()},
 	} {

@@ -33,7 +33,9 @@
 //
 // # Versions
 //
-//	ByAttribute   number of the item      writers must raise it, also over a deletion
+//	ByAttribute   number or time of it    writers must raise it, also over a deletion
+//	ByEpoch       number that is a time   the same
+//	….Then        pair with a counter     the counter begins anew with each item
 //	ByFunc        computed of the item    the same
 //	BySequence    of the stream           a mark in each document; deletions leave tombstones
 //	Unversioned   none                    an older state stands while a stream is read again

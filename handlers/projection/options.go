@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -38,7 +39,9 @@ type Options struct {
 
 	// Current reads the item that a record is about, consistently: the absent Item
 	// when there is none. BySequence needs it for records that are redriven or
-	// replayed; Store.Current of sinks/dynamodb is one.
+	// replayed; Store.Current of sinks/dynamodb is one. ByAttribute and ByFunc go
+	// by it to tell whether an item whose document is newer began anew, see
+	// [Hooks.Lost].
 	Current func(ctx context.Context, rec *sluice.Record) (sluice.Item, error)
 
 	// ForgetDeleted deletes the document of a deleted item BySequence, which
@@ -103,6 +106,9 @@ type Hooks struct {
 	Written func(table string, action document.Action)
 	// Unchanged is called when the change of an item does not change its document.
 	Unchanged func(table string)
+	// Lost is called when the document of an item does not show a change because
+	// the version of the change is not above what is there. BySequence loses none.
+	Lost func(rec *sluice.Record, why Loss)
 	// Dropped is called when an attribute is left out of a document because
 	// another field has its name.
 	Dropped func(table, field string)
@@ -181,6 +187,10 @@ func (v Version) validate() error {
 		return errors.New("it is missing; want ByAttribute, BySequence, ByFunc or Unversioned")
 	case v.kind == byAttribute && v.path == "":
 		return errors.New("ByAttribute names no attribute")
+	case v.unit != 0 && unitNames[v.unit] == "":
+		return fmt.Errorf("ByEpoch has the unit %v, want %v, %v or %v", v.unit, time.Second, time.Millisecond, time.Microsecond)
+	case v.counter != "" && v.kind != byAttribute:
+		return fmt.Errorf("%v.Then: want ByAttribute or ByEpoch before it", v)
 	case v.kind == byFunc && v.f == nil:
 		return errors.New("ByFunc has no function")
 	}

@@ -98,8 +98,12 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	for _, field := range s.writer.dropped {
 		p.o.Hooks.Dropped(rec.Table, field)
 	}
-	for _, op := range ops {
-		if err := p.write(ctx, op); err != nil {
+	for i, op := range ops {
+		write := p.write
+		if i == 0 && p.watches(rec, op) {
+			write = p.watched(rec)
+		}
+		if err := write(ctx, op); err != nil {
 			return err // of several writes both are repeated, which both bear
 		}
 		if p.o.Hooks.Written != nil {

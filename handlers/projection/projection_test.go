@@ -120,7 +120,7 @@ func TestFailures(t *testing.T) {
 		want string
 	}{
 		{"no version", streamtest.Insert("t", map[string]any{"pk": "a"}), small(), `INSERT of table t: the version of the document: the item has no attribute "rev"`},
-		{"version is text", streamtest.Insert("t", map[string]any{"pk": "a", "rev": "1"}), small(), `attribute "rev" is of type S, want N`},
+		{"version is text", streamtest.Insert("t", map[string]any{"pk": "a", "rev": "1"}), small(), `attribute "rev" is of type S, want an ISO 8601 time`},
 		{"version is a fraction", streamtest.Insert("t", `{"pk":{"S":"a"},"rev":{"N":"1.5"}}`), small(), `attribute "rev" is 1.5, want an integer from 0 to`},
 		{"version is negative", streamtest.Insert("t", map[string]any{"pk": "a", "rev": -1}), small(), `attribute "rev" is -1, want an integer`},
 		{"version is too large", streamtest.Insert("t", `{"pk":{"S":"a"},"rev":{"N":"9223372036854775808"}}`), small(), `attribute "rev" is 9223372036854775808`},

@@ -84,7 +84,7 @@ func (o object) schema() schema {
 	case "Project":
 		properties["version"] = schema{
 			"description": properties["version"].(schema)["description"],
-			"anyOf":       []schema{{"type": "string", "pattern": "^(sequence|none|attribute:(.|\\n)+)$"}, ref("variable")},
+			"anyOf":       []schema{{"type": "string", "pattern": "^(sequence|none|(attribute|seconds|millis|micros):[^,]+(,[^,]+)?)$"}, ref("variable")},
 		}
 	case "Sink":
 		s["minProperties"], s["maxProperties"] = 1, 1

@@ -12,6 +12,7 @@ import (
 
 type handlerMetrics struct {
 	written, unchanged, dropped *prometheus.CounterVec // by projections
+	notShown                    *prometheus.CounterVec // changes, by projections
 	lost                        *prometheus.CounterVec // by counts
 }
 
@@ -25,6 +26,7 @@ func newHandlerMetrics(reg prometheus.Registerer) handlerMetrics {
 		written:   counter("sluice_projection_documents_total", "Documents that projections wrote or deleted (index, delete), or of which a newer one was there, by the table they are made of.", "action"),
 		unchanged: counter("sluice_projection_unchanged_total", "Changes of items that do not change their document, so that nothing was written."),
 		dropped:   counter("sluice_projection_dropped_fields_total", "Attributes that were left out of a document because another field has their name."),
+		notShown:  counter("sluice_projection_lost_total", "Changes that a document does not show, since their version by attribute is not above what is there: not_raised (two changes at one time, or a writer that does not raise it), began_anew (an item that was deleted and made again).", "reason"),
 		lost:      counter("sluice_count_additions_lost_total", "Additions to numbers that are lost because the item that has the number is not there, by its table."),
 	}
 }
@@ -37,7 +39,10 @@ func (m *Metrics) Projection() projection.Hooks {
 			h.written.WithLabelValues(table, action.String()).Inc()
 		},
 		Unchanged: func(table string) { h.unchanged.WithLabelValues(table).Inc() },
-		Dropped:   func(table, _ string) { h.dropped.WithLabelValues(table).Inc() },
+		Lost: func(rec *sluice.Record, why projection.Loss) {
+			h.notShown.WithLabelValues(rec.Table, string(why)).Inc()
+		},
+		Dropped: func(table, _ string) { h.dropped.WithLabelValues(table).Inc() },
 	}
 }
 

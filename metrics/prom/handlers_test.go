@@ -5,8 +5,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/handlers/projection"
 )
 
 func TestHandlers(t *testing.T) {
@@ -19,6 +21,7 @@ func TestHandlers(t *testing.T) {
 	p.Unchanged("orders")
 	p.Dropped("orders", "a")
 	p.Dropped("orders", "b")
+	p.Lost(&sluice.Record{Table: "orders"}, projection.BeganAnew)
 	m.Rollup().Dropped(nil, dynamo.Add{Table: "parents"})
 	expectSeries(t, reg, `
 # HELP sluice_count_additions_lost_total Additions to numbers that are lost because the item that has the number is not there, by its table.
@@ -31,8 +34,11 @@ sluice_projection_documents_total{action="index",table="orders"} 2
 # HELP sluice_projection_dropped_fields_total Attributes that were left out of a document because another field has their name.
 # TYPE sluice_projection_dropped_fields_total counter
 sluice_projection_dropped_fields_total{table="orders"} 2
+# HELP sluice_projection_lost_total Changes that a document does not show, since their version by attribute is not above what is there: not_raised (two changes at one time, or a writer that does not raise it), began_anew (an item that was deleted and made again).
+# TYPE sluice_projection_lost_total counter
+sluice_projection_lost_total{reason="began_anew",table="orders"} 1
 # HELP sluice_projection_unchanged_total Changes of items that do not change their document, so that nothing was written.
 # TYPE sluice_projection_unchanged_total counter
 sluice_projection_unchanged_total{table="orders"} 1
-`, "sluice_count_additions_lost_total", "sluice_projection_documents_total", "sluice_projection_dropped_fields_total", "sluice_projection_unchanged_total")
+`, "sluice_count_additions_lost_total", "sluice_projection_documents_total", "sluice_projection_dropped_fields_total", "sluice_projection_lost_total", "sluice_projection_unchanged_total")
 }

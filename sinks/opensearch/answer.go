@@ -22,9 +22,9 @@ type result struct {
 
 func (r *result) ofLoad() bool {
 	if r.err == nil {
-		return ofLoad(r.status, "")
+		return ofLoad(r.status, "", "")
 	}
-	return ofLoad(r.status, r.err.typ)
+	return ofLoad(r.status, r.err.typ, r.err.reason)
 }
 
 type itemError struct{ typ, reason string }

@@ -166,6 +166,9 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		}
 		w.each(func(x *write) {
 			x.err, x.answered = nil, true
+			if o == conflict && x.op.Refused != nil {
+				x.op.Refused(versionThere(f.reason))
+			}
 			if hook := h.Superseded; hook != nil && x != now {
 				hook(x.op.Ref())
 			}

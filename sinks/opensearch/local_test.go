@@ -80,30 +80,32 @@ func TestLocalVersions(t *testing.T) {
 			op       document.Op
 			want     string
 			version  int64
-			conflict bool
+			conflict int64 // with that version
 		}{
-			{putAt(index, "x", 5, `{"n":1}`), `{"n":1}`, 5, false},
-			{putAt(index, "x", 5, `{"n":2}`), `{"n":1}`, 5, true},
-			{again(putAt(index, "x", 5, `{"n":3}`)), `{"n":3}`, 5, false},
-			{again(putAt(index, "x", 4, `{"n":4}`)), `{"n":3}`, 5, true},
-			{delAt(index, "x", 5), `{"n":3}`, 5, true},
-			{delAt(index, "x", 7), "", 0, false},
+			{putAt(index, "x", 5, `{"n":1}`), `{"n":1}`, 5, 0},
+			{putAt(index, "x", 5, `{"n":2}`), `{"n":1}`, 5, 5},
+			{again(putAt(index, "x", 5, `{"n":3}`)), `{"n":3}`, 5, 0},
+			{again(putAt(index, "x", 4, `{"n":4}`)), `{"n":3}`, 5, 5},
+			{delAt(index, "x", 5), `{"n":3}`, 5, 5},
+			{delAt(index, "x", 7), "", 0, 0},
 			// F104: a late write does not bring it back.
-			{putAt(index, "x", 6, `{"n":5}`), "", 0, true},
-			{delAt(index, "x", 8), "", 0, false}, // 404
-			{putAt(index, "x", 9, `{"n":6}`), `{"n":6}`, 9, false},
-			{del(index, "nothing"), `{"n":6}`, 9, false}, // F105
-			{putAt(index, "x", 1<<62, `{"n":7}`), `{"n":7}`, 1 << 62, false},
+			{putAt(index, "x", 6, `{"n":5}`), "", 0, 7},
+			{delAt(index, "x", 8), "", 0, 0}, // 404
+			{putAt(index, "x", 9, `{"n":6}`), `{"n":6}`, 9, 0},
+			{del(index, "nothing"), `{"n":6}`, 9, 0}, // F105
+			{putAt(index, "x", 1<<62, `{"n":7}`), `{"n":7}`, 1 << 62, 0},
 		} {
 			conflicts = 0
+			there := int64(0)
+			tt.op.Refused = func(version int64) { there = version }
 			if err := s.Write(t.Context(), tt.op); err != nil {
 				t.Error(err)
 			}
 			if got, version := at(t, c, document.Ref{Index: index, ID: "x"}); got != tt.want || version != tt.version {
 				t.Errorf("after %s@%d: %s@%d, want %s@%d", tt.op.Action, tt.op.Version, got, version, tt.want, tt.version)
 			}
-			if (conflicts > 0) != tt.conflict {
-				t.Errorf("%s@%d: %d conflicts", tt.op.Action, tt.op.Version, conflicts)
+			if (conflicts > 0) != (tt.conflict > 0) || there != tt.conflict {
+				t.Errorf("%s@%d: %d conflicts with version %d, want %d", tt.op.Action, tt.op.Version, conflicts, there, tt.conflict)
 			}
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,26 +28,26 @@ func (f failure) of(op *document.Op) *document.Error {
 	return e
 }
 
-// ofLoad reports whether a status and a type are a refusal for load: 429, a full
-// queue of a thread pool, indexing pressure, or a circuit breaker, which older
-// versions answer with 503. Any other 503 is of a shard or a cluster that is not
-// there. A blocked index may have 429 as well, since its disk is full; fewer
-// requests do not help it.
-func ofLoad(status int, typ string) bool {
+// ofLoad reports whether a refusal is for load: 429, a full queue of a thread
+// pool, indexing pressure, a circuit breaker, which older versions answer with
+// 503, or a model of an ingest pipeline that is throttled. Any other 503 is of a
+// shard or a cluster that is not there. A blocked index may have 429 as well,
+// since its disk is full; fewer requests do not help it.
+func ofLoad(status int, typ, reason string) bool {
 	switch {
 	case strings.Contains(typ, "cluster_block"):
 		return false
 	case strings.Contains(typ, "rejected_execution"), strings.Contains(typ, "circuit_breaking"):
 		return true
 	}
-	return status == http.StatusTooManyRequests
+	return status == http.StatusTooManyRequests || ofThrottledModel(typ, reason)
 }
 
 // marked is sluice.Overloaded for err of a failure that is a refusal for load,
 // inside sluice.RetryAfter if the answer says how long to wait; any other is as
 // it was.
 func (f failure) marked(err error) error {
-	if !ofLoad(f.status, f.typ) {
+	if !ofLoad(f.status, f.typ, f.reason) {
 		return err
 	}
 	err = sluice.Overloaded(err)
@@ -75,11 +76,11 @@ const (
 // counts; some services leave out the error (F090).
 func judge(op *document.Op, r failure) outcome {
 	switch {
-	case ofLoad(r.status, r.typ):
+	case ofLoad(r.status, r.typ, r.reason):
 		return busy
 	case strings.Contains(r.typ, "cluster_block"):
 		return passing // an index is read-only while its disk is full, or it moves
-	case ofIndex(r):
+	case ofCluster(r.status, r.typ, r.reason):
 		return refused
 	}
 	switch s := r.status; {
@@ -97,25 +98,20 @@ func judge(op *document.Op, r failure) outcome {
 	return refused // no such index, no permission
 }
 
-// ofIndex reports refusals with status 400 that would meet every document: the
-// index, not the document, has to be mended. To park each would be wrong.
-func ofIndex(r failure) bool {
-	if r.status != http.StatusBadRequest {
-		return false
+// versionThere returns the version that the reason of a conflict says is there; 0
+// when it says none.
+func versionThere(reason string) int64 {
+	const before = "current version ["
+	i := strings.LastIndex(reason, before) // an id stands in front of it
+	if i < 0 {
+		return 0
 	}
-	switch r.typ {
-	case "index_closed_exception", "index_not_found_exception":
-		return true
-	case "illegal_argument_exception":
-		for _, text := range []string{"no write index", "Document ID is not supported", "pipeline with id", "data streams"} {
-			if strings.Contains(r.reason, text) {
-				return true
-			}
-		}
-	case "validation_exception":
-		return strings.Contains(r.reason, "maximum") && strings.Contains(r.reason, "shards")
+	text, _, _ := strings.Cut(reason[i+len(before):], "]")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
 	}
-	return false
+	return n
 }
 
 // judgeRequest says what the error of a whole request means for what is in it.
@@ -129,7 +125,7 @@ func judgeRequest(err error) outcome {
 		return passing // the request or the answer was lost
 	}
 	switch s := status.Status; {
-	case ofLoad(s, status.Type):
+	case ofLoad(s, status.Type, status.Reason):
 		return busy
 	case strings.Contains(status.Type, "cluster_block"):
 		return passing
@@ -137,6 +133,8 @@ func judgeRequest(err error) outcome {
 		return tooLarge
 	case s == http.StatusRequestTimeout, s >= 500:
 		return passing
+	case ofCluster(s, status.Type, status.Reason):
+		return refused
 	// One without a type is not of the cluster; an unknown parameter is of the
 	// request, and that it names indices is of all requests.
 	case s == http.StatusBadRequest && status.Type != "" && !strings.Contains(status.Reason, "unrecognized parameter") && !strings.Contains(status.Reason, explicitIndex):

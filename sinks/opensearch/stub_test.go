@@ -256,7 +256,7 @@ func (c *cluster) do(n int, name, kind string, a action, source string) map[stri
 	}
 	if refused {
 		it["status"] = 409
-		it["error"] = map[string]any{"type": "version_conflict_engine_exception", "reason": "[" + a.ID + "]: version conflict"}
+		it["error"] = map[string]any{"type": "version_conflict_engine_exception", "reason": fmt.Sprintf("[%s]: version conflict, current version [%d] is higher or equal to the one provided [%d]", a.ID, old.version, now.version)}
 		return it
 	}
 	c.seqNo++

@@ -183,7 +183,9 @@ func TestF102_OlderWriteIsSuccess(t *testing.T) {
 		var c cluster
 		var conflicts []document.Ref
 		s := c.sink(t, Options{Hooks: Hooks{Conflict: func(r document.Ref) { conflicts = append(conflicts, r) }}})
+		var there []int64
 		for _, op := range []document.Op{putAt("i", "x", 7, `{"v":7}`), putAt("i", "x", 6, `{"v":6}`), delAt("i", "x", 7)} {
+			op.Refused = func(version int64) { there = append(there, version) }
 			if err := s.Write(t.Context(), op); err != nil {
 				t.Error(err)
 			}
@@ -193,6 +195,9 @@ func TestF102_OlderWriteIsSuccess(t *testing.T) {
 		}
 		if x := (document.Ref{Index: "i", ID: "x"}); !cmp.Equal(conflicts, []document.Ref{x, x}) {
 			t.Errorf("conflicts %v", conflicts)
+		}
+		if !cmp.Equal(there, []int64{7, 7}) {
+			t.Errorf("refused by the versions %v", there)
 		}
 	})
 }
@@ -218,6 +223,7 @@ func TestF092_F094_RequestThatFails(t *testing.T) {
 		{"404", reply{status: 404}, 1, "status 404"},
 		{"400 of a proxy", reply{status: 400, body: "<html>"}, 1, "status 400"},
 		{"400 of the request", reply{status: 400, body: `{"error":{"type":"illegal_argument_exception","reason":"request [/_bulk] contains unrecognized parameter: [x]"}}`}, 1, "unrecognized parameter"},
+		{"400 that means not now", reply{status: 400, body: `{"error":{"type":"validation_exception","reason":"Validation Failed: 1: this action would add [2] total shards, but this cluster currently has [1000]/[1000] maximum shards open;"}}`}, 1, "maximum shards"},
 		{"400 of the cluster's settings", reply{status: 400, body: `{"error":{"type":"illegal_argument_exception","reason":"explicit index in bulk is not allowed"}}`}, 1, "rest.action.multi.allow_explicit_index"},
 		{"redirect", reply{status: 301}, 1, "leads somewhere else"},
 	} {

@@ -1,0 +1,46 @@
+package config
+
+import (
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/projection"
+)
+
+// lostLog logs changes that documents do not show: of each reason one an hour.
+type lostLog struct {
+	logger *slog.Logger
+	route  string
+	next   func(*sluice.Record, projection.Loss) // nil: none
+
+	mu   sync.Mutex
+	last map[projection.Loss]time.Time
+}
+
+const lostEvery = time.Hour
+
+var lostReasons = map[projection.Loss]string{
+	projection.NotRaised: "a change is not in its document: its version is not above that of the change before it",
+	projection.BeganAnew: "an item is not in its document: it was deleted and made again, and its version began anew below that of its deletion",
+}
+
+func (l *lostLog) lost(rec *sluice.Record, why projection.Loss) {
+	if l.next != nil {
+		l.next(rec, why)
+	}
+	now := time.Now()
+	l.mu.Lock()
+	last, logged := l.last[why]
+	due := !logged || now.Sub(last) >= lostEvery
+	if due {
+		l.last[why] = now
+	}
+	l.mu.Unlock()
+	if due {
+		l.logger.Warn(lostReasons[why], "route", l.route, "table", rec.Table, "keys", json.RawMessage(rec.Keys.AppendJSON(nil)),
+			"sequence", string(rec.Sequence), "todo", "run sluice audit; docs/projection.md says which version loses none")
+	}
+}

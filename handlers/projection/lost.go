@@ -1,0 +1,72 @@
+package projection
+
+import (
+	"context"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+)
+
+// Loss is why the document of an item does not show a change, by attribute or
+// function.
+type Loss string
+
+const (
+	// NotRaised is of a change that left the version as it was, or lowered it:
+	// two writes at one time, or a writer that does not raise the number.
+	NotRaised Loss = "not_raised"
+	// BeganAnew is of an item that was deleted and made again below the version of
+	// its deletion: its counter began anew.
+	BeganAnew Loss = "began_anew"
+)
+
+// watches reports whether it matters that op, the first write of rec, is refused.
+func (p *Projection) watches(rec *sluice.Record, op document.Op) bool {
+	return p.o.Hooks.Lost != nil && op.Fence == document.Newer && rec.Origin == sluice.Live &&
+		(rec.EventName == sluice.Insert || rec.EventName == sluice.Modify)
+}
+
+// watched returns a function that writes the first op of rec, and calls lost when
+// that is refused.
+func (p *Projection) watched(rec *sluice.Record) func(context.Context, document.Op) error {
+	return func(ctx context.Context, op document.Op) error {
+		refused, there := false, int64(0)
+		op.Refused = func(version int64) { refused, there = true, max(there, version) }
+		err := p.write(ctx, op)
+		if err == nil && refused {
+			p.lost(ctx, rec, op, there)
+		}
+		return err
+	}
+}
+
+// lost calls the hook when the refusal of op loses the change: what came again, or
+// late, is not lost. The version there is 0 when it is not known.
+func (p *Projection) lost(ctx context.Context, rec *sluice.Record, op document.Op, there int64) {
+	switch {
+	case rec.EventName == sluice.Modify:
+		if before, err := p.o.Version.ofImage(rec.Old); err == nil && op.Version <= before {
+			p.o.Hooks.Lost(rec, NotRaised)
+		}
+	case there > op.Version && p.below(ctx, rec, there):
+		p.o.Hooks.Lost(rec, BeganAnew)
+	}
+}
+
+// below reports whether the item is below the version that the index has: never,
+// unless it began anew. Where it cannot be read, an INSERT that came again counts,
+// too.
+func (p *Projection) below(ctx context.Context, rec *sluice.Record, there int64) bool {
+	if p.o.Current == nil {
+		return true
+	}
+	it, err := p.o.Current(ctx, rec)
+	switch {
+	case err != nil:
+		return ctx.Err() == nil
+	case !it.Exists():
+		return false
+	}
+	now, err := p.o.Version.ofImage(it)
+	return err == nil && now < there
+}
