@@ -98,7 +98,7 @@ func (c *checker) isOver(ch *change, p *shard) {
 }
 
 // ended notes that a handler has returned. done: its effect is there.
-func (c *checker) ended(life int, ch *change, route string, done bool, how string) {
+func (c *checker) ended(life int, ch *change, route string, done, late bool, how string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ch == nil {
@@ -112,18 +112,19 @@ func (c *checker) ended(life int, ch *change, route string, done bool, how strin
 	c.came(route, ch.item, how)
 	c.trace.add(life, "route %s with %v: %s", route, ch, how)
 	if done {
-		c.settle(life, ch, route)
+		c.settle(life, ch, route, late)
 	}
 }
 
-// settle notes that ch is done for a route; the lock is held.
-func (c *checker) settle(life int, ch *change, route string) {
+// settle notes that ch is done for a route; the lock is held. What came late, when
+// nobody waited for the call any more, is done by nobody who stores it.
+func (c *checker) settle(life int, ch *change, route string, late bool) {
 	if !slices.Contains(ch.routes, route) {
 		c.fail(propContent, "%v is settled for route %q, which it does not take", ch, route)
 		return
 	}
 	by := session{life: life}
-	if r := c.readings[ch.shard.place]; r != nil && r.life == life && !r.over {
+	if r := c.readings[ch.shard.place]; r != nil && r.life == life && !late {
 		by = r.session
 	}
 	ch.done[route], ch.end = by, time.Now()
@@ -146,7 +147,7 @@ func (c *checker) parked(life int, id, arn string, seq sluice.Sequence, route, w
 		c.fail(propPark, "%v is parked for route %s: %s", ch, route, why)
 	}
 	c.letters[id] = letter{ch, route}
-	c.settle(life, ch, route)
+	c.settle(life, ch, route, false)
 }
 
 // behind reports whether ch may be parked because an earlier change of its item

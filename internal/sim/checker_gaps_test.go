@@ -70,7 +70,9 @@ func (c *checker) began(life int, arn string, start state.Start) {
 		s.excused = p.arn != arn
 		lost := c.trimmed(p)
 		for _, ch := range s.changes {
-			if start.Position == "LATEST" || s.excused || lost(ch.seq) {
+			// What expires within an hour may be trimmed before anybody can read it.
+			expires := start.Position == "TRIM_HORIZON" && ch.at.Before(start.At.Add(time.Hour-24*time.Hour))
+			if start.Position == "LATEST" || s.excused || lost(ch.seq) || expires {
 				ch.excuse = beforeStart
 				n++
 			}

@@ -81,7 +81,6 @@ type reading struct {
 	shard  *shard
 	busyAt time.Time // when the last record of it was handled
 	calls  int       // of handlers, that have not come back
-	over   bool      // it has ended; what comes back later is settled for nobody
 	after  sluice.Sequence
 	last   map[string]*change // by item: the newest that was begun
 	begun  map[*change]bool
@@ -220,15 +219,6 @@ func (c *checker) started(life int, p place, after sluice.Sequence) {
 	c.readings[p] = r
 	if string(after) != s.stored.Sequence {
 		c.fail(propContent, "shard %s is read after %q, but stored is %v", p.id, after, s.stored)
-	}
-}
-
-// shardEnded notes that a life has ended a shard.
-func (c *checker) shardEnded(life int, p place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r := c.readings[p]; r != nil && r.life == life {
-		r.over = true
 	}
 }
 

@@ -82,7 +82,7 @@ func (l *life) handle(ctx context.Context, rec *sluice.Record, route string) err
 		l.gate.leave(kind, n)
 		return nil
 	}
-	l.h.check.ended(l.n, ch, route, done, how)
+	l.h.check.ended(l.n, ch, route, done, ctx.Err() != nil, how)
 	left = true
 	if !l.gate.leave(kind, n) {
 		return nil

@@ -129,6 +129,10 @@ func impossible(err error) bool {
 	case refused:
 		return !errors.As(err, &api) || api.ErrorCode() == "AccessDeniedException"
 	}
-	status := httpStatus(err)
-	return status/100 == 4 && status != http.StatusRequestTimeout
+	switch status := httpStatus(err); status {
+	case http.StatusBadRequest: // which throttling has, too: of an answer that was cut off nobody knows
+		return errors.As(err, &api)
+	default:
+		return status/100 == 4 && status != http.StatusRequestTimeout
+	}
 }
