@@ -22,8 +22,11 @@ func shown(d document.Doc) string {
 	if mark, err := d.Mark(projection.DefaultMark); err != nil || mark.Deleted != "" {
 		return ""
 	}
-	body, _, _ := strings.Cut(string(d.Source), `,"sluice":`)
-	return strings.TrimSuffix(body, "}") + strings.Repeat("}", min(1, len(body)))
+	body, _, marked := strings.Cut(string(d.Source), `,"sluice":`)
+	if marked {
+		body += "}"
+	}
+	return body
 }
 
 // Records that come again, in whatever order, leave the document as the last

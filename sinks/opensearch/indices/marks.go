@@ -227,7 +227,7 @@ func (m *Marks) Adopt(ctx context.Context, name string) error {
 
 func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 	if name == d.index && !m.plain && !d.hides("", m.filter()) { // no alias may have the name of an index
-		return &SchemeError{name, "it is an index, whose tombstones every search shows", "write to an alias, or set forgetDeleted"}
+		return &SchemeError{name, "it is an index, whose tombstones every search shows", "give it an alias of another name, and write to that and search by it; or set forgetDeleted"}
 	}
 	meta := maps.Clone(d.meta)
 	if meta == nil {
@@ -250,6 +250,9 @@ func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 		add[member] = v
 	}
 	add["index"], add["alias"], add["filter"] = d.index, name, m.filter()
+	if own, ok := kept["filter"]; ok { // which stays
+		add["filter"] = map[string]any{"bool": map[string]any{"filter": []any{own, m.filter()}}}
+	}
 	if err := m.c.change(ctx, http.MethodPost, "/_aliases", map[string]any{"actions": []any{map[string]any{"add": add}}}); err != nil {
 		return fmt.Errorf("indices: hiding tombstones behind the alias %s: %w", name, err)
 	}

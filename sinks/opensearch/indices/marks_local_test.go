@@ -98,7 +98,7 @@ func TestMarksRealServer(t *testing.T) {
 
 		// Documents without marks are taken when somebody says so.
 		old := name + "-000003"
-		ok(client.Call(t.Context(), http.MethodPut, "/"+old, []byte(`{"settings":{"number_of_replicas":0},"aliases":{"`+name+`-old":{"is_write_index":true}}}`), nil))
+		ok(client.Call(t.Context(), http.MethodPut, "/"+old, []byte(`{"settings":{"number_of_replicas":0},"aliases":{"`+name+`-old":{"is_write_index":true,"filter":{"term":{"_id":"c"}}}}}`), nil))
 		marks := c.Marks("sluice", false)
 		put(old, "c", `{}`)
 		refused(marks.Check(t.Context(), name+"-old"), "has 1 documents")
@@ -108,6 +108,11 @@ func TestMarksRealServer(t *testing.T) {
 		if got := search(t, c, name+"-old"); got != "c" {
 			t.Errorf("a search finds %q", got)
 		}
+		put(old, "e", `{}`)
+		if got := search(t, c, name+"-old"); got != "c" {
+			t.Errorf("the alias' own filter is gone: a search finds %q", got)
+		}
+		ok(c.Marks("sluice", false).Check(t.Context(), name+"-old"))
 		var alias map[string]struct {
 			Aliases map[string]map[string]json.RawMessage
 		}
