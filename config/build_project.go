@@ -49,14 +49,17 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 		marks = cl.indices.Marks(cmp.Or(o.Mark, projection.DefaultMark), o.ForgetDeleted)
 		marks.MustExist = cl.o.RequireAlias
 	}
-	if cl.fake == nil {
-		write = cmp.Or(marks, cl.others).Writer(write)
+	switch {
+	case cl.fake != nil:
+	case sequenced:
+		write = marks.Writer(write)
+	default:
+		write = cl.indices.Unmarked(write)
 	}
 	if !strings.Contains(index, "{") {
-		if before, ok := cl.names[index]; ok && !before.Equal(marks) {
-			return nil, b.c.fault(field+".version", "another route writes to %s with another version, mark or forgetDeleted: documents of one index are versioned in one way", index)
+		if err := cl.claim(index, marks, rt.Project); err != nil {
+			return nil, b.c.wrong(field+".version", err)
 		}
-		cl.names[index] = marks
 	}
 	p, err := projection.New(write, o)
 	if err != nil {
@@ -75,8 +78,12 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 				missing = cl.missing(ctx, index)
 			}
 			if missing == "" {
+				inspect := cl.indices.CheckUnmarked
+				if marks != nil {
+					inspect = marks.Inspect
+				}
 				var scheme *indices.SchemeError
-				if err := cl.indices.Scheme(ctx, index, marks); errors.As(err, &scheme) {
+				if err := inspect(ctx, index); errors.As(err, &scheme) {
 					return b.c.wrong(field+".index", scheme)
 				}
 				return nil
@@ -106,6 +113,20 @@ func (b *builder) current() func(context.Context, *sluice.Record) (sluice.Item, 
 		}
 	}
 	return b.sinks.store.Current
+}
+
+// claim notes how a route versions the documents of an index. All routes of an index
+// must do it in the same way.
+func (cl *cluster) claim(index string, marks *indices.Marks, p *Project) error {
+	how := "otherwise"
+	if marks != nil {
+		how = fmt.Sprintf("sequence, mark %q, forgetDeleted %t", cmp.Or(p.Mark, projection.DefaultMark), p.ForgetDeleted)
+	}
+	if before, ok := cl.versions[index]; ok && before != how {
+		return fmt.Errorf("another route versions the documents of %s in another way: set the same version, mark and forgetDeleted", index)
+	}
+	cl.versions[index], cl.names[index] = how, marks
+	return nil
 }
 
 // missing says what becomes of documents for an index or alias that is not there,

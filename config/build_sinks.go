@@ -56,15 +56,15 @@ type queue struct {
 }
 
 type cluster struct {
-	sink    string
-	o       *OpenSearch
-	client  *opensearch.Client
-	indices *indices.Cluster
-	docs    *opensearch.Sink
-	others  *indices.Marks            // of documents that are not versioned by sequence
-	names   map[string]*indices.Marks // of indices and aliases that are written to; nil: versioned otherwise
-	fake    writeDocument             // in place of docs
-	used    bool
+	sink     string
+	o        *OpenSearch
+	client   *opensearch.Client
+	indices  *indices.Cluster
+	docs     *opensearch.Sink
+	names    map[string]*indices.Marks // by index or alias; nil: not versioned by sequence
+	versions map[string]string         // likewise: how routes version the documents
+	fake     writeDocument             // in place of docs
+	used     bool
 }
 
 func openSinks(c *Config, s Setup) (*sinks, error) {
@@ -158,8 +158,7 @@ func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &cluster{sink: name, o: o, names: map[string]*indices.Marks{}, client: client, indices: indices.New(client), docs: docs}
-	made.others = made.indices.Unmarked()
+	made := &cluster{sink: name, o: o, names: map[string]*indices.Marks{}, versions: map[string]string{}, client: client, indices: indices.New(client), docs: docs}
 	if write := s.Fakes.Write; write != nil {
 		made.fake = func(ctx context.Context, op document.Op) error { return write(ctx, name, op) }
 	}
@@ -253,7 +252,7 @@ func (cl *cluster) check(ctx context.Context, c *Config) error {
 	for _, name := range slices.Sorted(maps.Keys(cl.names)) {
 		marks := cl.names[name]
 		if marks == nil {
-			errs = append(errs, cl.indices.Scheme(ctx, name, nil))
+			errs = append(errs, cl.indices.CheckUnmarked(ctx, name))
 		} else {
 			errs = append(errs, marks.Check(ctx, name))
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
-// marked are the indices whose documents are versioned by sequence, by name, each
-// with one of its routes. Those whose names are templates are left out.
+// marked returns a route for each index whose documents are versioned by sequence,
+// and whether there are further indices whose names are templates.
 func marked(app *config.App) (routes []config.BuiltRoute, templates bool) {
 	seen := map[string]bool{}
 	for _, r := range app.Routes {
@@ -53,7 +53,7 @@ func sweepEvery(ctx context.Context, app *config.App, log *slog.Logger) {
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
-				log.Warn("old tombstones are not deleted; tried again in an hour", "index", index, "error", err)
+				log.Warn("cannot delete old tombstones; next try in an hour", "index", index, "error", err)
 			case n > 0:
 				log.Info("old tombstones deleted", "index", index, "tombstones", n)
 			}
@@ -61,8 +61,8 @@ func sweepEvery(ctx context.Context, app *config.App, log *slog.Logger) {
 	}
 }
 
-// keepTombstones is how long tombstones stay, unless somebody says otherwise. It
-// leaves a day for clocks that are wrong.
+// keepTombstones is the default age at which tombstones are deleted. It allows for
+// a clock that is wrong by a day.
 const keepTombstones = 48 * time.Hour
 
 func sweepCommand(c *cli) *cobra.Command {
@@ -72,20 +72,19 @@ func sweepCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Delete old tombstones of projections by sequence",
-		Long: `Delete the tombstones that projections with version: sequence leave in the place of
-deleted documents, once they are old. sluice run does so every hour; run this where
-a Lambda function writes the documents, or where the name of an index is a
+		Long: `Delete old tombstones. Projections with version: sequence leave a tombstone in the
+place of each deleted document. sluice run deletes old ones every hour. Run this
+command if a Lambda function writes the documents, or if the index name is a
 template.
 
-A tombstone that was written over in the meantime stays. Exit codes: 0 done;
-1 failed; 2 wrong usage.`,
+Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 		Example: `  sluice sweep
   sluice sweep --index orders-eu --keep 72h
   sluice sweep --json | jq .tombstones`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep < indices.LeastKept {
-				return usage("--keep %v: want %v or more: a stream holds records for a day, and one that comes again after its tombstone was deleted brings the document back", keep, indices.LeastKept)
+				return usage("--keep %v: want %v or more: without its tombstone, a redelivered record could restore a deleted document", keep, indices.LeastKept)
 			}
 			return c.eachMarked(cmd.Context(), name, func(ctx context.Context, r config.BuiltRoute, index string) error {
 				n, err := r.Projection.Marks.Sweep(ctx, index, time.Now().Add(-keep), r.Projection.Sink.Write)
@@ -103,7 +102,7 @@ A tombstone that was written over in the meantime stays. Exit codes: 0 done;
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.DurationVar(&keep, "keep", keepTombstones, "how long tombstones stay")
-	fs.StringVar(&name, "index", "", "the index or alias of this `name` alone (default: all whose names are no templates)")
+	fs.StringVar(&name, "index", "", "only the index or alias of this `name` (default: all, except names that are templates)")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object for each index")
 	return cmd
 }
@@ -113,14 +112,14 @@ func adoptCommand(c *cli) *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "adopt",
-		Short: "Have an index that is there take documents by version: sequence",
-		Long: `Have an index that holds documents already take those of projections with version:
-sequence. It gets the field of the marks and a note of how it is versioned, and its
-alias leaves tombstones out of searches.
+		Short: "Prepare an existing index for version: sequence",
+		Long: `Prepare an index that has documents for projections with version: sequence. The
+command maps the field of the marks, records in the mapping how documents are
+versioned, and makes the alias hide tombstones from searches.
 
-Stop all programs that write to it before: what they write has no mark, and every
-change goes over it. Afterwards run sluice audit --repair, which finds documents
-whose items were deleted while nobody wrote.
+First stop all programs that write to the index: from now on every change replaces
+a document without a mark. Afterwards run sluice audit --repair. It deletes the
+documents of items that were deleted in the meantime.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 		Example: `  sluice adopt --index orders
@@ -128,10 +127,10 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if name == "" {
-				return usage("say by --index which index or alias")
+				return usage("--index is missing: name the index or alias")
 			}
 			return c.eachMarked(cmd.Context(), name, func(ctx context.Context, r config.BuiltRoute, index string) error {
-				if err := c.confirm(yes, "Does no other program write to %s any more?", index); err != nil {
+				if err := c.confirm(yes, "Have all programs that write to %s been stopped?", index); err != nil {
 					return err
 				}
 				if err := r.Projection.Marks.Adopt(ctx, index); err != nil {
@@ -140,7 +139,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 				if asJSON {
 					return json.NewEncoder(c.stdout).Encode(map[string]any{"adopted": index})
 				}
-				_, err := fmt.Fprintf(c.stdout, "%s takes documents by sequence\n", index)
+				_, err := fmt.Fprintf(c.stdout, "%s is ready for version: sequence\n", index)
 				return err
 			})
 		},
@@ -184,7 +183,7 @@ func (c *cli) eachMarked(ctx context.Context, name string, f func(context.Contex
 	case name != "":
 		return usage("--index: no route with version: sequence writes to %q%s", name, didYouMean(name, names))
 	case len(routes) == 0 && templates:
-		return usage("the names of the indices are templates: say by --index which one")
+		return usage("--index is missing: the index names of the configuration are templates")
 	case len(routes) == 0:
 		return usage("no route has version: sequence")
 	}

@@ -10,12 +10,11 @@ import (
 	"github.com/sluicehq/sluice/document"
 )
 
-// current returns what makes the index show the item as it is now, for a record
-// that comes out of its turn. Its own images may be days old, and the index may
-// have forgotten since that the document was deleted. The item is at least as new
-// as the record, so that the write takes the record's place among the changes: a
-// later change that was written stays, and one that is still to come is written
-// over it.
+// current returns the writes for a redriven or replayed record: they make the index
+// show the item as it is now. The images of the record may be days old, and the
+// index may have forgotten a deletion since. The item is at least as new as the
+// record, so the writes use the record's sequence: later changes stay, whether the
+// index has them already or gets them afterwards.
 func (p *Projection) current(ctx context.Context, s *scratch, rec *sluice.Record) ([]document.Op, error) {
 	it, err := p.o.Current(ctx, rec)
 	if err != nil {
@@ -52,9 +51,9 @@ func (p *Projection) ofItem(s *scratch, rec *sluice.Record, it sluice.Item) (ops
 		}
 		ops = append(ops, p.put(s, ref, at))
 	}
-	// Where the record says that the document was or is, and the item is not.
+	// Documents at the places that the record names, and the item no longer has.
 	images := slices.DeleteFunc([]sluice.Item{rec.New, rec.Old}, func(it sluice.Item) bool { return !it.Exists() })
-	for _, image := range append(images, sluice.Item{}) { // the keys alone may do
+	for _, image := range append(images, sluice.Item{}) { // last, the place by the keys alone
 		from := source{image: image, keys: rec.Keys}
 		ref, text, err := p.place.find(s.text, from)
 		s.text = text

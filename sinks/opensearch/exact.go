@@ -12,24 +12,25 @@ import (
 	"github.com/sluicehq/sluice/document"
 )
 
-// The Version of an Exact write is an abridged Sequence: two changes that follow
-// each other within about a second can have the same one. A write whose version
-// is greater than that of the document is the later one, and done with one
-// request. Else the document is read, and its whole Sequence compared. What is
-// older is written over it if nobody was faster (if_seq_no).
+// The Version of an Exact write abridges its Sequence: two changes within a few
+// seconds can have the same version. If the cluster accepts the version, the write
+// is the later change, and one request was enough. If it refuses the version, the
+// sink reads the document and compares the Sequences. It replaces an older document
+// by if_seq_no, so that a concurrent write is never lost.
 //
-// The version of a document is never below that of its Sequence: an external
-// version is that, and a write by if_seq_no adds one to a version that is not
-// below it. So no older change is ever taken for a later one.
+// Invariant: the version of a document is at least the version of its Sequence. An
+// external version equals it, and a write by if_seq_no adds one. So the cluster
+// never accepts an older change.
+//
+// The sink remembers the revisions of its last writes. Consecutive changes with one
+// version then take one request each.
 
-// Of what this sink wrote last the revision is known, so that even changes of one
-// version that follow each other take one request each.
-
-// maxCompared is how often a document is read for one write before the write
-// waits a while: somebody else writes it all the time.
+// maxCompared is how often the sink compares for one write before the write backs
+// off: another writer keeps changing the document.
 const maxCompared = 8
 
-// compare decides about Exact writes whose version was refused.
+// compare reads the documents of Exact writes whose version the cluster refused,
+// and decides what becomes of each.
 func (c *committing) compare(ctx context.Context, ws []*write) {
 	for chunk := range slices.Chunk(ws, maxGet) {
 		docs, err := c.sink.marks(ctx, chunk)
@@ -50,8 +51,8 @@ func (c *committing) compare(ctx context.Context, ws []*write) {
 	}
 }
 
-// marks reads the documents of ws, of their sources the marks alone. A copy of the
-// shard may not know yet what the primary has written: only that one is asked.
+// marks reads the marks of the documents of ws. It asks the primary copy of each
+// shard: a replica may be behind.
 func (s *Sink) marks(ctx context.Context, ws []*write) ([]document.Doc, error) {
 	var fields []string
 	refs := make([]document.Ref, len(ws))
@@ -67,7 +68,7 @@ func (s *Sink) marks(ctx context.Context, ws []*write) ([]document.Doc, error) {
 	return getBy(ctx, s.client.Call, "/_mget?preference=_primary&_source_includes="+strings.Join(fields, ","), make([]document.Doc, 0, len(refs)), refs)
 }
 
-// decide says what becomes of a write, now that the document is known.
+// decide settles a write, or chooses how to try it again.
 func (c *committing) decide(w *write, doc document.Doc) {
 	now := w.current()
 	mark, err := doc.Mark(now.op.MarkField)
@@ -79,25 +80,25 @@ func (c *committing) decide(w *write, doc document.Doc) {
 		c.settle(w, conflict, failure{})
 		return
 	case doc.Found && doc.Revision.PrimaryTerm < 1:
-		c.settle(w, refused, failure{status: 409, err: errors.New("the document was read without its _seq_no and _primary_term, by which it is to be written")})
+		c.settle(w, refused, failure{status: 409, err: errors.New("the answer lacks _seq_no or _primary_term, which the next write needs")})
 		return
 	case !doc.Found && now.way != nil && now.way.Fence == document.NewerOrEqual:
-		// What was deleted there had a greater version. With tombstones nothing is
-		// deleted but what is days old, or was never marked, or by hand.
+		// The index remembers a deletion with a greater version. Where deletions leave
+		// tombstones, only a sweep, a repair or a person deletes: the write is later.
 		if now.op.ForgetDeleted {
 			c.settle(w, conflict, failure{})
 		} else {
-			c.settle(w, refused, failure{status: 409, err: errors.New("a document was deleted there whose version was greater than that of any change: it is written when the index has forgotten that (index.gc_deletes)")})
+			c.settle(w, refused, failure{status: 409, err: errors.New("the index remembers a deletion with a greater version: the write waits until the index forgets it (index.gc_deletes)")})
 		}
 		return
 	}
 	if now.compared++; now.compared%maxCompared == 0 {
-		c.settle(w, passing, failure{status: 409, err: errors.New("somebody else writes the document all the time")})
+		c.settle(w, passing, failure{status: 409, err: errors.New("another writer keeps changing the document")})
 		return
 	}
 	way := *now.op
 	switch {
-	case !doc.Found: // an equal version may be of a deletion that came before
+	case !doc.Found: // the index may remember an earlier deletion of the same version
 		way.Fence, way.Version = document.NewerOrEqual, now.op.Version|(1<<document.TieBits-1)
 	case doc.Version >= now.op.Version:
 		way.Fence, way.Version, way.Revision = document.Unchanged, doc.Version+1, doc.Revision
@@ -106,14 +107,14 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	c.again = append(c.again, w)
 }
 
-// recent knows the documents that were written last by Exact writes.
+// recent holds the last Exact writes of a sink.
 type recent struct {
 	mu          sync.Mutex
-	now, before map[document.Ref]seen
+	now, before map[document.Ref]written
 }
 
-// seen is a document as it was when it was written.
-type seen struct {
+// written is a document right after its write.
+type written struct {
 	sequence string
 	version  int64
 	revision document.Revision
@@ -123,13 +124,13 @@ type seen struct {
 
 const (
 	maxRecent = 8192 // in each of its two maps
-	// recentFor is how long a revision is used. Changes of one version are seconds
-	// apart; and an index of the same name may be another by then.
+	// recentFor is how long a revision is used. Changes with one version are seconds
+	// apart, and an alias may lead to another index later.
 	recentFor = time.Minute
 )
 
-// look has a write go by the revision of its document where its version would be
-// refused although it is later.
+// look makes a write use the revision of its document if the cluster would refuse
+// its version.
 func (r *recent) look(w *write) {
 	op := w.op
 	if op.Fence != document.Exact || w.way != nil {
@@ -152,7 +153,7 @@ func (r *recent) look(w *write) {
 	w.way = &way
 }
 
-// wrote notes what was written.
+// wrote remembers a successful write.
 func (r *recent) wrote(w *write, at document.Revision) {
 	if w.op.Fence != document.Exact || at.PrimaryTerm == 0 {
 		return
@@ -160,7 +161,7 @@ func (r *recent) wrote(w *write, at document.Revision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.now) >= maxRecent || r.now == nil {
-		r.now, r.before = make(map[document.Ref]seen), r.now
+		r.now, r.before = make(map[document.Ref]written), r.now
 	}
-	r.now[w.op.Ref()] = seen{w.op.Sequence, w.sent().Version, at, w.op.Action == document.Delete, time.Now()}
+	r.now[w.op.Ref()] = written{w.op.Sequence, w.sent().Version, at, w.op.Action == document.Delete, time.Now()}
 }

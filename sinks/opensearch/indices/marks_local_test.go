@@ -68,7 +68,7 @@ func TestMarksRealServer(t *testing.T) {
 
 		must := c.Marks("sluice", false)
 		must.MustExist = true
-		refused(must.Check(t.Context(), name), "no such index or alias")
+		refused(must.Check(t.Context(), name), "does not exist")
 		// What is not there is made, once, by several programs at once.
 		var wg sync.WaitGroup
 		for range 4 {
@@ -84,8 +84,8 @@ func TestMarksRealServer(t *testing.T) {
 			t.Errorf("%d documents, %v", n, err)
 		}
 		// It takes those who go by the same marks, and nobody else.
-		ok(c.Scheme(t.Context(), name, c.Marks("sluice", false)))
-		refused(c.Scheme(t.Context(), name, nil), "versioned by sequence")
+		ok(c.Marks("sluice", false).Inspect(t.Context(), name))
+		refused(c.CheckUnmarked(t.Context(), name), "versioned by sequence")
 		refused(c.Marks("other", false).Check(t.Context(), name), `marks in the field "sluice"`)
 		ok(c.Apply(t.Context(), fstest.MapFS{"indices/" + name + ".json": {Data: []byte(`{"mappings":{"dynamic":"false"}}`)}},
 			Options{NoReplicas: true, Different: func(*DifferentError) {}, Marks: map[string]*Marks{name: c.Marks("sluice", false)}}))
@@ -94,14 +94,14 @@ func TestMarksRealServer(t *testing.T) {
 		ok(func() error { _, err := c.Create(t.Context(), name+"-000002", []byte(`{}`)); return err }())
 		ok(c.Point(t.Context(), nil, map[string]string{name: name + "-000002"}))
 		refused(c.Marks("sluice", false).Check(t.Context(), name), "an alias of 2 indices")
-		refused(c.Scheme(t.Context(), name, nil), "an alias of 2 indices")
+		refused(c.CheckUnmarked(t.Context(), name), "an alias of 2 indices")
 
 		// Documents without marks are taken when somebody says so.
 		old := name + "-000003"
 		ok(client.Call(t.Context(), http.MethodPut, "/"+old, []byte(`{"settings":{"number_of_replicas":0},"aliases":{"`+name+`-old":{"is_write_index":true,"filter":{"term":{"_id":"c"}}}}}`), nil))
 		marks := c.Marks("sluice", false)
 		put(old, "c", `{}`)
-		refused(marks.Check(t.Context(), name+"-old"), "has 1 documents")
+		refused(marks.Check(t.Context(), name+"-old"), "its 1 documents are not versioned")
 		ok(marks.Adopt(t.Context(), name+"-old"))
 		ok(c.Marks("sluice", false).Check(t.Context(), name+"-old"))
 		put(old, "d", `{"sluice":{"sequence":"1","deleted":"2026-01-01T00:00:00Z"}}`)
@@ -119,7 +119,7 @@ func TestMarksRealServer(t *testing.T) {
 		if err := client.Call(t.Context(), http.MethodGet, "/"+old+"/_alias", nil, &alias); err != nil || string(alias[old].Aliases[name+"-old"]["is_write_index"]) != "true" {
 			t.Errorf("%s, %v", fmt.Sprint(alias), err)
 		}
-		refused(c.Marks("sluice", false).Adopt(t.Context(), name+"-000002"), "it is an index")
+		refused(c.Marks("sluice", false).Adopt(t.Context(), name+"-000002"), "searches of an index")
 		ok(c.Marks("sluice", true).Adopt(t.Context(), name+"-000002"))
 	})
 }
@@ -133,8 +133,8 @@ func TestMarksOfOtherMappings(t *testing.T) {
 			`{"_source":{"enabled":false}}`:                                         "does not store the field",
 			`{"_source":{"excludes":["big","sluice.*"]}}`:                           "does not store the field",
 			`{"_source":{"includes":["title"]}}`:                                    "does not store the field",
-			`{"properties":{"sluice":{"type":"keyword"}}}`:                          "mapped as something else",
-			`{"properties":{"sluice":{"properties":{"sequence":{"type":"text"}}}}}`: "mapped as something else",
+			`{"properties":{"sluice":{"type":"keyword"}}}`:                          "does not fit a mark",
+			`{"properties":{"sluice":{"properties":{"sequence":{"type":"text"}}}}}`: "does not fit a mark",
 		} {
 			body := `{"settings":{"number_of_replicas":0},"aliases":{"` + name + `":{}},"mappings":` + mapping + `}`
 			if err := client.Call(t.Context(), http.MethodPut, "/"+name+"-000001", []byte(body), nil); err != nil {

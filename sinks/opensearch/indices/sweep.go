@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/document"
 )
 
-// LeastKept is how long a tombstone stays at least: a stream holds a record for a
-// day, and a record that a reader holds may be an hour on its way.
+// LeastKept is the least age at which Sweep deletes a tombstone: a stream holds a
+// record for 24 hours, and a handler may hold it for another hour.
 const LeastKept = 25 * time.Hour
 
 const (
@@ -21,13 +21,13 @@ const (
 	sweepWriters = 64
 )
 
-// Sweep deletes the tombstones of the index or alias whose items were deleted
-// before that time, which is LeastKept ago at least, and returns how many it
-// found. One that somebody writes over meanwhile stays. write is Write of a
+// Sweep deletes the tombstones of items that were deleted before that time, and
+// returns how many tombstones it found. The time must be LeastKept ago at least.
+// Sweep keeps a document that replaces a tombstone meanwhile. write is Write of a
 // sinks/opensearch.Sink.
 func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write func(context.Context, document.Op) error) (n int, err error) {
 	if least := time.Now().Add(-LeastKept); before.After(least) {
-		return 0, fmt.Errorf("indices: %s: tombstones are kept for %v at least: a record that comes again later than that would bring a document back", name, LeastKept)
+		return 0, fmt.Errorf("indices: %s: tombstones younger than %v cannot be swept: a redelivered record could restore the document", name, LeastKept)
 	}
 	for {
 		if err := m.c.Refresh(ctx, name); err != nil {
@@ -37,13 +37,13 @@ func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write 
 		if err != nil {
 			return n, fmt.Errorf("indices: looking for tombstones in %s: %w", name, err)
 		}
-		if len(ops) == 0 {
-			return n, nil
-		}
 		if err := sweepAll(ctx, ops, write); err != nil {
 			return n, fmt.Errorf("indices: sweeping tombstones of %s: %w", name, err)
 		}
 		n += len(ops)
+		if len(ops) < sweepPage {
+			return n, nil
+		}
 	}
 }
 
