@@ -68,10 +68,10 @@ func (r *run) hold(d Drift, doc document.Doc, homeless bool) {
 	}
 	switch {
 	case r.Write == nil:
-		r.tell(d)
+		r.foundLocked(d)
 	case b.over:
 		d.Err = errBrake
-		r.tell(d)
+		r.foundLocked(d)
 	default:
 		if r.Marks == nil {
 			doc.Source = nil
@@ -83,12 +83,12 @@ func (r *run) hold(d Drift, doc document.Doc, homeless bool) {
 	}
 }
 
-// leave tells the held ghosts, which stay for a reason. The caller holds the
+// leave reports the held ghosts, which stay for a reason. The caller holds the
 // lock.
 func (r *run) leave(reason error) {
 	for _, g := range r.brake.held {
 		g.drift.Err = reason
-		r.tell(g.drift)
+		r.foundLocked(g.drift)
 	}
 	r.brake.held = nil
 }

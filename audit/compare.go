@@ -169,11 +169,11 @@ func (r *run) get(ctx context.Context, refs []document.Ref) ([]document.Doc, err
 func (r *run) found(d Drift) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tell(d)
+	r.foundLocked(d)
 }
 
-// tell is found for a caller that holds the lock.
-func (r *run) tell(d Drift) {
+// foundLocked is found for a caller that holds the lock.
+func (r *run) foundLocked(d Drift) {
 	r.result.count(d)
 	r.Found(d)
 }

@@ -395,7 +395,7 @@ type AttemptNames struct {
 	At string `yaml:"at" is:"required"`
 	// Round is the attribute of its round, 0 where it is missing.
 	Round string `yaml:"round" default:"round"`
-	// Repeat is the attribute of which repeat of the ladder it is of, 0 where it is missing.
+	// Repeat is the attribute with the number of the repeat, 0 if missing.
 	Repeat string `yaml:"repeat" default:"repeat"`
 }
 

@@ -31,11 +31,13 @@ are bad, park them, and their items go on; when the sink is, mend it, and they
 succeed.
 
 It says for how many items the route fails, and asks, unless --yes is given. Then
-it says how many records were parked, and how many are pending: those are in a
-call now, and each is parked when the call fails, unless it succeeds.
-Records that were refused for load, or asked to be called later, are not parked,
-nor are messages of queues. sluice dlq redrive runs the parked ones again,
-if the route allows it (redrive: true, or a version or count that refuses old changes).
+it says how many records were parked, and how many are pending. A pending record
+is in a call now, and is parked if that call fails.
+
+It does not park messages of queues, records that a sink refused because it was
+overloaded, and records whose handler asked to be called later. sluice dlq redrive
+runs the parked ones again, if the route allows it (redrive: true, or a version or
+count that refuses old changes).
 
 Exit codes: 0 parked, or there was none; 1 failed; 2 wrong usage.`,
 		Example: `  sluice park --route 'new search' --dry-run

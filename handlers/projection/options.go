@@ -107,7 +107,7 @@ type Hooks struct {
 	// Unchanged is called when the change of an item does not change its document.
 	Unchanged func(table string)
 	// Lost is called when the document of an item does not show a change because
-	// the version of the change is not above what is there. BySequence loses none.
+	// the version of the change is not above the document's. BySequence loses none.
 	Lost func(rec *sluice.Record, why Loss)
 	// Dropped is called when an attribute is left out of a document because
 	// another field has its name.

@@ -34,7 +34,7 @@ sluice_projection_documents_total{action="index",table="orders"} 2
 # HELP sluice_projection_dropped_fields_total Attributes that were left out of a document because another field has their name.
 # TYPE sluice_projection_dropped_fields_total counter
 sluice_projection_dropped_fields_total{table="orders"} 2
-# HELP sluice_projection_lost_total Changes that a document does not show, since their version by attribute is not above what is there: not_raised (two changes at one time, or a writer that does not raise it), began_anew (an item that was deleted and made again).
+# HELP sluice_projection_lost_total Changes that a document does not show, since their version by attribute is not above the document's: not_raised (two changes at one time, or a writer that does not raise it), began_anew (an item that was deleted and made again).
 # TYPE sluice_projection_lost_total counter
 sluice_projection_lost_total{reason="began_anew",table="orders"} 1
 # HELP sluice_projection_unchanged_total Changes of items that do not change their document, so that nothing was written.

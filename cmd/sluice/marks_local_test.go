@@ -1,0 +1,68 @@
+//go:build integration
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+)
+
+// An index of documents by attribute is taken over by version: sequence, and its
+// tombstones are swept. Until then the one kind of program refuses it, and from then
+// on the other.
+func TestAdoptAndSweep(t *testing.T) {
+	const text = `
+source: {tables: [NAME-orders], start: TRIM_HORIZON}
+sinks: {search: {opensearch: {urls: ["${SEARCH}"], indices: [{alias: NAME, file: index.json}]}}}
+routes:
+  - name: orders
+    on: ["order#*", "order#SNAPSHOT"]
+    project: {index: NAME, id: "{order}", version: VERSION}
+`
+	byAttribute, bySequence := strings.ReplaceAll(text, "VERSION", "'attribute:rev'"), strings.ReplaceAll(text, "VERSION", "sequence")
+	w := newFileWorld(t, byAttribute)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(w.env["SLUICE_CONFIG"], []byte(strings.ReplaceAll(text, "NAME", w.name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.sluice(0, []string{"validate", "--connect"}, "1 route")
+	for i := range 3 {
+		w.put("orders", "order", fmt.Sprint(i), "entityType", "order", "rev", "1")
+	}
+	w.sluice(3, []string{"audit", "--settle", "10ms", "--repair"}, "3 repaired")
+
+	write(bySequence)
+	w.sluice(1, []string{"validate", "--connect"}, "its 3 documents are not versioned by sequence", "run sluice adopt")
+	w.sluice(2, []string{"adopt"}, "--index is missing")
+	w.sluice(2, []string{"adopt", "--index", "other"}, `no route with version: sequence writes to "other"`)
+	w.sluice(2, []string{"adopt", "--index", w.name}, "Say --yes")
+	w.sluice(0, []string{"adopt", "--index", w.name, "--yes"}, "is ready for version: sequence")
+	w.sluice(0, []string{"validate", "--connect"}, "1 route")
+	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing")
+
+	client, err := opensearch.Connect(opensearch.Connection{URLs: []string{localtest.OpenSearchURL(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"sluice":{"sequence":"1","deleted":%q}}`, time.Now().Add(-50*time.Hour).UTC().Format(time.RFC3339))
+	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/gone", []byte(body), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing") // the alias hides it
+	w.sluice(2, []string{"sweep", "--keep", "24h"}, "want 25h0m0s or more")
+	w.sluice(0, []string{"sweep", "--keep", "72h"}, "0 tombstones deleted")
+	w.sluice(0, []string{"sweep", "--json"}, `"tombstones":1`)
+	w.sluice(0, []string{"sweep"}, "0 tombstones deleted")
+
+	write(byAttribute)
+	w.sluice(1, []string{"validate", "--connect"}, "its documents are versioned by sequence")
+	w.sluice(2, []string{"sweep"}, "no route has version: sequence")
+}
