@@ -130,6 +130,15 @@ func (c *checker) settle(life int, ch *change, route string, late bool) {
 	ch.done[route], ch.end = by, time.Now()
 }
 
+// parking notes that a life begins to store a dead letter.
+func (c *checker) parking(life int, arn string, seq sluice.Sequence) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch := c.find(arn, seq); ch != nil {
+		ch.parking = life
+	}
+}
+
 // parked notes a dead letter that is durable.
 func (c *checker) parked(life int, id, arn string, seq sluice.Sequence, route, why string) {
 	c.mu.Lock()

@@ -218,12 +218,14 @@ func (c *checker) unproven(want proof) string {
 		if i < 0 || s.changes[i].excuse != "" {
 			continue
 		}
-		switch ch := s.changes[i]; {
+		ch := s.changes[i]
+		unread := len(ch.tries) == 0 && ch.parking != want.life // parked behind another without a call, it was read
+		switch {
 		case read && ch.settledBy(r.session) && now.Sub(ch.end) > want.stored:
 			return fmt.Sprintf("%v is settled since %v and not stored", ch, ch.end)
 		case s.denied || !want.room || ch.prev != nil && !ch.prev.settled():
-		case read && len(ch.tries) == 0 && now.Sub(ch.at) > want.polled && now.Sub(r.busyAt) > want.polled && (want.slots == 0 || r.calls < want.slots),
-			!read && len(ch.tries) == 0 && now.Sub(later(ch.at, later(want.since, c.endedAt))) > want.listed && c.first(s):
+		case read && unread && now.Sub(ch.at) > want.polled && now.Sub(r.busyAt) > want.polled && (want.slots == 0 || r.calls < want.slots),
+			!read && unread && now.Sub(later(ch.at, later(want.since, c.endedAt))) > want.listed && c.first(s):
 			return fmt.Sprintf("%v was written at %v and not read", ch, ch.at)
 		}
 	}

@@ -54,18 +54,19 @@ type shard struct {
 
 // change is one change of one item.
 type change struct {
-	shard  *shard
-	seq    sluice.Sequence
-	item   string
-	prev   *change // of the item
-	next   *change
-	at     time.Time // written
-	end    time.Time // when a route was done with it last
-	routes []string
-	done   map[string]session // handled, or parked for good, by route; the last time
-	tries  map[string]int     // calls
-	doubt  map[string]bool    // by route: it is parked, and the poller was told that it is not
-	excuse string             // why nobody has to handle it
+	shard   *shard
+	seq     sluice.Sequence
+	item    string
+	prev    *change // of the item
+	next    *change
+	at      time.Time // written
+	end     time.Time // when a route was done with it last
+	routes  []string
+	done    map[string]session // handled, or parked for good, by route; the last time
+	tries   map[string]int     // calls
+	parking int                // the last life that began to store a dead letter of it
+	doubt   map[string]bool    // by route: it is parked, and the poller was told that it is not
+	excuse  string             // why nobody has to handle it
 }
 
 func (c *change) String() string { return fmt.Sprintf("%s of %s at %s", c.seq, c.item, c.shard.id) }

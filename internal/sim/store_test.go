@@ -188,23 +188,27 @@ func (s *store) Heartbeat(ctx context.Context, owner string) error {
 }
 
 func (s *store) PutLetter(ctx context.Context, app, id string, data []byte) error {
-	err := s.call(ctx, "letter", func() error {
+	check := s.life.h.check
+	e, err := deadletter.Parse(data)
+	if err != nil {
+		check.violate(propContent, "a dead letter that cannot be read: %v", err)
+		return err
+	}
+	if e.Gap == nil {
+		check.parking(s.life.n, e.StreamARN, e.Sequence)
+	}
+	err = s.call(ctx, "letter", func() error {
 		if err := s.keeper.PutLetter(ctx, app, id, data); err != nil {
 			return err
 		}
-		e, err := deadletter.Parse(data)
-		if err != nil {
-			s.life.h.check.violate(propContent, "a dead letter that cannot be read: %v", err)
+		if e.Gap != nil {
+			check.gap(s.life.n, e.Gap)
 			return nil
 		}
-		if g := e.Gap; g != nil {
-			s.life.h.check.gap(s.life.n, g)
-			return nil
-		}
-		s.life.h.check.parked(s.life.n, id, e.StreamARN, e.Sequence, e.Route, e.Last.Error)
+		check.parked(s.life.n, id, e.StreamARN, e.Sequence, e.Route, e.Last.Error)
 		return nil
 	})
-	s.life.h.check.told(s.life.n, id, err)
+	check.told(s.life.n, id, err)
 	return err
 }
 
