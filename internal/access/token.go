@@ -55,12 +55,8 @@ func Make(path string) (string, error) {
 // Read reads the token in the file at path, which others than its owner and its
 // group may not read. An error that is [fs.ErrNotExist] says that there is none.
 func Read(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
+	if err := CheckMode(path); err != nil {
 		return "", err
-	}
-	if mode := info.Mode().Perm(); mode&0o007 != 0 && runtime.GOOS != "windows" {
-		return "", fmt.Errorf("token file %s has mode %04o, so that everybody on this machine may use it: chmod o= %[1]s", path, mode)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -71,6 +67,20 @@ func Read(path string) (string, error) {
 		return "", fmt.Errorf("token file %s: %w", path, err)
 	}
 	return token, nil
+}
+
+// CheckMode refuses a file that everybody on this machine may read or write.
+// Rights of a group are accepted: Kubernetes sets them on volumes (fsGroup). Where
+// files have no such modes, it refuses none.
+func CheckMode(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode(); mode.IsRegular() && mode&0o007 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("%s has mode %04o, so that everybody on this machine may use it: chmod o= %[1]s", path, mode.Perm())
+	}
+	return nil
 }
 
 // Check says what is wrong with a token that somebody has chosen.

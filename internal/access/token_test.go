@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 		"good":                {0o600, good, ""},
 		"with its line's end": {0o600, good + "\r\n", ""},
 		"of a group":          {0o640, good, ""},
-		"of everybody":        {0o644, good, "everybody on this machine may use it: chmod o="},
+		"of everybody":        {0o644, good, "has mode 0644, so that everybody on this machine may use it: chmod o="},
 		"empty":               {0o600, "\n", "16 characters at least"},
 		"short":               {0o600, good[1:], "16 characters at least"},
 		"two lines":           {0o600, good + "\n" + good, "ASCII alone"},

@@ -57,7 +57,7 @@ var rules = []rule{
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/retryafter", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
-	{pkgs: "state/...", ours: nil},
+	{pkgs: "state/...", ours: []string{"internal/access"}},
 	// What handlers ask for, and sinks do.
 	{pkgs: "dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "message", ours: []string{"."}, stdOnly: true},
@@ -69,7 +69,7 @@ var rules = []rule{
 	// They stand between a table and an index, and are given both.
 	{pkgs: "audit", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
 	{pkgs: "reindex", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
-	{pkgs: "deadletter/...", ours: []string{".", "state"}},
+	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access"}},
 	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message", "internal/backoff"}},
