@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help lambda demo servers test proof steady unit build lint fmt sim bench ratios figures soak coldstart fuzz clean
+.PHONY: help lambda demo servers test proof steady unit build lint security fmt sim bench ratios figures soak coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -63,6 +63,12 @@ build: ## Compile everything, examples and commands too
 
 lint: ## golangci-lint with the list in .golangci.yml
 	$(tool) golangci-lint run --allow-parallel-runners $(PKG)
+
+security: ## gosec with its reviewed list, licences of all that is linked, and known vulnerabilities (asks vuln.go.dev)
+	$(tool) golangci-lint run --allow-parallel-runners -c .golangci-security.yml
+	go test -run '^TestLicences$$' ./internal/deptest
+	@out=$$($(tool) govulncheck ./... 2>&1) && echo "$$out" || { echo "$$out"; case "$$out" in *"fetching vulnerabilities"*) \
+	  echo "The database of vulnerabilities cannot be reached: the dependencies were NOT checked against it." ;; esac; exit 1; }
 
 fmt: ## Format the code as the lint wants it
 	$(tool) golangci-lint fmt

@@ -171,11 +171,11 @@ func beside(rec *sluice.Record, wantsRecord bool) sluice.Item {
 	return rec.Keys.With(attrs...)
 }
 
-// isJSON reports whether a template is a JSON object or array, and not a text
-// that begins with an attribute.
+// isJSON reports whether a template is a JSON object, array or string, and not a
+// text that begins with an attribute.
 func isJSON(text string) bool {
-	text = strings.TrimLeft(text, " \t\r\n")
-	if strings.HasPrefix(text, "[") {
+	text = strings.Trim(text, " \t\r\n")
+	if strings.HasPrefix(text, "[") || stringEnd(text, 0) == len(text) && strings.HasPrefix(text, `"`) {
 		return true
 	}
 	rest, ok := strings.CutPrefix(text, "{")

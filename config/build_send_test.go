@@ -39,6 +39,9 @@ func TestSendBodies(t *testing.T) {
 		{`["{$event}", "{$table}/{$sequence}", {$created}, {$old.n}, {$new.n}, "{at.city}"]`, "MODIFY",
 			`["MODIFY", "orders/7", "2023-11-14T22:13:20Z", 2, 3, "Köln"]`},
 		{`{"braces":"\\{pk\\} is {pk}","none":"a}b"}`, "INSERT", `{"braces":"{pk} is o-1","none":"a}b"}`},
+		{`"{name}"`, "INSERT", `"Ada \"the\" 1st"`},
+		{` "{n} of {pk}" `, "INSERT", ` "3 of o-1" `},
+		{`"{name}" and "{pk}"`, "INSERT", `"Ada "the" 1st" and "o-1"`}, // a text, and no JSON
 		{"{pk} is gone from {$table}", "REMOVE", "o-1 is gone from orders"},
 	} {
 		w := newWorld()

@@ -117,6 +117,12 @@ type Daemon struct {
 	State string `yaml:"state" default:"sluice.db"`
 	// Listen is the address of metrics, health and dead letters, or "off". Default 127.0.0.1:9464.
 	Listen string `yaml:"listen" default:"127.0.0.1:9464"`
+	// TokenFile has the token that operators need for all that Listen answers but
+	// metrics and health. Default: the state file with ".token" behind its name,
+	// which is made.
+	TokenFile string `yaml:"tokenFile"`
+	// AllowHosts are names by which a proxy serves the daemon to operators.
+	AllowHosts Strings `yaml:"allowHosts"`
 	// Pprof serves Go's profiles on Listen, too.
 	Pprof bool `yaml:"pprof" default:"false"`
 	// Grace is the time from SIGTERM to the exit. Default 25s.

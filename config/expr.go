@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/expr-lang/expr/checker"
 	"github.com/expr-lang/expr/compiler"
@@ -15,6 +16,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/optimizer"
 	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/sluicehq/sluice"
@@ -40,20 +42,22 @@ type when struct {
 	text    string
 	program *vm.Program
 	slots   []slot
-	types   router.Resolver
-	pool    sync.Pool // of *evaluation
+	typ     router.Resolver
+	pool    sync.Pool   // of *evaluation
+	fails   atomic.Bool // it has failed for a record
 }
 
 // evaluation is the memory for one record. It is used again and again.
 type evaluation struct {
-	vm  vm.VM
-	env map[string]any
+	vm   vm.VM
+	env  map[string]any
+	work work
 }
 
-// compileWhen compiles an expression over a record; types tells its type. An
+// compileWhen compiles an expression over a record; typ tells its type. An
 // error is an *exprError.
-func compileWhen(text string, types router.Resolver) (*when, error) {
-	return compile(text, types, "new", "old", "keys", "event", "table", "type")
+func compileWhen(text string, typ router.Resolver) (*when, error) {
+	return compile(text, typ, "new", "old", "keys", "event", "table", "type")
 }
 
 // compileItemWhen compiles an expression over an item alone, which is called new.
@@ -75,7 +79,7 @@ func (e *exprError) Error() string {
 	return fmt.Sprintf("at line %d, column %d: %s", e.line, e.column+1, e.problem)
 }
 
-func compile(text string, types router.Resolver, names ...string) (_ *when, err error) {
+func compile(text string, typ router.Resolver, names ...string) (_ *when, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library's
 			err = &exprError{1, 0, fmt.Sprintf("it cannot be compiled (%v)", r)}
@@ -84,7 +88,7 @@ func compile(text string, types router.Resolver, names ...string) (_ *when, err 
 	if len(text) > maxLength {
 		return nil, &exprError{1, 0, fmt.Sprintf("it has %d bytes, more than the %d that are read", len(text), maxLength)}
 	}
-	w := &when{text: text, types: types}
+	w := &when{text: text, typ: typ}
 	c := conf.New(map[string]any{})
 	c.MaxNodes, c.Expect, c.ExpectAny = maxNodes, reflect.Bool, true
 	for name := range c.Builtins {
@@ -114,6 +118,7 @@ func compile(text string, types router.Resolver, names ...string) (_ *when, err 
 	for _, s := range w.slots {
 		c.Env.Fields[s.name] = s.nature()
 	}
+	c.Env.Fields[workName] = types.Any.Nature()
 	if _, err := checker.Check(tree, c); err != nil {
 		return nil, located(err, text, names)
 	}
@@ -124,7 +129,8 @@ func compile(text string, types router.Resolver, names ...string) (_ *when, err 
 		return nil, located(err, text, names)
 	}
 	w.pool.New = func() any {
-		e := &evaluation{env: make(map[string]any, len(w.slots))}
+		e := &evaluation{env: make(map[string]any, len(w.slots)+1)}
+		e.env[workName] = &e.work
 		e.vm.MemoryBudget = maxMemory
 		return e
 	}
@@ -165,14 +171,23 @@ func located(err error, text string, names []string) error {
 func (w *when) match(rec *sluice.Record) (bool, error) {
 	e := w.pool.Get().(*evaluation)
 	defer w.pool.Put(e)
+	ok, err := w.run(e, rec)
+	if err != nil {
+		w.fails.Store(true)
+	}
+	return ok, err
+}
+
+func (w *when) run(e *evaluation, rec *sluice.Record) (bool, error) {
 	for i := range w.slots {
 		s := &w.slots[i]
-		v, err := s.load(rec, w.types)
+		v, err := s.load(rec, w.typ)
 		if err != nil {
 			return false, fmt.Errorf("when %q: %w", w.text, err)
 		}
 		e.env[s.name] = v
 	}
+	e.work.reset()
 	result, err := e.vm.Run(w.program, e.env)
 	if err != nil {
 		return false, w.failed(err)
@@ -220,16 +235,31 @@ func (w *when) options() []router.Option {
 			ok, err := w.match(rec)
 			return ok || err != nil
 		}),
-		router.Use(func(next sluice.Handler) sluice.Handler {
-			return func(ctx context.Context, rec *sluice.Record) error {
-				// It has the same result for the same record.
-				if _, err := w.match(rec); err != nil {
-					return sluice.Permanent(err)
-				}
-				return next(ctx, rec)
-			}
-		}),
+		router.Use(w.failing),
 	)
+}
+
+// failing returns the error of records for which the expression fails. While it
+// has failed for none, it is not evaluated again; after that once more for each
+// record, and not at a retry.
+func (w *when) failing(next sluice.Handler) sluice.Handler {
+	return func(ctx context.Context, rec *sluice.Record) error {
+		if !w.fails.Load() {
+			return next(ctx, rec)
+		}
+		if _, err := w.match(rec); err != nil {
+			return sluice.Permanent(err)
+		}
+		err := next(ctx, rec)
+		part, ok := errors.AsType[*sluice.Remaining](err)
+		if ok || err == nil || sluice.IsSkip(err) || sluice.IsPermanent(err) {
+			if ok && part.Rest == nil {
+				part.Rest = next
+			}
+			return err
+		}
+		return &sluice.Remaining{Rest: next, Err: err}
+	}
 }
 
 // needs says that a route reads images.

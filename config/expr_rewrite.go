@@ -105,6 +105,7 @@ func (r *rewriter) rewrite(root *ast.Node) ([]slot, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
+	meter(root)
 	used := usedNames{}
 	ast.Walk(root, used)
 	var slots []slot
@@ -170,8 +171,12 @@ func (r *rewriter) Visit(node *ast.Node) {
 	case *ast.MemberNode:
 		r.member(node, n)
 	case *ast.CallNode:
-		if id, ok := n.Callee.(*ast.IdentifierNode); !ok || r.slots[id.Value].name != "" {
+		id, ok := n.Callee.(*ast.IdentifierNode)
+		switch {
+		case !ok || r.slots[id.Value].name != "":
 			r.fail(n, "an attribute cannot be called")
+		case id.Value == "split":
+			n.Arguments = append([]ast.Node{&ast.IdentifierNode{Value: workName}}, n.Arguments...)
 		}
 	case *ast.UnaryNode:
 		if n.Operator == "!" || n.Operator == "not" {
@@ -256,7 +261,7 @@ func (r *rewriter) binary(node *ast.Node, n *ast.BinaryNode) {
 	case "<", "<=", ">", ">=", "contains", "startsWith", "endsWith":
 		ast.Patch(node, call(n.Operator, n.Left, n.Right))
 	case "in":
-		ast.Patch(node, call("in", n.Left, constant(n.Right)))
+		ast.Patch(node, metered("in", n.Left, constant(n.Right)))
 	case "matches":
 		text, ok := n.Right.(*ast.StringNode)
 		if !ok {
@@ -268,9 +273,9 @@ func (r *rewriter) binary(node *ast.Node, n *ast.BinaryNode) {
 			r.fail(n.Right, err.Error())
 			return
 		}
-		pattern := &ast.ConstantNode{Value: re}
-		pattern.SetLocation(n.Right.Location())
-		ast.Patch(node, call("matches", n.Left, pattern))
+		made := &ast.ConstantNode{Value: newPattern(re)}
+		made.SetLocation(n.Right.Location())
+		ast.Patch(node, metered("matches", n.Left, made))
 	case "..":
 		r.fail(n, "there are no ranges")
 	}

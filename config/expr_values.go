@@ -1,12 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"reflect"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 
@@ -49,37 +50,57 @@ var operators = []*builtin.Function{
 	texts("contains", strings.Contains),
 	texts("startsWith", strings.HasPrefix),
 	texts("endsWith", strings.HasSuffix),
-	function("matches", reflect.TypeFor[func(any, *regexp.Regexp) bool](), func(args ...any) (any, error) {
-		if args[0] == nil {
+	function("matches", reflect.TypeFor[func(*work, any, *pattern) bool](), func(args ...any) (any, error) {
+		if args[1] == nil {
 			return false, nil
 		}
-		s, ok := args[0].(string)
+		s, ok := args[1].(string)
 		if !ok {
-			return nil, fmt.Errorf("%s matches: want text", kindOf(args[0]))
+			return nil, fmt.Errorf("%s matches: want text", kindOf(args[1]))
 		}
-		return args[1].(*regexp.Regexp).MatchString(s), nil
+		p := args[2].(*pattern)
+		if err := args[0].(*work).spend(len(s) * p.cost); err != nil {
+			return nil, err
+		}
+		return p.MatchString(s), nil
 	}),
 	arithmetic("+", add),
 	arithmetic("-", subtract),
 	arithmetic("*", multiply),
 	// The language's own makes a []string, which is no list to anything else here.
-	function("split", reflect.TypeFor[func(any, string, ...int) []any](), func(args ...any) (any, error) {
-		s, ok := args[0].(string)
+	function("split", reflect.TypeFor[func(*work, any, string, ...int) []any](), func(args ...any) (any, error) {
+		s, ok := args[1].(string)
 		if !ok {
-			return nil, fmt.Errorf("split of %s: want text", kindOf(args[0]))
+			return nil, fmt.Errorf("split of %s: want text", kindOf(args[1]))
 		}
 		most := -1
-		if len(args) > 2 {
-			most = args[2].(int)
+		if len(args) > 3 {
+			most = args[3].(int)
 		}
-		parts := strings.SplitN(s, args[1].(string), most)
+		sep := args[2].(string)
+		many := strings.Count(s, sep) + 1
+		if most >= 0 {
+			many = min(many, most)
+		}
+		if err := args[0].(*work).spend(len(s) + many*perPart); err != nil {
+			return nil, err
+		}
+		parts := strings.SplitN(s, sep, most)
 		all := make([]any, len(parts))
 		for i, part := range parts {
 			all[i] = part
 		}
 		return all, nil
 	}),
-	function("in", reflect.TypeFor[func(any, any) bool](), func(args ...any) (any, error) { return in(args[0], args[1]) }),
+	function("in", reflect.TypeFor[func(*work, any, any) bool](), func(args ...any) (any, error) {
+		return args[0].(*work).in(args[1], args[2])
+	}),
+	function("step", reflect.TypeFor[func(*work, int, any) any](), func(args ...any) (any, error) {
+		return args[2], args[0].(*work).spend(args[1].(int))
+	}),
+	function("weigh", reflect.TypeFor[func(*work, any) any](), func(args ...any) (any, error) {
+		return args[1], args[0].(*work).spend(weight(args[1]))
+	}),
 	function(".", reflect.TypeFor[func(any, any) any](), func(args ...any) (any, error) { return get(args[0], args[1]) }),
 	function("?", reflect.TypeFor[func(any) bool](), func(args ...any) (any, error) {
 		switch v := args[0].(type) {
@@ -90,6 +111,22 @@ var operators = []*builtin.Function{
 		}
 		return nil, fmt.Errorf("%s is neither true nor false", kindOf(args[0]))
 	}),
+}
+
+// pattern is a regular expression and how long it takes for a byte of text.
+type pattern struct {
+	*regexp.Regexp
+	cost int
+}
+
+func newPattern(re *regexp.Regexp) *pattern {
+	p := &pattern{re, 1}
+	if parsed, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
+		if prog, err := syntax.Compile(parsed.Simplify()); err == nil {
+			p.cost += len(prog.Inst) / 8 // few of them are tried at a time
+		}
+	}
+	return p
 }
 
 func isTest(name string) bool {
@@ -170,7 +207,8 @@ func multiply(a, b any) (any, error) {
 	return runtime.Multiply(a, b), nil
 }
 
-// compare orders two numbers, or two texts by their bytes.
+// compare orders two numbers, as their decimal forms say (0.1 is a tenth), or two
+// texts by their bytes.
 func compare(a, b any) (c int, ok bool) {
 	switch x := a.(type) {
 	case string:
@@ -178,37 +216,51 @@ func compare(a, b any) (c int, ok bool) {
 		return strings.Compare(x, y), ok
 	case int:
 		if y, ok := b.(int); ok {
-			switch {
-			case x < y:
-				return -1, true
-			case x > y:
-				return 1, true
-			}
-			return 0, true
+			return cmp.Compare(x, y), true
+		}
+	case float64: // the shortest decimal forms of two are in their order
+		if y, ok := b.(float64); ok && !math.IsNaN(x-y) {
+			return cmp.Compare(x, y), true
 		}
 	}
-	x, ok := ratOf(a)
-	if !ok {
+	x, y := decimals(a), decimals(b)
+	if x == "" || y == "" {
 		return 0, false
 	}
-	y, ok := ratOf(b)
-	if !ok {
-		return 0, false
-	}
-	return x.Cmp(y), true
+	return compareDecimals(x, y), true
 }
 
-// ratOf is a number as its decimal form says: 0.1 is a tenth.
-func ratOf(v any) (*big.Rat, bool) {
+// decimals are the digits of a number, without exponent and needless zeros; none
+// of what is no finite number.
+func decimals(v any) string {
 	switch v := v.(type) {
 	case int:
-		return new(big.Rat).SetInt64(int64(v)), true
+		return strconv.Itoa(v)
 	case float64:
-		return new(big.Rat).SetString(strconv.FormatFloat(v, 'g', -1, 64))
+		if math.IsNaN(v - v) { // it has none, or is infinite
+			return ""
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	case decimal:
-		return new(big.Rat).SetString(string(v))
+		return string(v)
 	}
-	return nil, false
+	return ""
+}
+
+func compareDecimals(a, b string) int {
+	x, under := strings.CutPrefix(a, "-")
+	y, negative := strings.CutPrefix(b, "-")
+	switch {
+	case under && negative:
+		x, y = y, x
+	case under:
+		return -1
+	case negative:
+		return 1
+	}
+	xWhole, xRest, _ := strings.Cut(x, ".")
+	yWhole, yRest, _ := strings.Cut(y, ".")
+	return cmp.Or(cmp.Compare(len(xWhole), len(yWhole)), cmp.Compare(xWhole, yWhole), cmp.Compare(xRest, yRest))
 }
 
 // equal is what == says, for elements of a list.

@@ -271,7 +271,7 @@ func (c *Config) validateEscalate(path string, r Route) {
 		c.validateContact(path, o)
 	} else {
 		c.only(path, r, "escalate", sluice.Insert, sluice.Modify)
-		if o.Contact != nil && o.Do != "" {
+		if o.Contact != nil && o.Do != "" && !d.bad[path+".do"] {
 			d.add(path+".contact", "it is for a route of contact")
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -47,7 +48,7 @@ type line struct {
 }
 
 // OpenFile opens the file at path, or creates it and the directories above it,
-// readable by this user only.
+// readable by this user only. One that others may read is refused.
 func OpenFile(path string) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("dead-letter file: %w", err)
@@ -55,6 +56,9 @@ func OpenFile(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter file: %w", err)
+	}
+	if err := access.CheckMode(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("dead-letter file: %w", err), f.Close())
 	}
 	d := &File{path: path, f: f, letters: make(map[string]map[string][]byte)}
 	if err := claim(f, path); err != nil {

@@ -31,6 +31,27 @@ func TestFileConformance(t *testing.T) {
 	})
 }
 
+func TestFileOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "letters.ndjson")
+	for mode, ok := range map[os.FileMode]bool{0o640: true, 0o600: true, 0o644: false, 0o604: false} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(path)
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "chmod o= "+path) {
+			t.Errorf("mode %v: %v", mode, err)
+		}
+		if err == nil {
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func TestFileAfterRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters.ndjson")
 	f := openFile(t, path)

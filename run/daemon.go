@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/state/boltstate"
@@ -80,27 +81,39 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	})
 	if o.Listen != "off" {
 		started := time.Now()
-		unready := func(address net.Addr) []string {
-			return whereToLook(howTo(src.unready(), src, address), len(src.held()))
+		token, file, err := o.token(env)
+		if err != nil {
+			return err
 		}
+		guard := access.NewGuard(token, o.AllowHosts...)
+		if file != "" {
+			logger.Info("operators are known by a token", "file", file)
+		}
+		unready := func(r *http.Request) []string {
+			reasons := whereToLook(howTo(src.unready(), src), len(src.held()))
+			if !guard.Knows(r) {
+				reasons = forEverybody(reasons, src.routes())
+			}
+			return reasons
+		}
+		dlq := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
 		answers := endpoints{
-			"GET /livez":             livez(pulse.dead),
-			"GET /metrics":           prom.Handler(registry),
+			"GET /gaps":              listGaps(src),
 			"POST /gaps/acknowledge": acknowledge(src, logger),
-			// Errors of handlers are in these, who may quote what they were given.
-			"GET /lanes": onMachine("held items are shown", lanes(src.held)),
-			"GET /{$}": onMachine("the state of the daemon is shown", statusPage(func() status {
+			"GET /lanes":             lanes(src.held),
+			"GET /{$}": statusPage(func() status {
 				st := src.status()
 				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, letters.get()
 				return st
-			})),
+			}),
+			"/deadletters": dlq, "/deadletters/": dlq,
+			"POST /park": Parking(store.Path(), o.Application, src, logger),
 		}
-		letters := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
-		answers["/deadletters"], answers["/deadletters/"] = letters, letters
-		answers["POST /park"] = Parking(store.Path(), o.Application, src, logger)
 		if o.Pprof {
 			answers["/debug/pprof/"] = profiles()
 		}
+		answers = protected(guard, answers)
+		answers["GET /livez"], answers["GET /metrics"] = livez(pulse.dead), prom.Handler(registry)
 		srv, err := serve(o.Listen, answers, unready, logger)
 		if err != nil {
 			return err

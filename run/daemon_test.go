@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -58,7 +57,7 @@ func TestServer(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "series") })
-	s, err := serve("127.0.0.1:0", endpoints{"GET /metrics": metrics, "GET /livez": livez(func() string { return "" })}, func(net.Addr) []string { return reasons }, logger)
+	s, err := serve("127.0.0.1:0", endpoints{"GET /metrics": metrics, "GET /livez": livez(func() string { return "" })}, func(*http.Request) []string { return reasons }, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +97,7 @@ func TestServerCutsSlowScrapes(t *testing.T) {
 		<-r.Context().Done()
 	})
 	var log bytes.Buffer
-	s, err := serve("127.0.0.1:0", endpoints{"GET /metrics": slow}, func(net.Addr) []string { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
+	s, err := serve("127.0.0.1:0", endpoints{"GET /metrics": slow}, func(*http.Request) []string { return nil }, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -57,9 +56,9 @@ type letterServer struct {
 	logger *slog.Logger
 }
 
-// DeadLetters shows, redrives and deletes the dead letters of a box, for programs
-// on this machine: what a daemon answers under /deadletters. Redrives end with
-// ctx. docs/dead-letters.md lists the requests. state is the path of the file
+// DeadLetters shows, redrives and deletes the dead letters of a box: what a daemon
+// answers under /deadletters, to those who have its token. Whoever else serves it
+// sees to who may ask. Redrives end with ctx. docs/dead-letters.md lists the requests. state is the path of the file
 // that box keeps them in; requests whose header [StateHeader] names another one,
 // or [ApplicationHeader] another application, are refused.
 func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
@@ -83,13 +82,7 @@ func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluic
 	handle("POST /deadletters/{id}/redrive", append(how, "earlier"), s.redrive)
 	handle("DELETE /deadletters", append(filter, "all", "dryRun"), s.purge)
 	handle("DELETE /deadletters/{id}", nil, s.remove)
-	return toOperators("dead letters are shown and changed", state, box.Application(), mux)
-}
-
-// toOperators answers programs on this machine alone, by h, when they mean this
-// daemon; what says what they ask for.
-func toOperators(what, state, application string, h http.Handler) http.Handler {
-	return onMachine(what, http.NewCrossOriginProtection().Handler(namedByAddress(meantFor(state, application, h))))
+	return meantFor(state, box.Application(), mux)
 }
 
 // StateHeader is the header of a request that names the state file whose dead
@@ -120,19 +113,6 @@ func sameFile(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
-}
-
-// namedByAddress refuses requests for any other host than an address or
-// localhost: a page whose name leads to this machine could read the answers.
-func namedByAddress(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		u := url.URL{Host: r.Host}
-		if net.ParseIP(u.Hostname()) == nil && u.Hostname() != "localhost" {
-			http.Error(w, "ask for the daemon by its address", http.StatusForbidden)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }
 
 // statusError is an answer that is none of a failure.

@@ -2,10 +2,9 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
+	"time"
 
 	"github.com/sluicehq/sluice"
 )
@@ -16,11 +15,34 @@ type gaps interface {
 	AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error
 }
 
+// OpenGaps is the answer of GET /gaps and of POST /gaps/acknowledge.
+type OpenGaps struct {
+	Gaps []OpenGap `json:"gaps"`
+}
+
+// OpenGap is a gap that nobody has acknowledged, or that somebody just has.
+type OpenGap struct {
+	Table string    `json:"table"`
+	Found time.Time `json:"found"`
+	Lost  string    `json:"lost"` // which records
+}
+
+func gapsOf(all []sluice.Gap) OpenGaps {
+	o := OpenGaps{Gaps: []OpenGap{}}
+	for _, g := range all {
+		o.Gaps = append(o.Gaps, OpenGap{g.Table, g.Found, g.String()})
+	}
+	return o
+}
+
+func listGaps(p gaps) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, gapsOf(p.Gaps())) })
+}
+
 // acknowledge answers a request with the gaps that are open, and says that
-// somebody has seen them. Only this machine may ask for it, and no page in a
-// browser: whoever reads metrics from elsewhere cannot hide a loss.
+// somebody has seen them.
 func acknowledge(p gaps, logger *slog.Logger) http.Handler {
-	return http.NewCrossOriginProtection().Handler(onMachine("gaps are acknowledged", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		open := p.Gaps()
 		if err := p.AcknowledgeGaps(r.Context(), open...); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -28,24 +50,15 @@ func acknowledge(p gaps, logger *slog.Logger) http.Handler {
 		}
 		for _, g := range open {
 			logger.Info("gap acknowledged", "gap", g.String(), "stream", g.StreamARN, "found", g.Found)
-			fmt.Fprintln(w, g)
 		}
-		fmt.Fprintf(w, "gaps acknowledged: %d\n", len(open))
-	})))
+		writeJSON(w, gapsOf(open))
+	})
 }
 
-// howTo is added to why a daemon that listens on address is not ready while it
-// has gaps.
-func howTo(reasons []string, p gaps, address net.Addr) []string {
+// howTo is added to why a daemon is not ready while it has gaps.
+func howTo(reasons []string, p gaps) []string {
 	if len(p.Gaps()) == 0 {
 		return reasons
 	}
-	tcp, _ := address.(*net.TCPAddr)
-	switch {
-	case tcp == nil, !tcp.IP.IsLoopback() && !tcp.IP.IsUnspecified():
-		return append(reasons, "to acknowledge the gaps, start the daemon with --listen on a loopback address")
-	case tcp.IP.IsUnspecified():
-		address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
-	}
-	return append(reasons, fmt.Sprintf("to acknowledge the gaps, on the daemon's machine: curl -X POST http://%s/gaps/acknowledge", address))
+	return append(reasons, "to acknowledge the gaps: sluice gaps acknowledge")
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/router"
 )
@@ -116,10 +117,13 @@ type child struct {
 	more  chan struct{} // signals a new line
 }
 
+// testToken is that of every child.
+const testToken = "0123456789abcdef"
+
 func startChild(t *testing.T, name string, env []string, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: exec.Command(os.Args[0], args...), t: t, done: make(chan struct{}), more: make(chan struct{}, 1)}
-	c.Env = append(append(os.Environ(), childEnv+"="+name), env...)
+	c.Env = append(append(os.Environ(), childEnv+"="+name, access.TokenEnv+"="+testToken), env...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +190,7 @@ func (c *child) ask(method, path string) (code int, body string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	req.Header.Set("Authorization", "Bearer "+testToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		c.t.Fatal(err)

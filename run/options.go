@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -30,7 +31,9 @@ type Options struct {
 	Endpoint    string        // --endpoint-dynamodb, SLUICE_ENDPOINT_DYNAMODB; URL
 	LogFormat   string        // --log-format, SLUICE_LOG_FORMAT; text or json
 	LogLevel    string        // --log-level, SLUICE_LOG_LEVEL; debug, info, warn or error
-	Pprof       bool          // --pprof, SLUICE_PPROF; Go's profiles on Listen, for callers on this machine
+	Pprof       bool          // --pprof, SLUICE_PPROF; Go's profiles on Listen
+	TokenFile   string        // --token-file, SLUICE_TOKEN_FILE; default State with ".token" behind it. SLUICE_TOKEN holds the token itself
+	AllowHosts  []string      // --allow-host, SLUICE_ALLOW_HOST
 
 	// Region of the services has no flag either. Default: that of the
 	// environment.
@@ -67,6 +70,8 @@ var envOf = map[string]string{
 	"log-format":        "SLUICE_LOG_FORMAT",
 	"log-level":         "SLUICE_LOG_LEVEL",
 	"pprof":             "SLUICE_PPROF",
+	"token-file":        access.TokenFileEnv,
+	"allow-host":        "SLUICE_ALLOW_HOST",
 }
 
 // AddFlags defines the flags that set o, and sets their defaults.
@@ -86,7 +91,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", usage("endpoint-dynamodb", "`URL` of DynamoDB and its streams, in place of the Region's"))
 	fs.StringVar(&o.LogFormat, "log-format", "text", usage("log-format", "text or json"))
 	fs.StringVar(&o.LogLevel, "log-level", "info", usage("log-level", "debug, info, warn or error"))
-	fs.BoolVar(&o.Pprof, "pprof", false, usage("pprof", "serve Go's profiles under /debug/pprof/ on the address of --listen, to callers on this machine"))
+	fs.StringVar(&o.TokenFile, "token-file", "", usage("token-file", "`file` of the token that operators need for all but /metrics, /livez and /readyz; by default one beside the state file, which is made; $"+access.TokenEnv+" holds the token itself"))
+	fs.StringSliceVar(&o.AllowHosts, "allow-host", nil, usage("allow-host", "`name` by which a proxy serves the daemon to operators; repeat it, or separate with commas"))
+	fs.BoolVar(&o.Pprof, "pprof", false, usage("pprof", "serve Go's profiles under /debug/pprof/ on the address of --listen"))
 }
 
 // FromEnv sets what the flags did not from the environment. It is called once

@@ -33,7 +33,7 @@ type RouteParker interface {
 // state is the path of the daemon's state file; requests that are meant for
 // another one, or for another application, are refused, as by [DeadLetters].
 func Parking(state, application string, p RouteParker, logger *slog.Logger) http.Handler {
-	return toOperators("records are parked", state, application, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return meantFor(state, application, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, err := parameterized(r, []string{"route", "dryRun"})
 		if err == nil {
 			err = park(w, q, p, logger)

@@ -24,10 +24,10 @@ type server struct {
 // of [http.ServeMux].
 type endpoints map[string]http.Handler
 
-// serve listens on address and answers until stop. unready is given where it
-// listens, and returns why the daemon does not do its work, and nothing when it
-// does.
-func serve(address string, also endpoints, unready func(net.Addr) []string, logger *slog.Logger) (*server, error) {
+// serve listens on address and answers until stop. unready writes the whole of why
+// the daemon does not do its work, for its operators, or what others may read; it
+// writes nothing when it does.
+func serve(address string, also endpoints, unready func(*http.Request) []string, logger *slog.Logger) (*server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--listen (SLUICE_LISTEN): %w: name another address, or \"off\"", err)
@@ -37,8 +37,8 @@ func serve(address string, also endpoints, unready func(net.Addr) []string, logg
 	for pattern, h := range also {
 		mux.Handle(pattern, h)
 	}
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		reasons := unready(l.Addr())
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		reasons := unready(r)
 		if s.stopping.Load() {
 			reasons = []string{"stopping"}
 		}
@@ -75,19 +75,6 @@ func (s *server) stop() {
 	<-s.done
 }
 
-// onMachine lets nobody ask h from another machine; what says what they asked
-// for.
-func onMachine(what string, h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, _ := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-			http.Error(w, what+" on the machine of the daemon only", http.StatusForbidden)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
 // profiles are those of package pprof, which serves them with a deadline of
 // their own.
 func profiles() http.Handler {
@@ -98,5 +85,5 @@ func profiles() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return onMachine("profiles are served", mux)
+	return mux
 }

@@ -19,6 +19,7 @@ import (
 // letterClient asks for dead letters as a daemon serves them.
 type letterClient struct {
 	base  string
+	token daemonToken
 	state string // absolute path of the state file that is meant; "" is whichever the daemon holds
 	app   string // application that is meant; "" is the daemon's
 	http  *http.Client
@@ -41,6 +42,9 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	if c.app != "" {
 		r.Header.Set(run.ApplicationHeader, c.app)
 	}
+	if c.token.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token.token)
+	}
 	resp, err := c.http.Do(r)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -55,6 +59,9 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	problem := strings.TrimSpace(string(text))
 	if resp.StatusCode == http.StatusMisdirectedRequest {
 		problem = fmt.Sprintf("%s: %s; name the address that the other one logs by --daemon or $%s, or, to ask this one, its own by --application or --config", c.base, problem, daemonEnv)
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		problem = fmt.Sprintf("the daemon at %s wants its token: %s", c.base, c.token.refused)
 	}
 	if problem == "404 page not found" {
 		problem += ": an older daemon, or another program?"

@@ -75,7 +75,7 @@ func (p *letterPlace) openNow(ctx context.Context) (*lettersOpen, error) {
 		daemon = p.c.env(daemonEnv)
 	}
 	if daemon != "" {
-		return p.askNamed(daemon, cfg), nil
+		return p.askNamed(daemon, cfg)
 	}
 	path := p.c.statePath(p.state, cfg)
 	store, err := openStateWithin(path, time.Nanosecond)

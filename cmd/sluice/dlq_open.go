@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
@@ -36,7 +37,7 @@ const (
 type letterPlace struct {
 	c *cli
 
-	daemon, state, file, queue, application string
+	daemon, tokenFile, state, file, queue, application string
 
 	live bool // only a running daemon is of use
 
@@ -54,6 +55,7 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default while one holds the state file: where it listens, "+defaultDaemon+")")
+	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token itself in $"+access.TokenEnv+"; default the one beside its state file)")
 }
 
 func (p *letterPlace) addApplicationFlag(fs *pflag.FlagSet) {
@@ -101,7 +103,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	}
 	switch {
 	case daemon != "":
-		return p.askNamed(daemon, cfg), nil
+		return p.askNamed(daemon, cfg)
 	case p.file != "":
 		if _, err := os.Stat(p.file); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("--file: there is no file %s: it is the one that a program opens by deadletter.OpenFile; a daemon's state file is --state", p.file)
@@ -162,15 +164,18 @@ A function's queue is --queue NAME, a program's own file --file FILE`, path, fil
 
 // askNamed is for the daemon that somebody has named. It has to be of the
 // application that is named besides, if one is.
-func (p *letterPlace) askNamed(daemon string, cfg *config.Config) *lettersOpen {
+func (p *letterPlace) askNamed(daemon string, cfg *config.Config) (*lettersOpen, error) {
 	if !strings.Contains(daemon, "://") { // as it is logged, and as --listen has it
 		daemon = "http://" + daemon
 	}
-	o := p.ask(daemon)
+	o, err := p.ask(daemon, "", cfg)
+	if err != nil {
+		return nil, err
+	}
 	if p.application != "" || p.c.env(applicationEnv) != "" || cfg != nil && cfg.Name != "" {
 		o.api.app = p.name(cfg)
 	}
-	return o
+	return o, nil
 }
 
 // askHolder is for the daemon that holds the state file: it listens where file and
@@ -196,7 +201,10 @@ func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, 
 		return nil, err
 	}
 	fmt.Fprintf(p.c.stderr, "a daemon holds %s: it is asked at %s\n", path, url)
-	o := p.ask(url)
+	o, err := p.ask(url, path, cfg)
+	if err != nil {
+		return nil, err
+	}
 	o.api.state = path
 	if p.application != "" || p.c.env(applicationEnv) != "" {
 		o.api.app = p.name(cfg)
@@ -249,15 +257,20 @@ func (c *cli) applicationName(flag string, cfg *config.Config) string {
 	return "sluice"
 }
 
-func (p *letterPlace) ask(url string) *lettersOpen {
-	client := &letterClient{base: url, http: &http.Client{}, down: "its state file by --state"}
+// ask is for the daemon at a URL, which keeps its state in a file, if that is known.
+func (p *letterPlace) ask(url, state string, cfg *config.Config) (*lettersOpen, error) {
+	token, err := p.token(url, state, cfg)
+	if err != nil {
+		return nil, err
+	}
+	client := &letterClient{base: url, token: token, http: &http.Client{}, down: "its state file by --state"}
 	if p.live {
-		client.down = "start it: until then it has nothing to park"
+		client.down = "start it"
 	}
 	return &lettersOpen{api: client, where: "the daemon at " + url, daemon: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil
-	}}
+	}}, nil
 }
 
 // inside answers for letters as a daemon does, within this process.

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
@@ -113,7 +114,26 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		mux := http.NewServeMux()
 		mux.Handle("/", run.DeadLetters(ctx, deadletter.NewBox(s, "sluice"), s.Path(), m, nil, discard))
 		mux.Handle("POST /park", run.Parking(s.Path(), "sluice", new(halfDown), discard))
-		srv := httptest.NewServer(mux)
+		for _, pattern := range []string{"GET /lanes", "GET /{$}"} {
+			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL) })
+		}
+		open := `{"gaps":[{"table":"orders","found":"2026-01-31T15:04:05Z","lost":"table orders: the first records"}]}`
+		answer := func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintln(w, open)
+			if r.Method == http.MethodPost {
+				open = `{"gaps":[]}`
+			}
+		}
+		mux.HandleFunc("GET /gaps", answer)
+		mux.HandleFunc("POST /gaps/acknowledge", answer)
+		token, err := access.Make(access.FileOf(s.Path()))
+		ts.Check(err)
+		guard := access.NewGuard(token)
+		outer := http.NewServeMux()
+		outer.Handle("/", guard.Protect(mux))
+		outer.Handle("/session", guard.Sessions())
+		outer.Handle("/session/", guard.Sessions())
+		srv := httptest.NewServer(outer)
 		ts.Setenv("DAEMON", srv.URL)
 		ts.Setenv("LISTEN", srv.Listener.Addr().String())
 		ts.Defer(func() {

@@ -139,6 +139,8 @@ func (c *cli) commands() []*cobra.Command {
 		explainCommand(c),
 		tailCommand(c),
 		runCommand(c),
+		statusCommand(c),
+		gapsCommand(c),
 		backfillCommand(c),
 		auditCommand(c),
 		reindexCommand(c),

@@ -123,7 +123,7 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 		daemon = p.c.env(daemonEnv)
 	}
 	if daemon != "" {
-		return p.askNamed(daemon, cfg), nil
+		return p.askNamed(daemon, cfg)
 	}
 	path := p.c.statePath("", cfg)
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
@@ -137,7 +137,7 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 		err = store.Close()
 	}
 	if err == nil {
-		err = fmt.Errorf("no daemon holds the state file %s: start the daemon, which alone has records to park", path)
+		err = fmt.Errorf("no daemon holds the state file %s: start the daemon", path)
 	}
 	return nil, err
 }

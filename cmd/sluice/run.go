@@ -130,6 +130,10 @@ func fromFile(flag func(name string) bool, o *run.Options, cfg *config.Config) {
 	set(flag("backfill-units"), &o.BackfillUnits, cfg.Source.BackfillUnits)
 	set(flag("state"), &o.State, cfg.Daemon.State)
 	set(flag("listen"), &o.Listen, cfg.Daemon.Listen)
+	set(flag("token-file"), &o.TokenFile, cfg.Daemon.TokenFile)
+	if !flag("allow-host") {
+		o.AllowHosts = cfg.Daemon.AllowHosts
+	}
 	set(flag("pprof"), &o.Pprof, cfg.Daemon.Pprof)
 	set(flag("grace"), &o.Grace, time.Duration(cfg.Daemon.Grace))
 	set(flag("log-format"), &o.LogFormat, cfg.Daemon.LogFormat)

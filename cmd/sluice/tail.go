@@ -43,7 +43,7 @@ The table is the argument, a name or the ARN of a stream; without one it is the
 only table of the configuration. Values of attributes are shown with --values.
 
 --sequence shows the one record of that number, such as that of a change that a
-daemon holds (GET /lanes), and ends.
+daemon holds (sluice status --held), and ends.
 
 --json prints whole records, values included, one a line, as sluice replay and
 sluice explain read them.

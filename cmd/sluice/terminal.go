@@ -17,7 +17,7 @@ func isTerminal(f any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// screen is a terminal with a status, such as a bar, on its last line: what begins
+// screen is a terminal, which only shows what is [clean], with a status, such as a bar, on its last line: what begins
 // with a carriage return and ends without a new line. Whatever else is printed
 // takes the place of the status; a new line alone ends it.
 type screen struct {
@@ -31,9 +31,6 @@ type screen struct {
 // onScreen returns what to print to in place of stdout and stderr, and what to
 // call at the end.
 func onScreen(stdout, stderr *os.File) (out, err io.Writer, end func()) {
-	if !isTerminal(stderr) {
-		return stdout, stderr, func() {}
-	}
 	s := &screen{out: stderr, width: func() int {
 		width, _, err := term.GetSize(int(stderr.Fd()))
 		if err != nil || width <= 0 {
@@ -41,9 +38,12 @@ func onScreen(stdout, stderr *os.File) (out, err io.Writer, end func()) {
 		}
 		return width
 	}}
-	out, err = stdout, &onFile{stderr, s, stderr}
+	out, err = stdout, stderr
 	if isTerminal(stdout) {
-		out = &onFile{stdout, s, stdout}
+		out = &onFile{to: stdout, screen: s, file: stdout}
+	}
+	if isTerminal(stderr) {
+		err = &onFile{to: stderr, screen: s, file: stderr}
 	}
 	return out, err, s.end
 }
@@ -62,11 +62,12 @@ func (s *screen) clear() {
 	}
 }
 
-func (s *screen) write(to io.Writer, b []byte) (int, error) {
+func (s *screen) write(to io.Writer, rest *string, b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(b) > 0 && b[0] == '\r' && b[len(b)-1] != '\n' {
 		text := string(bytes.TrimPrefix(b[bytes.LastIndexByte(b, '\r')+1:], []byte("\x1b[K")))
+		text, _ = clean(text)
 		_, err := fmt.Fprintf(s.out, "\r\x1b[K%s", fitting(text, s.width()-1)) // one that wraps could not be taken away
 		s.status = text != ""
 		return len(b), err
@@ -75,7 +76,10 @@ func (s *screen) write(to io.Writer, b []byte) (int, error) {
 		s.status = false
 	}
 	s.clear()
-	return to.Write(b)
+	var text string
+	text, *rest = clean(*rest + string(b))
+	_, err := io.WriteString(to, text)
+	return len(b), err
 }
 
 // fitting is as much of text as has room in the columns.
@@ -89,9 +93,10 @@ type onFile struct {
 	to     io.Writer
 	screen *screen
 	file   *os.File
+	rest   string // half of a letter, with the screen's lock
 }
 
-func (f *onFile) Write(b []byte) (int, error) { return f.screen.write(f.to, b) }
+func (f *onFile) Write(b []byte) (int, error) { return f.screen.write(f.to, &f.rest, b) }
 
 // Fd is the file's, by which it is known as a terminal.
 func (f *onFile) Fd() uintptr { return f.file.Fd() }

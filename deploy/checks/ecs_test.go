@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,10 @@ func TestECSRunsOneDaemonWithItsState(t *testing.T) {
 	task := resources.at("Task", "Properties", "ContainerDefinitions", 0)
 	task.at("ReadonlyRootFilesystem").is(true)
 	task.at("User").is("65532:65532")
+	task.at("LinuxParameters", "Capabilities", "Drop", 0).is("ALL")
+	if pattern := regexp.MustCompile(yamlFile(t, deploy, "ecs/cloudformation.yaml").at("Parameters", "Image", "AllowedPattern").text()); pattern.MatchString("sluice:1") || !pattern.MatchString("r/sluice@sha256:"+strings.Repeat("0", 64)) {
+		t.Error("an image without its digest is taken: a restart may run another")
+	}
 	if stop := task.at("StopTimeout").num(); stop < 25+10 {
 		t.Errorf("SIGKILL comes after %vs, want more than the grace", stop)
 	}
@@ -32,6 +37,9 @@ func TestECSRunsOneDaemonWithItsState(t *testing.T) {
 	tf.is("deployment_minimum_healthy_percent", "0")
 	tf.is("deployment_maximum_percent", "100")
 	m.resource("aws_autoscaling_group", "sluice").is("max_size", "1")
+	if main := read(t, deploy, "ecs/terraform/main.tf"); !strings.Contains(main, `capabilities = { drop = ["ALL"] }`) || !strings.Contains(read(t, deploy, "ecs/terraform/variables.tf"), "@sha256:") {
+		t.Error("ecs/terraform keeps capabilities, or takes an image without its digest")
+	}
 	m.resource("aws_ebs_volume", "state").block("lifecycle").is("prevent_destroy", "true")
 	// Version 6 of the provider has region in its place, and warns of name; 5 lacks
 	// region. Both have the Region's name as the id.

@@ -81,6 +81,14 @@ func (o object) schema() schema {
 		properties["key"].(schema)["maxItems"] = 2 // of a table: partition key and sort key
 	case "Counter":
 		properties["key"].(schema)["maxItems"], properties["key"].(schema)["maxProperties"] = 2, 2
+	case "Escalate":
+		do := func(values ...string) schema {
+			return schema{"properties": schema{"do": schema{"enum": values}}, "required": []string{"do"}}
+		}
+		s["allOf"] = []schema{
+			{"if": do("contact"), "then": schema{"required": []string{"contact"}}},
+			{"if": do("start", "next", "resume"), "then": schema{"properties": schema{"contact": false}}},
+		}
 	case "Project":
 		properties["version"] = schema{
 			"description": properties["version"].(schema)["description"],

@@ -53,10 +53,11 @@ var rules = []rule{
 	{pkgs: "internal/budget", stdOnly: true},
 	{pkgs: "internal/backoff", stdOnly: true},
 	{pkgs: "internal/buildversion", stdOnly: true},
+	{pkgs: "internal/access", stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/retryafter", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
-	{pkgs: "state/...", ours: nil},
+	{pkgs: "state/...", ours: []string{"internal/access"}},
 	// What handlers ask for, and sinks do.
 	{pkgs: "dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "message", ours: []string{"."}, stdOnly: true},
@@ -68,21 +69,21 @@ var rules = []rule{
 	// They stand between a table and an index, and are given both.
 	{pkgs: "audit", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
 	{pkgs: "reindex", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
-	{pkgs: "deadletter/...", ours: []string{".", "state"}},
+	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access"}},
 	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message", "internal/backoff"}},
 	{pkgs: "metrics/...", ours: []string{".", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
-	{pkgs: "run/...", ours: []string{"internal/awsclient", "internal/buildversion", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/buildversion", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema"}},
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/awsclient", "internal/buildversion", "internal/localstack", "internal/demo", "examples/...",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/localstack", "internal/demo", "examples/...",
 	}},
 	// Of functions.
 	{pkgs: "cmd/...", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "deadletter", "sinks/sqs"}},

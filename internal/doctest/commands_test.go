@@ -313,7 +313,7 @@ func (c *program) checkSluice(words []string) error {
 			if !regexp.MustCompile(`(?m)(^|[\s,])` + regexp.QuoteMeta(flag) + `\b([^-]|$)`).MatchString(help) {
 				return fmt.Errorf("sluice %s has no flag %s", strings.Join(path, " "), flag)
 			}
-		case regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(w) + ` {2,}`).MatchString(afterCommands(help)):
+		case regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(w) + ` +`).MatchString(afterCommands(help)):
 			path = append(path, w)
 		case afterCommands(help) != "" && w != "…" && !strings.HasPrefix(w, "<"):
 			return fmt.Errorf("sluice %s has no command %s", strings.Join(path, " "), w)

@@ -137,6 +137,25 @@ func TestFileIsPrivate(t *testing.T) {
 	}
 }
 
+// A file that was made readable to others, as by a copy, is told of before letters
+// are put into it. Rights of a group are those that volumes have.
+func TestFileOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	mustClose(t, open(t, path))
+	for mode, want := range map[fs.FileMode]string{0o644: "chmod o= " + path, 0o602: "mode 0602", 0o660: "", 0o600: ""} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(path, Options{})
+		if err == nil {
+			mustClose(t, s)
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("mode %v: %v, want %q", mode, err, want)
+		}
+	}
+}
+
 func TestFormat(t *testing.T) {
 	tests := []struct {
 		name    string

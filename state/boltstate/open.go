@@ -27,6 +27,7 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -83,7 +84,8 @@ var (
 )
 
 // Open opens the state file at path, or creates it and the directories above
-// it, readable by this user only. The error of a file that another process has
+// it, readable by this user only. One that others may read is refused, since it
+// holds dead letters. The error of a file that another process has
 // wraps [ErrLocked] and names the process. It reads no dead letters: a file that
 // is damaged where they are is opened, and every call for letters says so, see
 // [Store.DamagedLetters].
@@ -106,6 +108,9 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	if err := s.create(); err != nil {
 		return nil, s.explain("create", err)
+	}
+	if err := access.CheckMode(path); err != nil {
+		return nil, fmt.Errorf("state file: %w", err)
 	}
 	if err := s.open(o, check); err != nil {
 		return nil, s.explainOpen(o, err)

@@ -118,6 +118,8 @@ resource "aws_ecs_task_definition" "sluice" {
     memory                 = var.memory_mib
     user                   = "65532:65532"
     readonlyRootFilesystem = true
+    linuxParameters        = { capabilities = { drop = ["ALL"] } }
+    dockerSecurityOptions  = ["no-new-privileges"]
     command                = ["run", "--config", "/etc/sluice/sluice.yaml"]
 
     # SIGKILL comes this many seconds after SIGTERM; more than the grace.

@@ -5,8 +5,13 @@ variable "name" {
 }
 
 variable "image" {
-  description = "The daemon with sluice.yaml at /etc/sluice: an image of yours FROM the one of deploy/docker"
+  description = "The daemon with sluice.yaml at /etc/sluice: an image of yours FROM the one of deploy/docker, by its digest"
   type        = string
+
+  validation {
+    condition     = can(regex("@sha256:[0-9a-f]{64}$", var.image))
+    error_message = "Name the image by its digest, such as NAME@sha256:…, so that a restart runs what was deployed."
+  }
 }
 
 variable "subnet_id" {

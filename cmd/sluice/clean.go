@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// colour is what paint and the shells' own messages use; nothing else that
+// begins with an escape reaches a terminal.
+var colour = regexp.MustCompile(`^\x1b\[(?:(?:0|1|2|22|3[1-6]|39)(?:;|m))+`)
+
+// clean is text as a terminal may have it. What else than letters, lines and tabs
+// stands in it, such as the name of an item, could move the cursor, change what
+// was printed before, or turn the order of what is read: it is shown as \u001b, as
+// JSON has it. rest is what may go on with the next write.
+func clean(text string) (cleaned, rest string) {
+	harmless := true
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			harmless = false
+			break
+		}
+	}
+	if harmless {
+		return text, ""
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		if text[0] == '\x1b' {
+			if c := colour.FindString(text); strings.HasSuffix(c, "m") {
+				b.WriteString(c)
+				text = text[len(c):]
+				continue
+			}
+		}
+		r, n := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && n == 1 && !utf8.FullRuneInString(text):
+			return b.String(), text
+		case r == utf8.RuneError && n == 1:
+			b.WriteRune(r)
+		case moves(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+		text = text[n:]
+	}
+	return b.String(), ""
+}
+
+// moves reports whether a terminal does with r something else than to show it: C0
+// and C1 controls, and those that turn the direction of text (Unicode's Bidi_Control)
+// or begin a line.
+func moves(r rune) bool {
+	switch {
+	case r == '\n', r == '\t':
+		return false
+	case r < ' ', r >= 0x7f && r < 0xa0,
+		r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069,
+		r == 0x2028, r == 0x2029, r == 0xfeff:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/run"
+)
+
+func gapsCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gaps",
+		Short: "List what the stream lost before it was read, or say that it was seen to",
+		Long: `List what the running daemon could not read because the stream had lost it, or say
+that it was seen to. Until then the daemon is not ready.
+
+First repair what was lost: sluice audit --repair for documents, sluice recount
+--repair for counts, sluice backfill for the rest. Then sluice gaps acknowledge.`,
+		Example: "  sluice gaps list\n  sluice gaps acknowledge",
+	}
+	list := &cobra.Command{
+		Use:     "list",
+		Short:   "List what the stream lost before it was read",
+		Long:    "List the gaps of the running daemon that nobody has acknowledged.",
+		Example: "  sluice gaps list\n  sluice gaps list --json | jq '.gaps[].lost'",
+		Args:    noArguments,
+	}
+	gapsAsk(c, list, "GET", "/gaps", "")
+	acknowledge := &cobra.Command{
+		Use:   "acknowledge",
+		Short: "Say that all open gaps were seen to",
+		Long: `Say that all open gaps were seen to: the daemon becomes ready again, and forgets
+them. It repairs nothing; see sluice help gaps.`,
+		Example: "  sluice gaps acknowledge\n  sluice gaps acknowledge --daemon http://127.0.0.1:9464",
+		Args:    noArguments,
+	}
+	gapsAsk(c, acknowledge, "POST", "/gaps/acknowledge", "acknowledged: ")
+	cmd.AddCommand(list, acknowledge)
+	return cmd
+}
+
+// gapsAsk has cmd ask a daemon and print the gaps that it answers with.
+func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
+	place := letterPlace{c: c, live: true}
+	var asJSON bool
+	show := func(ctx context.Context) error {
+		l, err := place.running()
+		if err != nil {
+			return err
+		}
+		defer l.close() //nolint:errcheck // closes idle connections
+		var o run.OpenGaps
+		if err := l.api.get(ctx, method, path, nil, &o); err != nil {
+			return err
+		}
+		if asJSON {
+			return printJSON(c.stdout, o)
+		}
+		if len(o.Gaps) == 0 {
+			fmt.Fprintln(c.stdout, "there is no open gap")
+		}
+		for _, g := range o.Gaps {
+			fmt.Fprintf(c.stdout, "%s%s (found %s)\n", before, g.Lost, g.Found.Local().Format(time.RFC3339))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context()) }
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	place.given = fs.Changed
+	place.addDaemonFlag(fs)
+	place.addApplicationFlag(fs)
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice/internal/access"
+)
+
+func statusCommand(c *cli) *cobra.Command {
+	place := letterPlace{c: c, live: true}
+	var held, link, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how the running daemon fares, and why it is not ready",
+		Long: `Show how the running daemon fares: whether it is ready, and if not, why; what its
+routes fail for, how far behind its shards are, and what is parked.
+
+The daemon shows this to those alone who have its token. It makes one as it
+starts, in a file beside its state file that only its user can read, where sluice
+finds it. A daemon that has another is told of by --token-file.
+
+With --link it prints a link that shows the same in a browser: it works once,
+within a minute, and for 12 hours from then.
+
+Exit codes: 0 shown, ready or not; 1 failed; 2 wrong usage.`,
+		Example: `  sluice status
+  sluice status --held
+  sluice status --json | jq .reasons
+  sluice status --link
+  sluice status --daemon https://sluice.example.com --token-file token`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if held && link || link && asJSON {
+				return usage("--link goes with neither --held nor --json")
+			}
+			l, err := place.running()
+			if err != nil {
+				return err
+			}
+			defer l.close() //nolint:errcheck // closes idle connections
+			if link {
+				var made access.Link
+				if err := l.api.get(cmd.Context(), "POST", "/session", nil, &made); err != nil {
+					return err
+				}
+				_, err = io.WriteString(c.stdout, strings.TrimSuffix(l.api.base, "/")+made.Path+"\n")
+				return err
+			}
+			path, q := "/", url.Values{"format": {"text"}}
+			if held {
+				path = "/lanes"
+			}
+			if asJSON {
+				q.Set("format", "json")
+			}
+			body, err := l.api.ask(cmd.Context(), "GET", path, q)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(c.stdout, body)
+			return errors.Join(err, body.Close())
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&held, "held", false, "show the items whose changes wait, each with its error")
+	fs.BoolVar(&link, "link", false, "print a link for a browser")
+	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	place.given = fs.Changed
+	place.addDaemonFlag(fs)
+	place.addApplicationFlag(fs)
+	return cmd
+}

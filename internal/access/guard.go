@@ -1,0 +1,170 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	linkLife    = time.Minute
+	sessionLife = 12 * time.Hour
+	mostLinks   = 16 // at a time; the oldest goes
+	mostBrowser = 64
+)
+
+// Guard lets requests through that prove by the token who they are from. It is
+// safe for concurrent use.
+type Guard struct {
+	token [sha256.Size]byte
+	hosts []string
+	cross *http.CrossOriginProtection
+
+	mu       sync.Mutex
+	links    secrets // each opens a session, once
+	sessions secrets // of browsers
+}
+
+// secrets are known by their hashes, so that comparing them tells nothing, and end
+// at a time; the oldest comes first.
+type secrets []secret
+
+type secret struct {
+	hash [sha256.Size]byte
+	ends time.Time
+}
+
+// NewGuard returns one for a token. hosts are the names under which a proxy serves
+// the daemon: others than addresses and localhost are refused, since a page whose
+// name leads to this machine could ask in the name of a browser's user.
+func NewGuard(token string, hosts ...string) *Guard {
+	g := &Guard{token: sha256.Sum256([]byte(token)), hosts: hosts, cross: http.NewCrossOriginProtection()}
+	for _, host := range hosts {
+		for _, scheme := range []string{"http://", "https://"} {
+			_ = g.cross.AddTrustedOrigin(scheme + host)
+		}
+	}
+	return g
+}
+
+// Protect answers by h those who have the token, or a browser's session.
+func (g *Guard) Protect(h http.Handler) http.Handler {
+	return g.named(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.Knows(r) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "this needs the token of the daemon: sluice status --link prints a link for a browser; other programs send the header Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		h.ServeHTTP(w, r)
+	}))
+}
+
+// Knows reports whether a request has the token, or a browser's session.
+func (g *Guard) Knows(r *http.Request) bool {
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		hash := sha256.Sum256([]byte(strings.TrimSpace(token)))
+		return subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
+	}
+	c, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sessions.find(c.Value) >= 0
+}
+
+// named refuses what is meant for another host, or comes from another's page.
+func (g *Guard) named(h http.Handler) http.Handler {
+	return g.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u := url.URL{Host: r.Host}
+		if host := u.Hostname(); net.ParseIP(host) == nil && host != "localhost" && !slices.Contains(g.hosts, r.Host) && !slices.Contains(g.hosts, host) {
+			http.Error(w, fmt.Sprintf("the host %q is not known: ask for the daemon by its address, or start it with --allow-host", r.Host), http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+}
+
+// Link is the answer of POST /session: the path of a link that opens a browser's
+// session, once and within a minute.
+type Link struct {
+	Path string `json:"path"`
+}
+
+// Sessions answers POST /session and GET /session/CODE.
+func (g *Guard) Sessions() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /session", g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		code := rand.Text()
+		g.mu.Lock()
+		g.links.add(code, linkLife, mostLinks)
+		g.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(Link{Path: "/session/" + code}) // an error is the client's
+	})))
+	mux.Handle("GET /session/{code}", g.named(http.HandlerFunc(g.enter)))
+	return mux
+}
+
+// enter takes a link for a session.
+func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet { // HEAD, by what looks where a link leads
+		return
+	}
+	session := rand.Text()
+	g.mu.Lock()
+	i := g.links.find(r.PathValue("code"))
+	if i >= 0 {
+		g.links = slices.Delete(g.links, i, i+1)
+		g.sessions.add(session, sessionLife, mostBrowser)
+	}
+	g.mu.Unlock()
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	if i < 0 {
+		http.Error(w, "this link was used, or is older than a minute: sluice status --link prints another", http.StatusUnauthorized)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName(r), Value: session, Path: "/", MaxAge: int(sessionLife / time.Second),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+	})
+	// A redirect would be of the page that led here: a browser would not send the
+	// cookie with it.
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, `<!doctype html><meta http-equiv="refresh" content="0; url=/"><a href="/">Sluice</a>`)
+}
+
+// cookieName differs by port, as cookies do not.
+func cookieName(r *http.Request) string {
+	_, port, _ := net.SplitHostPort(r.Host)
+	return strings.TrimSuffix("sluice-"+port, "-")
+}
+
+// add keeps s for so long, and most at a time.
+func (all *secrets) add(s string, life time.Duration, most int) {
+	now := time.Now()
+	*all = slices.DeleteFunc(*all, func(one secret) bool { return !now.Before(one.ends) })
+	if n := len(*all) + 1 - most; n > 0 {
+		*all = slices.Delete(*all, 0, n)
+	}
+	*all = append(*all, secret{sha256.Sum256([]byte(s)), now.Add(life)})
+}
+
+// find returns where s is, or -1.
+func (all secrets) find(s string) int {
+	hash := sha256.Sum256([]byte(s))
+	now := time.Now()
+	return slices.IndexFunc(all, func(one secret) bool { return one.hash == hash && now.Before(one.ends) })
+}

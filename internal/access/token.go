@@ -1,0 +1,95 @@
+// Package access says who may see and change what a daemon keeps: whoever has its
+// token. That a request comes from the same machine proves nothing: so do those of
+// a proxy, of another container of a pod, and of other users.
+package access
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+const (
+	// TokenEnv is the variable that holds a token.
+	TokenEnv = "SLUICE_TOKEN"
+	// TokenFileEnv is the variable that names a token's file.
+	TokenFileEnv = "SLUICE_TOKEN_FILE"
+
+	leastToken = 16 // characters
+)
+
+// FileOf is the path of the token of the daemon that keeps its state in a file.
+func FileOf(state string) string { return state + ".token" }
+
+// Make reads the token in the file at path. Where there is no file it makes one,
+// with a random token, that only its owner can read. Only one process at a time
+// may call it for a path.
+func Make(path string) (string, error) {
+	token, err := Read(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	token = rand.Text()
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err == nil {
+		_, err = f.WriteString(token + "\n")
+		err = errors.Join(err, f.Close())
+		if err == nil {
+			err = os.Rename(f.Name(), path)
+		}
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("the token that its operators need cannot be stored: %w", err)
+	}
+	return token, nil
+}
+
+// Read reads the token in the file at path, which others than its owner and its
+// group may not read. An error that is [fs.ErrNotExist] says that there is none.
+func Read(path string) (string, error) {
+	if err := CheckMode(path); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if err := Check(token); err != nil {
+		return "", fmt.Errorf("token file %s: %w", path, err)
+	}
+	return token, nil
+}
+
+// CheckMode refuses a file that everybody on this machine may read or write.
+// Rights of a group are accepted: Kubernetes sets them on volumes (fsGroup). Where
+// files have no such modes, it refuses none.
+func CheckMode(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode(); mode.IsRegular() && mode&0o007 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("%s has mode %04o, so that everybody on this machine may use it: chmod o= %[1]s", path, mode.Perm())
+	}
+	return nil
+}
+
+// Check says what is wrong with a token that somebody has chosen.
+func Check(token string) error {
+	if len(token) < leastToken {
+		return fmt.Errorf("a token has %d characters at least, such as those of openssl rand -hex 16", leastToken)
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("a token has letters, digits and punctuation of ASCII alone")
+	}
+	return nil
+}
