@@ -226,11 +226,8 @@ func (l *ladder) config(o Escalate) (escalation.Config, error) {
 		return escalation.Config{}, fmt.Errorf("escalation.reason and escalation.status are both %q: want two attributes", e.Status)
 	}
 	return escalation.Config{
-		Escalation: escalation.EscalationAttributes{
-			ID: e.ID, Ladder: e.Ladder, Started: e.Started, Status: e.Status, Active: e.Active,
-			Round: e.Round, RoundStarted: e.RoundStarted, SnoozedUntil: e.SnoozedUntil, ResumeAt: e.ResumeAt, Repeat: e.Repeat,
-		},
-		Step: escalation.StepAttributes(l.Step),
+		Escalation: l.escalation(),
+		Step:       escalation.StepAttributes(l.Step),
 		Attempt: escalation.AttemptAttributes{
 			Escalation: at.Escalation, Number: at.Number, Order: at.Order, StepID: at.StepID, At: at.At, Round: at.Round, Repeat: at.Repeat,
 		},
@@ -249,6 +246,14 @@ func (l *ladder) config(o Escalate) (escalation.Config, error) {
 		ExpireAfter: time.Duration(o.ExpireAfter),
 		Repeat:      int64(o.Repeat),
 	}, nil
+}
+
+func (l *ladder) escalation() escalation.EscalationAttributes {
+	e := l.Escalation
+	return escalation.EscalationAttributes{
+		ID: e.ID, Ladder: e.Ladder, Started: e.Started, Status: e.Status, Active: e.Active,
+		Round: e.Round, RoundStarted: e.RoundStarted, SnoozedUntil: e.SnoozedUntil, ResumeAt: e.ResumeAt, Repeat: e.Repeat,
+	}
 }
 
 // templates looks whether one of the values has what differs from item to item.
@@ -325,13 +330,13 @@ func (l *ladder) failed() string {
 	return l.Escalation.Failed
 }
 
-// fail ends an escalation that is still active.
+// fail ends an escalation that is still active, and in the same round.
 func (l *ladder) fail(ctx context.Context, e escalation.Escalation, reason string) error {
 	op := dynamo.Update(l.table, l.key(e.ID), "SET #s = :failed")
 	if l.Escalation.Reason != "" {
 		op = dynamo.Update(l.table, l.key(e.ID), "SET #s = :failed, #r = :reason").Name("#r", l.Escalation.Reason).Value(":reason", reason)
 	}
-	op = op.If("#s = :active").Name("#s", l.Escalation.Status).Value(":failed", l.failed()).Value(":active", l.Escalation.Active)
+	op = l.escalation().StillIn(e.Item, op).Name("#s", l.Escalation.Status).Value(":failed", l.failed())
 	err := l.store.Write(ctx, op)
 	if dynamo.IsCondition(err) {
 		return nil // it is over by now

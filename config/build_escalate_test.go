@@ -86,21 +86,25 @@ func TestEscalationFails(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 		s := w.setup()
-		s.Fakes.Tables = &racing{w.tables, func() { // somebody answers just now
-			put(t, w.tables, "calls", strings.Replace(aCall, `"open"`, `"done"`, 1))
-		}}
+		race := &racing{w.tables, nil}
+		s.Fakes.Tables = race
 		app, err := calls().Build(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
-			t.Fatal(err)
-		}
-		if got := all(w.tables, "calls"); !strings.Contains(got, `"status":"done"`) {
-			t.Error(got)
+		// Just now somebody answers, or takes an answer back.
+		for _, now := range []string{strings.Replace(aCall, `"open"`, `"done"`, 1), strings.Replace(aCall, `"open"`, `"open","round":1`, 1)} {
+			put(t, w.tables, "calls", aCall)
+			race.before = func() { put(t, w.tables, "calls", now) }
+			if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+				t.Fatal(err)
+			}
+			if got := all(w.tables, "calls"); strings.Contains(got, "failed") {
+				t.Error(got)
+			}
 		}
 		put(t, w.tables, "calls", aCall)
-		s.Fakes.Tables.(*racing).before = func() {}
+		race.before = func() {}
 		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
 			t.Fatal(err)
 		}
