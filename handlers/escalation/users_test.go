@@ -86,7 +86,7 @@ func (u *users) perhaps() {
 // Whatever people do to a page: nobody is called for one that does not ring, or
 // twice for a step; a page that rings again is called for; and it ends.
 func TestUsersSeeds(t *testing.T) {
-	for seed := range uint64(80) {
+	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) { usersSeed(t, seed) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
