@@ -68,6 +68,9 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 		return nil, b.c.wrong(field, err)
 	}
 	if o.Do == "start" {
+		if slices.ContainsFunc(b.watchdogs, func(w watchdog) bool { return w.kind == o.Kind }) {
+			return nil, b.c.wrong(field+".kind", fmt.Errorf("%q is the kind of another route of start, too, and messages could not tell the two apart: want another kind", o.Kind))
+		}
 		b.watch(o.Kind, watch, e)
 	}
 	if o.Do == "start" || o.Do == "resume" {
