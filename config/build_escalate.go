@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,19 +30,13 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	if err != nil {
 		return nil, b.c.wrong(field+".ladder.table", err)
 	}
-	q, err := b.sinks.queue(o.Queue, field+".queue")
+	q, err := b.delaying(o.Queue, field+".queue")
 	if err != nil {
 		return nil, err
 	}
-	if q.fifo {
-		return nil, b.c.wrong(field+".queue", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
-	}
-	watch, err := b.sinks.queue(o.Watch, field+".watch")
+	watch, err := b.delaying(o.Watch, field+".watch")
 	if err != nil {
 		return nil, err
-	}
-	if watch.fifo {
-		return nil, b.c.wrong(field+".watch", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", watch.name))
 	}
 	if watch.name == q.name {
 		return nil, b.c.wrong(field+".watch", fmt.Errorf("%s is the queue of the steps, too: what happens to one must not happen to both", watch.name))
@@ -156,37 +151,14 @@ func (b *builder) escalation(rt *Route, field string) (Escalate, *Route, error) 
 		if o.Ladder == nil {
 			o.Ladder, of = s.Ladder, starts[0]
 		}
-		if o.Queue == "" {
-			o.Queue = s.Queue
-		}
-		if o.Kind == "" {
-			o.Kind = s.Kind
-		}
-		if o.ExpireAfter == 0 {
-			o.ExpireAfter = s.ExpireAfter
-		}
-		if o.Repeat == 0 {
-			o.Repeat = s.Repeat
-		}
-		if o.Watch == "" {
-			o.Watch = s.Watch
-		}
-		if o.WatchAfter == 0 {
-			o.WatchAfter = s.WatchAfter
-		}
-		if o.Alarm == "" {
-			o.Alarm = s.Alarm
-		}
+		o.Queue, o.Watch, o.Alarm = cmp.Or(o.Queue, s.Queue), cmp.Or(o.Watch, s.Watch), cmp.Or(o.Alarm, s.Alarm)
+		o.Kind, o.Repeat = cmp.Or(o.Kind, s.Kind), cmp.Or(o.Repeat, s.Repeat)
+		o.ExpireAfter, o.WatchAfter = cmp.Or(o.ExpireAfter, s.ExpireAfter), cmp.Or(o.WatchAfter, s.WatchAfter)
 	}
 	if o.Ladder == nil {
 		return o, nil, b.c.wrong(field+".ladder", fmt.Errorf("it is missing, and %d routes of start could have it, want one", len(starts)))
 	}
-	if o.Kind == "" {
-		o.Kind = "escalation"
-	}
-	if o.ExpireAfter == 0 {
-		o.ExpireAfter = Duration(defaultExpiry)
-	}
+	o.Kind, o.ExpireAfter = cmp.Or(o.Kind, "escalation"), cmp.Or(o.ExpireAfter, Duration(defaultExpiry))
 	return o, of, nil
 }
 
@@ -326,12 +298,7 @@ func (l *ladder) steps(ctx context.Context, partition string) ([]sluice.Item, er
 	return items, nil
 }
 
-func (l *ladder) failed() string {
-	if l.Escalation.Failed == "" {
-		return "failed"
-	}
-	return l.Escalation.Failed
-}
+func (l *ladder) failed() string { return cmp.Or(l.Escalation.Failed, "failed") }
 
 // fail ends an escalation that is still active, and in the same round.
 func (l *ladder) fail(ctx context.Context, e escalation.Escalation, reason string) error {
