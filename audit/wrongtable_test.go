@@ -58,7 +58,7 @@ func TestBrakeOfManyDocuments(t *testing.T) {
 	}
 	a.List = func(context.Context, string) iter.Seq2[document.Doc, error] {
 		return func(yield func(document.Doc, error) bool) {
-			for i := range 3 * maxUnseen {
+			for i := range 2*maxUnseen + 2 {
 				if !yield(document.Doc{Ref: document.Ref{Index: "things-000001", ID: fmt.Sprint(i)}, Found: true, Version: 1}, nil) {
 					return
 				}
