@@ -81,6 +81,7 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 		return nil, b.c.wrong(field+".contact", fmt.Errorf("it is for a route of contact, not of %s", o.Do))
 	}
 	made := &built{late: true, handle: l.handler(o.Do, e)}
+	made.Warning = b.c.lacks(rt, field)
 	switch o.Do {
 	case "next":
 		made.options = []router.Option{router.NeedsNew()}
@@ -120,6 +121,20 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 		return effects, err
 	}
 	return made, nil
+}
+
+// lacks says which routes are not beside one of start.
+func (c *Config) lacks(rt *Route, field string) error {
+	var errs []error
+	for _, other := range []struct{ do, effect string }{
+		{"next", "nothing follows the first step"},
+		{"resume", "an escalation that is active again calls nobody"},
+	} {
+		if rt.Escalate.Do == "start" && !slices.ContainsFunc(c.Routes, func(o Route) bool { return o.Escalate != nil && o.Escalate.Do == other.do }) {
+			errs = append(errs, c.wrong(field, fmt.Errorf("route %s: no route has do: %s: %s; add one, unless it is in another program", rt.name(), other.do, other.effect)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // handler is what a route does.
