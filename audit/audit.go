@@ -41,9 +41,9 @@ type Audit struct {
 
 	// MaxDeletes is how many ghosts a run deletes at most (default 1,000, and 5 %
 	// of the documents). With more it deletes none, and Run returns a
-	// [*BrakeError]. It deletes none either, whatever MaxDeletes says, when the
-	// table asks for no document at all, or more than half of the documents have
-	// no item: then it is likely to be another table than the index's.
+	// [*BrakeError]. It deletes none either, whatever MaxDeletes says, when more
+	// than half of the documents have no item: then it is likely to be another table
+	// than the index's. Documents that the run itself has written do not count.
 	MaxDeletes int
 
 	// Behind returns the indices that the name of an index or alias leads to, and

@@ -17,10 +17,10 @@ const (
 // rules are those of [Audit.MaxDeletes].
 type BrakeError struct {
 	Ghosts    int64 `json:"ghosts"`    // that were confirmed
-	Documents int64 `json:"documents"` // that the index has; of a sample, that were looked at
+	Documents int64 `json:"documents"` // that the index had: ghosts, and those with an item
 	Allowed   int64 `json:"allowed"`   // how many may be deleted
 
-	Empty       bool `json:"empty,omitempty"`       // no item asks for a document
+	Empty       bool `json:"empty,omitempty"`       // no document has an item
 	MostlyEmpty bool `json:"mostlyEmpty,omitempty"` // more than half of the documents have no item
 }
 
@@ -104,14 +104,15 @@ func (r *run) mostDeletes() int64 {
 // verdict says why the ghosts may not be deleted; nil when they may.
 func (r *run) verdict() *BrakeError {
 	b := &r.brake
-	e := &BrakeError{Ghosts: b.ghosts, Documents: r.result.Documents + b.ghosts, Allowed: r.mostDeletes()}
-	if r.ghosts {
-		e.Documents = r.result.Listed - r.result.Foreign
-	}
+	// Only documents that the audit knows to have an item are beside the ghosts. The
+	// items of another table are missing in the index, and a repair has written them;
+	// that of many documents nothing is known says nothing of the table.
+	had := r.result.Documents - r.result.Missing
+	e := &BrakeError{Ghosts: b.ghosts, Documents: had + b.ghosts, Allowed: r.mostDeletes()}
 	if r.MaxDeletes == 0 {
 		e.Allowed = min(e.Allowed, e.Documents*defaultPercent/100)
 	}
-	e.Empty = b.homeless > 0 && r.result.Documents == 0
+	e.Empty = b.homeless > 0 && had == 0
 	e.MostlyEmpty = !e.Empty && 2*b.homeless > e.Documents
 	if e.Empty || e.MostlyEmpty || b.ghosts > e.Allowed {
 		return e

@@ -76,6 +76,9 @@ type BuiltRoute struct {
 	// Explain says what the handler would do for a record that has matched,
 	// without doing it: it may read tables.
 	Explain func(ctx context.Context, rec *sluice.Record) ([]Effect, error)
+	// Warning says what the file lacks beside the route, if that is not in another
+	// program.
+	Warning error
 
 	Projection *Projected
 	// CheckIndex asks whether the index or alias of a projection is there, and says

@@ -50,11 +50,8 @@ func (b *builder) cascade(rt *Route, field string) (*built, error) {
 	var q *queue
 	switch {
 	case o.Queue != "":
-		if q, err = b.sinks.queue(o.Queue, field+".queue"); err != nil {
+		if q, err = b.delaying(o.Queue, field+".queue"); err != nil {
 			return nil, err
-		}
-		if q.fifo {
-			return nil, b.c.wrong(field+".queue", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
 		}
 		c.Send = q.send
 		if o.Threshold != nil {

@@ -26,7 +26,7 @@ func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field stri
 	if o.Contact == nil {
 		return nil, b.c.wrong(field+".contact", errors.New("it is missing: a route of contact calls its url"))
 	}
-	if err := l.written(); err != nil {
+	if err := errors.Join(l.written(), b.c.continued(l.Attempt.Set)); err != nil {
 		return nil, b.c.wrong(field+".ladder", err)
 	}
 	call, err := newCaller(o)
@@ -91,6 +91,36 @@ func (l *ladder) written() error {
 		}
 	}
 	return nil
+}
+
+// continued says why no route of next takes the records of attempts: then only the
+// watchdog would go on, late, and with an alarm for each step.
+func (c *Config) continued(set map[string]string) error {
+	if e := c.EntityType; e.Key != nil || len(e.Tables)+len(e.First) > 0 {
+		return nil // what the key and the table say, say items of the table
+	}
+	name := cmp.Or(c.EntityType.Attribute, "entityType")
+	typ := set[name]
+	if typ == "" {
+		return fmt.Errorf("attempt.set has no %s: want the entity type of attempts, such as {%s: attempt}, which a route of next takes", name, name)
+	}
+	var others []string
+	for _, rt := range c.Routes {
+		if rt.Escalate == nil || rt.Escalate.Do != "next" {
+			continue
+		}
+		patterns := strings.Fields(strings.Join(rt.On, " "))
+		if slices.ContainsFunc(patterns, func(p string) bool {
+			return slices.Contains([]string{typ + "#MODIFY", typ + "#*", "*#MODIFY", "*#*"}, p)
+		}) {
+			return nil
+		}
+		others = append(others, patterns...)
+	}
+	if len(others) == 0 {
+		return nil // it is another program's
+	}
+	return fmt.Errorf("attempt.set has %s: %s, and routes of next take %s: want %s#MODIFY", name, typ, strings.Join(others, ", "), typ)
 }
 
 // newAttempt is the attempt of a step before it is made.

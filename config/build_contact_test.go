@@ -179,16 +179,19 @@ func TestContactExplains(t *testing.T) {
 
 func TestContactSaysWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(contact, start *Escalate, c *Config){
-		"routes[2].escalate.contact: it is missing":                              func(o, _ *Escalate, _ *Config) { o.Contact = nil },
-		"routes[1].escalate.contact: it is for a route of contact, not of start": func(o, s *Escalate, _ *Config) { s.Contact = o.Contact },
-		"routes[2].escalate.contact: url: ":                                      func(o, _ *Escalate, _ *Config) { o.Contact.URL = "{step" },
-		"routes[2].escalate.contact: body":                                       func(o, _ *Escalate, _ *Config) { o.Contact.Body = `{"a":` },
-		"routes[2].escalate.contact: escalation: Lease is 1s, want more than":    func(o, _ *Escalate, _ *Config) { o.Contact.Lease = Duration(time.Second) },
-		"Watch.After is 12m0s, want more than GiveUpAfter and Lease together":    func(_, s *Escalate, _ *Config) { s.WatchAfter = Duration(12 * time.Minute) },
-		"attempt.at is \"x.at\", within a map":                                   func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.At = "x.at" },
-		"attempt.set has SK, an attribute of attempt.key":                        func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Set["SK"] = "x" },
-		"attempt.key has \"x-{id}\" for PK, the attribute of attempt.escalation": func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Key["PK"] = "x-{id}" },
-		"attempt.number is \"SK\", an attribute of attempt.key":                  func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Number = "SK" },
+		"routes[2].escalate.contact: it is missing":                                                func(o, _ *Escalate, _ *Config) { o.Contact = nil },
+		"routes[1].escalate.contact: it is for a route of contact, not of start":                   func(o, s *Escalate, _ *Config) { s.Contact = o.Contact },
+		"routes[2].escalate.contact: url: ":                                                        func(o, _ *Escalate, _ *Config) { o.Contact.URL = "{step" },
+		"routes[2].escalate.contact: body":                                                         func(o, _ *Escalate, _ *Config) { o.Contact.Body = `{"a":` },
+		"routes[2].escalate.contact: escalation: Lease is 1s, want more than":                      func(o, _ *Escalate, _ *Config) { o.Contact.Lease = Duration(time.Second) },
+		"Watch.After is 12m0s, want more than GiveUpAfter and Lease together":                      func(_, s *Escalate, _ *Config) { s.WatchAfter = Duration(12 * time.Minute) },
+		"attempt.at is \"x.at\", within a map":                                                     func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.At = "x.at" },
+		"attempt.set has no entityType: want the entity type of attempts":                          func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Set = nil },
+		"attempt.set has entityType: try, and routes of next take attempt#MODIFY: want try#MODIFY": func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Set["entityType"] = "try" },
+		"routes of next take attempt#INSERT: want attempt#MODIFY":                                  func(_, _ *Escalate, c *Config) { c.Routes[0].On = Strings{"attempt#INSERT"} },
+		"attempt.set has SK, an attribute of attempt.key":                                          func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Set["SK"] = "x" },
+		"attempt.key has \"x-{id}\" for PK, the attribute of attempt.escalation":                   func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Key["PK"] = "x-{id}" },
+		"attempt.number is \"SK\", an attribute of attempt.key":                                    func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Number = "SK" },
 		"the queue tries is consumed by the application itself, and no route takes call.expire#MESSAGE": func(_, _ *Escalate, c *Config) {
 			c.Routes[2].On = Strings{"call.attempt#MESSAGE"}
 		},

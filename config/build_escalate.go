@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,19 +30,13 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	if err != nil {
 		return nil, b.c.wrong(field+".ladder.table", err)
 	}
-	q, err := b.sinks.queue(o.Queue, field+".queue")
+	q, err := b.delaying(o.Queue, field+".queue")
 	if err != nil {
 		return nil, err
 	}
-	if q.fifo {
-		return nil, b.c.wrong(field+".queue", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
-	}
-	watch, err := b.sinks.queue(o.Watch, field+".watch")
+	watch, err := b.delaying(o.Watch, field+".watch")
 	if err != nil {
 		return nil, err
-	}
-	if watch.fifo {
-		return nil, b.c.wrong(field+".watch", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", watch.name))
 	}
 	if watch.name == q.name {
 		return nil, b.c.wrong(field+".watch", fmt.Errorf("%s is the queue of the steps, too: what happens to one must not happen to both", watch.name))
@@ -68,6 +63,9 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 		return nil, b.c.wrong(field, err)
 	}
 	if o.Do == "start" {
+		if slices.ContainsFunc(b.watchdogs, func(w watchdog) bool { return w.kind == o.Kind }) {
+			return nil, b.c.wrong(field+".kind", fmt.Errorf("%q is the kind of another route of start, too, and messages could not tell the two apart: want another kind", o.Kind))
+		}
 		b.watch(o.Kind, watch, e)
 	}
 	if o.Do == "start" || o.Do == "resume" {
@@ -83,6 +81,7 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 		return nil, b.c.wrong(field+".contact", fmt.Errorf("it is for a route of contact, not of %s", o.Do))
 	}
 	made := &built{late: true, handle: l.handler(o.Do, e)}
+	made.Warning = b.c.lacks(rt, field)
 	switch o.Do {
 	case "next":
 		made.options = []router.Option{router.NeedsNew()}
@@ -124,6 +123,20 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	return made, nil
 }
 
+// lacks says which routes are not beside one of start.
+func (c *Config) lacks(rt *Route, field string) error {
+	var errs []error
+	for _, other := range []struct{ do, effect string }{
+		{"next", "nothing follows the first step"},
+		{"resume", "an escalation that is active again calls nobody"},
+	} {
+		if rt.Escalate.Do == "start" && !slices.ContainsFunc(c.Routes, func(o Route) bool { return o.Escalate != nil && o.Escalate.Do == other.do }) {
+			errs = append(errs, c.wrong(field, fmt.Errorf("route %s: no route has do: %s: %s; add one, unless it is in another program", rt.name(), other.do, other.effect)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // handler is what a route does.
 func (l *ladder) handler(do string, e *escalation.Escalator) sluice.Handler {
 	switch do {
@@ -153,37 +166,14 @@ func (b *builder) escalation(rt *Route, field string) (Escalate, *Route, error) 
 		if o.Ladder == nil {
 			o.Ladder, of = s.Ladder, starts[0]
 		}
-		if o.Queue == "" {
-			o.Queue = s.Queue
-		}
-		if o.Kind == "" {
-			o.Kind = s.Kind
-		}
-		if o.ExpireAfter == 0 {
-			o.ExpireAfter = s.ExpireAfter
-		}
-		if o.Repeat == 0 {
-			o.Repeat = s.Repeat
-		}
-		if o.Watch == "" {
-			o.Watch = s.Watch
-		}
-		if o.WatchAfter == 0 {
-			o.WatchAfter = s.WatchAfter
-		}
-		if o.Alarm == "" {
-			o.Alarm = s.Alarm
-		}
+		o.Queue, o.Watch, o.Alarm = cmp.Or(o.Queue, s.Queue), cmp.Or(o.Watch, s.Watch), cmp.Or(o.Alarm, s.Alarm)
+		o.Kind, o.Repeat = cmp.Or(o.Kind, s.Kind), cmp.Or(o.Repeat, s.Repeat)
+		o.ExpireAfter, o.WatchAfter = cmp.Or(o.ExpireAfter, s.ExpireAfter), cmp.Or(o.WatchAfter, s.WatchAfter)
 	}
 	if o.Ladder == nil {
 		return o, nil, b.c.wrong(field+".ladder", fmt.Errorf("it is missing, and %d routes of start could have it, want one", len(starts)))
 	}
-	if o.Kind == "" {
-		o.Kind = "escalation"
-	}
-	if o.ExpireAfter == 0 {
-		o.ExpireAfter = Duration(defaultExpiry)
-	}
+	o.Kind, o.ExpireAfter = cmp.Or(o.Kind, "escalation"), cmp.Or(o.ExpireAfter, Duration(defaultExpiry))
 	return o, of, nil
 }
 
@@ -226,11 +216,8 @@ func (l *ladder) config(o Escalate) (escalation.Config, error) {
 		return escalation.Config{}, fmt.Errorf("escalation.reason and escalation.status are both %q: want two attributes", e.Status)
 	}
 	return escalation.Config{
-		Escalation: escalation.EscalationAttributes{
-			ID: e.ID, Ladder: e.Ladder, Started: e.Started, Status: e.Status, Active: e.Active,
-			Round: e.Round, RoundStarted: e.RoundStarted, SnoozedUntil: e.SnoozedUntil, ResumeAt: e.ResumeAt, Repeat: e.Repeat,
-		},
-		Step: escalation.StepAttributes(l.Step),
+		Escalation: l.escalation(),
+		Step:       escalation.StepAttributes(l.Step),
 		Attempt: escalation.AttemptAttributes{
 			Escalation: at.Escalation, Number: at.Number, Order: at.Order, StepID: at.StepID, At: at.At, Round: at.Round, Repeat: at.Repeat,
 		},
@@ -249,6 +236,14 @@ func (l *ladder) config(o Escalate) (escalation.Config, error) {
 		ExpireAfter: time.Duration(o.ExpireAfter),
 		Repeat:      int64(o.Repeat),
 	}, nil
+}
+
+func (l *ladder) escalation() escalation.EscalationAttributes {
+	e := l.Escalation
+	return escalation.EscalationAttributes{
+		ID: e.ID, Ladder: e.Ladder, Started: e.Started, Status: e.Status, Active: e.Active,
+		Round: e.Round, RoundStarted: e.RoundStarted, SnoozedUntil: e.SnoozedUntil, ResumeAt: e.ResumeAt, Repeat: e.Repeat,
+	}
 }
 
 // templates looks whether one of the values has what differs from item to item.
@@ -318,20 +313,15 @@ func (l *ladder) steps(ctx context.Context, partition string) ([]sluice.Item, er
 	return items, nil
 }
 
-func (l *ladder) failed() string {
-	if l.Escalation.Failed == "" {
-		return "failed"
-	}
-	return l.Escalation.Failed
-}
+func (l *ladder) failed() string { return cmp.Or(l.Escalation.Failed, "failed") }
 
-// fail ends an escalation that is still active.
+// fail ends an escalation that is still active, and in the same round.
 func (l *ladder) fail(ctx context.Context, e escalation.Escalation, reason string) error {
 	op := dynamo.Update(l.table, l.key(e.ID), "SET #s = :failed")
 	if l.Escalation.Reason != "" {
 		op = dynamo.Update(l.table, l.key(e.ID), "SET #s = :failed, #r = :reason").Name("#r", l.Escalation.Reason).Value(":reason", reason)
 	}
-	op = op.If("#s = :active").Name("#s", l.Escalation.Status).Value(":failed", l.failed()).Value(":active", l.Escalation.Active)
+	op = l.escalation().StillIn(e.Item, op).Name("#s", l.Escalation.Status).Value(":failed", l.failed())
 	err := l.store.Write(ctx, op)
 	if dynamo.IsCondition(err) {
 		return nil // it is over by now

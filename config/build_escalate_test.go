@@ -86,21 +86,25 @@ func TestEscalationFails(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 		s := w.setup()
-		s.Fakes.Tables = &racing{w.tables, func() { // somebody answers just now
-			put(t, w.tables, "calls", strings.Replace(aCall, `"open"`, `"done"`, 1))
-		}}
+		race := &racing{w.tables, nil}
+		s.Fakes.Tables = race
 		app, err := calls().Build(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
-			t.Fatal(err)
-		}
-		if got := all(w.tables, "calls"); !strings.Contains(got, `"status":"done"`) {
-			t.Error(got)
+		// Just now somebody answers, or takes an answer back.
+		for _, now := range []string{strings.Replace(aCall, `"open"`, `"done"`, 1), strings.Replace(aCall, `"open"`, `"open","round":1`, 1)} {
+			put(t, w.tables, "calls", aCall)
+			race.before = func() { put(t, w.tables, "calls", now) }
+			if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+				t.Fatal(err)
+			}
+			if got := all(w.tables, "calls"); strings.Contains(got, "failed") {
+				t.Error(got)
+			}
 		}
 		put(t, w.tables, "calls", aCall)
-		s.Fakes.Tables.(*racing).before = func() {}
+		race.before = func() {}
 		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
 			t.Fatal(err)
 		}
@@ -160,13 +164,17 @@ func TestEscalateSaysWhatIsWrong(t *testing.T) {
 		"routes[0].escalate.ladder: it is missing, and 2 routes of start":             func(s, _ *Escalate, c *Config) { c.Routes = append(c.Routes, Route{Escalate: s}) },
 		"routes[0].escalate.ladder: key is missing":                                   func(s, _ *Escalate, _ *Config) { s.Ladder.Key = nil },
 		"key has {id} nowhere": func(s, _ *Escalate, _ *Config) { s.Ladder.Key = map[string]string{"PK": "x"} },
-		"key has \"call-{id}\" for PK, the attribute of escalation.id":        func(s, _ *Escalate, _ *Config) { s.Ladder.Key["PK"] = "call-{id}" },
-		"key has \"\" for number, the attribute of escalation.id":             func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.ID = "number" },
-		"escalation.failed and escalation.active are both \"open\"":           func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Failed = "open" },
-		"escalation.reason and escalation.status are both \"status\"":         func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Reason = "status" },
-		"steps has {ladder} nowhere":                                          func(s, _ *Escalate, _ *Config) { s.Ladder.Steps = map[string]string{"PK": "x"} },
-		"attempt.key has {round} nowhere":                                     func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key["SK"] = "a{number}" },
-		"attempt.key is missing":                                              func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key = nil },
+		"key has \"call-{id}\" for PK, the attribute of escalation.id": func(s, _ *Escalate, _ *Config) { s.Ladder.Key["PK"] = "call-{id}" },
+		"key has \"\" for number, the attribute of escalation.id":      func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.ID = "number" },
+		"escalation.failed and escalation.active are both \"open\"":    func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Failed = "open" },
+		"escalation.reason and escalation.status are both \"status\"":  func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Reason = "status" },
+		"steps has {ladder} nowhere":                                   func(s, _ *Escalate, _ *Config) { s.Ladder.Steps = map[string]string{"PK": "x"} },
+		"attempt.key has {round} nowhere":                              func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key["SK"] = "a{number}" },
+		"attempt.key is missing":                                       func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key = nil },
+		"routes[2].escalate.kind: \"call\" is the kind of another route of start": func(s, n *Escalate, c *Config) {
+			n.Ladder, n.Queue, n.Watch = s.Ladder, s.Queue, s.Watch
+			c.Routes = append(c.Routes, Route{Name: "more", On: Strings{"alert#INSERT"}, Escalate: s})
+		},
 		"escalation.round is \"a.b\", within a map":                           func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Round = "a.b" },
 		"steps has 2 attributes":                                              func(s, _ *Escalate, _ *Config) { s.Ladder.Steps["SK"] = "x" },
 		"escalation.status is \"a.b\", within a map":                          func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Status = "a.b" },

@@ -333,3 +333,12 @@ func (e entry) Name() string               { return string(e) }
 func (e entry) IsDir() bool                { return false }
 func (e entry) Type() fs.FileMode          { return 0 }
 func (e entry) Info() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+
+// delaying is a queue that can delay a message.
+func (b *builder) delaying(name, field string) (*queue, error) {
+	q, err := b.sinks.queue(name, field)
+	if err == nil && q.fifo {
+		return nil, b.c.wrong(field, fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
+	}
+	return q, err
+}

@@ -51,14 +51,15 @@ type Setup struct {
 	AWS func(service string) aws.Config
 
 	// Hooks that an application gives to its router, handlers and sinks, so that
-	// metrics tell of them. Under Lambda there is BatchHooks alone.
+	// metrics tell of them. Under Lambda there are
+	// BatchHooks, Escalation, and of Projection the hook Lost, unless SLUICE_EMF is off.
 	RouterHooks router.Hooks                      // for router.Observe
 	BatchHooks  func(sink string) batch.Hooks     // for the Options of a sink; never nil
 	Consumed    func(table string, units float64) // for the hook of that name of sinks/dynamodb
 	Documents   opensearch.Hooks                  // for a cluster; its Committed is one of BatchHooks
 	Projection  projection.Hooks
 	Cascade     cascade.Hooks
-	Escalation  func(kind string) escalation.Hooks // nil under Lambda
+	Escalation  func(kind string) escalation.Hooks // may be nil
 	Rollup      rollup.Hooks
 }
 

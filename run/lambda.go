@@ -41,7 +41,7 @@ func runLambda(ctx context.Context, a App, env func(string) string, stdout, stde
 	}
 	metrics := emf.New(stdout, of)
 	if observed {
-		setup.BatchHooks = metrics.Batch
+		setup.BatchHooks, setup.Projection, setup.Escalation = metrics.Batch, metrics.Projection(), metrics.Escalation
 	}
 	m, err := a.routes(ctx, setup)
 	if err != nil {

@@ -28,8 +28,8 @@ func TestLambdaStart(t *testing.T) {
 		got := ""
 		app := App{Name: "shop", Tables: []string{"a", "b"}, Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
 			got = strings.Join(s.Tables, " ")
-			if !s.Lambda {
-				t.Errorf("%s: not under Lambda", tt.name)
+			if !s.Lambda || s.Projection.Lost == nil || s.Escalation("call").Alarm == nil {
+				t.Errorf("%s: not under Lambda, or without its metrics", tt.name)
 			}
 			return nil, stop
 		}}

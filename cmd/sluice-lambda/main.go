@@ -75,7 +75,7 @@ func function(ctx context.Context) (*router.Router, lambda.Options, error) {
 	metrics := emf.New(os.Stdout, options)
 	setup := config.Setup{AWS: services(cfg), Logger: logger}
 	if observed {
-		setup.BatchHooks = metrics.Batch
+		setup.BatchHooks, setup.Projection, setup.Escalation = metrics.Batch, metrics.Projection(), metrics.Escalation
 	}
 	app, err := cfg.Build(ctx, setup)
 	if err != nil {

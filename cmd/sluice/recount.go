@@ -150,10 +150,11 @@ func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []r
 }
 
 // warn notes what sluice run does without: of routes that count what sluice
-// recount lacks, and of those that project the index.
+// recount lacks, of those that project the index, and of escalations other routes.
 func (v *validation) warn(ctx context.Context, app *config.App, ask bool) {
 	var w validation
 	for _, r := range app.Routes {
+		w.tell(r.Warning)
 		if ask && r.CheckIndex != nil {
 			w.tell(r.CheckIndex(ctx))
 		}

@@ -14,12 +14,14 @@ import (
 	"github.com/sluicehq/sluice/message"
 )
 
+var searches = escalation.EscalationAttributes{
+	ID: "PK", Ladder: "contactId", Started: "GSI1SK", Status: "status", Active: Active, SnoozedUntil: "snoozedUntil",
+}
+
 // escalation says what of the items means what.
 func (a *app) escalation() escalation.Config {
 	return escalation.Config{
-		Escalation: escalation.EscalationAttributes{
-			ID: "PK", Ladder: "contactId", Started: "GSI1SK", Status: "status", Active: Active, SnoozedUntil: "snoozedUntil",
-		},
+		Escalation: searches,
 		Step: escalation.StepAttributes{
 			TypeAttribute: "entityType", Type: "contactMethod", Enabled: "enabled",
 			ID: "SK", Order: "order", WaitSeconds: "waitSeconds",
@@ -42,10 +44,7 @@ func (a *app) escalation() escalation.Config {
 		Problem: func(ctx context.Context, e escalation.Escalation, err error) {
 			a.d.Logger.ErrorContext(ctx, "passing over a part of a search", "search", e.ID, "err", err)
 		},
-		Fail: func(ctx context.Context, e escalation.Escalation, reason string) error {
-			_, err := a.table.end(ctx, e.ID, e.Ladder, Failed, reason)
-			return err
-		},
+		Fail:        a.table.endRound,
 		StepBody:    attemptBody,
 		ExpiryBody:  expireBody,
 		ExpireAfter: 300 * time.Second,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
 )
@@ -28,21 +29,37 @@ const (
 // end is the one way in which a search's status changes: once, from active, and
 // with its place in GSI2. false says that it was over, or is not there.
 func (t *Table) end(ctx context.Context, searchID, contactID, status, resolution string) (ended bool, err error) {
+	op := t.ending(searchID, contactID, status, resolution)
+	return t.write(ctx, op.If("#active = :active").Name("#active", "status").Value(":active", Active))
+}
+
+// endRound ends a search as failed while it is in a round.
+func (t *Table) endRound(ctx context.Context, e escalation.Escalation, resolution string) error {
+	op := t.ending(e.ID, e.Ladder, Failed, resolution)
+	_, err := t.write(ctx, searches.StillIn(e.Item, op))
+	return err
+}
+
+func (t *Table) ending(searchID, contactID, status, resolution string) dynamo.Op {
 	op := dynamo.Update(t.name, key(searchID, "search"), "SET #status = :status, #index = :index")
 	if resolution != "" {
 		op.Update += ", #resolution = :resolution"
 		op = op.Name("#resolution", "resolution").Value(":resolution", resolution)
 	}
-	err = t.store.Write(ctx, op.If("#status = :active").
-		Name("#status", "status").Name("#index", "GSI2PK").
-		Value(":active", Active).Value(":status", status).Value(":index", status+"#"+contactID))
+	return op.Name("#status", "status").Name("#index", "GSI2PK").Value(":status", status).Value(":index", status+"#"+contactID)
+}
+
+// write makes a write of a search; false says that its condition does not hold.
+func (t *Table) write(ctx context.Context, op dynamo.Op) (written bool, err error) {
+	err = t.store.Write(ctx, op)
 	switch {
 	case err == nil:
 		return true, nil
 	case dynamo.IsCondition(err):
 		return false, nil
 	}
-	return false, fmt.Errorf("ending search %s as %s: %w", searchID, status, err)
+	id, _ := op.Key.Lookup("PK")
+	return false, fmt.Errorf("writing search %s: %w", id.Str(), err)
 }
 
 // Cancel ends a search as an operator does; false when it was over before, or
@@ -58,17 +75,10 @@ func (t *Table) Reopen(ctx context.Context, searchID string) (reopened bool, err
 	if err != nil || !it.Exists() {
 		return false, err
 	}
-	err = t.store.Write(ctx, dynamo.Update(t.name, key(searchID, "search"), "SET #status = :active, #index = :index REMOVE #resolution").
+	return t.write(ctx, dynamo.Update(t.name, key(searchID, "search"), "SET #status = :active, #index = :index REMOVE #resolution").
 		If("#type = :search AND #status <> :active").
 		Name("#type", "entityType").Name("#status", "status").Name("#index", "GSI2PK").Name("#resolution", "resolution").
 		Value(":search", "search").Value(":active", Active).Value(":index", Active+"#"+attribute(it, "contactId")))
-	switch {
-	case err == nil:
-		return true, nil
-	case dynamo.IsCondition(err):
-		return false, nil
-	}
-	return false, fmt.Errorf("reopening search %s: %w", searchID, err)
 }
 
 // endNow is end for whoever knows a search by its id alone.

@@ -1,12 +1,14 @@
 package escalation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -90,6 +92,18 @@ func (a EscalationAttributes) read(id string, it sluice.Item) (e Escalation, act
 		return err
 	})
 	return e, true, nil
+}
+
+// StillIn returns op with the condition that its escalation is active, and in the
+// round that it was in when it was read. It takes the placeholders #active, :active,
+// #round and :round.
+func (a EscalationAttributes) StillIn(escalation sluice.Item, op dynamo.Op) dynamo.Op {
+	name := cmp.Or(a.Round, defaultRound)
+	op = op.Name("#active", a.Status).Value(":active", a.Active).Name("#round", name)
+	if round, there := escalation.Lookup(name); there {
+		return op.If("#active = :active AND #round = :round").Value(":round", round)
+	}
+	return op.If("#active = :active AND attribute_not_exists(#round)")
 }
 
 func (e *Escalation) optional(it sluice.Item, path string, read func() error) {

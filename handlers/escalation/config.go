@@ -55,8 +55,8 @@ type Config struct {
 	// (default: an error in the log of slog.Default).
 	Problem func(ctx context.Context, e Escalation, err error)
 
-	// Fail ends an escalation, on condition that it is still active; nil also
-	// when it is not.
+	// Fail ends an escalation, on condition that it is still active and in the same
+	// round ([EscalationAttributes.StillIn]); nil also when it is not.
 	Fail func(ctx context.Context, e Escalation, reason string) error
 
 	// StepBody and ExpiryBody make the messages' bodies. What they return must
@@ -154,6 +154,8 @@ func dedupeKey(id, what string, round int64) string {
 	return key
 }
 
+const defaultRound = "round"
+
 func (c Config) withDefaults() Config {
 	if c.Admit == nil {
 		c.Admit = func(Escalation, []sluice.Item) string { return "" }
@@ -168,7 +170,7 @@ func (c Config) withDefaults() Config {
 		value string
 	}{
 		{&c.NoSteps, "no_steps"}, {&c.BadSteps, "bad_steps"}, {&c.NoResponse, "no_response"},
-		{&c.Escalation.Round, "round"}, {&c.Escalation.RoundStarted, "roundStarted"},
+		{&c.Escalation.Round, defaultRound}, {&c.Escalation.RoundStarted, "roundStarted"},
 		{&c.Attempt.Round, "round"}, {&c.Attempt.Repeat, "repeat"},
 	} {
 		if *s.field == "" {

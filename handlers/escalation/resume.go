@@ -80,15 +80,8 @@ func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, last int64
 		return err
 	}
 	a := s.c.Escalation
-	op := dynamo.Update(s.c.Table, s.c.Key(id), "SET #round = :next, #began = :began").
-		Name("#status", a.Status).Name("#round", a.Round).Name("#began", a.RoundStarted).
-		Value(":active", a.Active).Value(":next", next).Value(":began", message.FormatTime(rec.Created))
-	if round, there := rec.New.Lookup(a.Round); there {
-		op = op.If("#status = :active AND #round = :round").Value(":round", round)
-	} else {
-		op = op.If("#status = :active AND attribute_not_exists(#round)")
-	}
-	err = s.c.Write(ctx, op)
+	err = s.c.Write(ctx, a.StillIn(rec.New, dynamo.Update(s.c.Table, s.c.Key(id), "SET #round = :next, #began = :began")).
+		Name("#began", a.RoundStarted).Value(":next", next).Value(":began", message.FormatTime(rec.Created)))
 	switch {
 	case dynamo.IsCondition(err):
 		return sluice.Skip("escalation has changed since")

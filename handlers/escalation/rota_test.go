@@ -102,8 +102,8 @@ func (w *rota) config() ConsumerConfig {
 		return all, nil
 	}
 	c.Fail = func(ctx context.Context, e Escalation, reason string) error {
-		err := w.Write(ctx, dynamo.Update("pages", item.Of(item.String("id", e.ID)), "SET #s = :s").If("#s = :ringing").
-			Name("#s", "state").Value(":s", reason).Value(":ringing", "ringing"))
+		op := dynamo.Update("pages", item.Of(item.String("id", e.ID)), "SET #s = :s").Name("#s", "state").Value(":s", reason)
+		err := w.Write(ctx, c.Escalation.StillIn(e.Item, op))
 		if dynamo.IsCondition(err) {
 			return nil
 		}

@@ -71,8 +71,17 @@ func (s *Escalator) watch(ctx context.Context, rec *sluice.Record) error {
 	if s.moved.has(v.key()) {
 		return sluice.Skip("watchdog moved before")
 	}
-	err = s.look(ctx, v)
-	if m, _ := rec.Message(); err == nil || sluice.IsSkip(err) || sluice.IsPermanent(err) || m.Received < freshAfter {
+	err = s.look(ctx, &v)
+	if sluice.IsPermanent(err) {
+		err = s.alarm(ctx, v, time.Time{}, err)
+	}
+	if err == nil || sluice.IsSkip(err) {
+		return err
+	}
+	if sluice.IsPermanent(err) { // for which it would be parked, and nobody would watch
+		err = errors.New(err.Error())
+	}
+	if m, _ := rec.Message(); m.Received < freshAfter {
 		return err
 	}
 	if sent := s.sendVigil(ctx, v, min(time.Minute, s.c.MaxDelay)); sent != nil {
@@ -81,22 +90,17 @@ func (s *Escalator) watch(ctx context.Context, rec *sluice.Record) error {
 	return sluice.Skip("watchdog sent anew")
 }
 
-// look sees whether something is overdue.
-func (s *Escalator) look(ctx context.Context, v vigil) error {
+// look sees whether something is overdue. A permanent error is worth an alarm.
+func (s *Escalator) look(ctx context.Context, v *vigil) error {
 	e, err := s.c.active(ctx, v.id)
-	switch {
-	case sluice.IsPermanent(err):
-		return s.alarm(ctx, v, time.Time{}, err)
-	case err != nil: // one that is over needs no watchdog
+	if err != nil { // one that is over needs no watchdog
 		return err
-	case e.Round != v.round:
+	}
+	if e.Round != v.round {
 		return sluice.Skip("watchdog of another round")
 	}
 	last, err := s.c.lastMade(ctx, e, v.number)
-	switch {
-	case sluice.IsPermanent(err):
-		return s.alarm(ctx, v, time.Time{}, err)
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	next, err := s.next(ctx, e, last)
@@ -112,13 +116,13 @@ func (s *Escalator) look(ctx context.Context, v vigil) error {
 	}
 	for _, at := range []time.Time{next.notBefore.Add(s.c.Watch.soon()), overdue} {
 		if at.After(s.c.Now()) {
-			return s.follow(ctx, v, at)
+			return s.follow(ctx, *v, at)
 		}
 	}
 	if !next.tries {
 		return s.c.fail(ctx, e, s.c.NoResponse)
 	}
-	return s.alarm(ctx, v, next.notBefore, s.send(ctx, *next))
+	return s.alarm(ctx, *v, next.notBefore, s.send(ctx, *next))
 }
 
 // alarm tells of an escalation that stands still, and looks again later. What

@@ -284,6 +284,59 @@ func TestWatchdogOfWhatCannotBeRead(t *testing.T) {
 	}
 }
 
+// What fails for good is an alarm, and no reason to be parked: then nobody would
+// watch.
+func TestWatchdogIsNotParked(t *testing.T) {
+	denied := sluice.Permanent(errors.New("access denied"))
+	for _, tt := range []struct {
+		name     string
+		change   func(t *testing.T, w *rota, c *Config)
+		received int
+		err      string
+		alarms   string
+	}{
+		{"the ladder", func(_ *testing.T, _ *rota, c *Config) {
+			c.Query = func(context.Context, string) ([]sluice.Item, error) { return nil, denied }
+		}, 1, "", "reading ladder T1 of escalation P1: access denied"},
+		{"the end", func(t *testing.T, w *rota, c *Config) {
+			w.put(t, "rings", `{"page":{"S":"P1"},"key":{"S":"P1#0"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"zoe"},"rank":{"N":"9"}}},"at":{"S":"2024-05-01T08:00:00Z"}}`)
+			c.Fail = func(context.Context, Escalation, string) error { return denied }
+		}, 1, "", "failing escalation P1 (no_response): access denied"},
+		{"the alarm", func(_ *testing.T, _ *rota, c *Config) {
+			c.Query = func(context.Context, string) ([]sluice.Item, error) { return nil, denied }
+			c.Watch.Alarm = func(context.Context, Alarm) error { return denied }
+		}, 1, "retry: raising the alarm for escalation P1: access denied", ""},
+		{"the alarm, for the third time", func(_ *testing.T, _ *rota, c *Config) {
+			c.Query = func(context.Context, string) ([]sluice.Item, error) { return nil, denied }
+			c.Watch.Alarm = func(context.Context, Alarm) error { return denied }
+		}, 3, "skipped: watchdog sent anew", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRounds(t)
+				c := w.config().Config
+				tt.change(t, w, &c)
+				e, err := New(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = e.Watch(t.Context(), watching(`{"kind":"watch","escalation":"P1","round":0,"number":0,"notBefore":"2024-05-01T08:30:00Z"}`, tt.received))
+				sent := 1
+				if strings.HasPrefix(tt.err, "retry") {
+					sent = 0
+				}
+				var alarms string
+				for _, a := range w.alarms {
+					alarms += a.Err.Error()
+				}
+				if outcome(err) != tt.err || len(w.Sent) != sent || alarms != tt.alarms {
+					t.Errorf("%s, sent %+v, alarms %q", outcome(err), w.Sent, alarms)
+				}
+			})
+		})
+	}
+}
+
 // The watchdog of an older round ends: the new one has its own.
 func TestWatchdogOfAnotherRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -103,8 +103,7 @@ func (r *recount) verdict() *BrakeError {
 	return nil
 }
 
-// release lowers what is held, unless it is too much. What has changed since it
-// was looked at is looked at again.
+// release lowers what is held, unless it is too much.
 func (r *recount) release(ctx context.Context) error {
 	if r.done.Brake = r.verdict(); r.DryRun {
 		return nil
@@ -115,13 +114,21 @@ func (r *recount) release(ctx context.Context) error {
 	}
 	r.brake.released = true
 	var again []look
-	for _, l := range r.brake.held {
-		err := r.correct(ctx, l)
-		if dynamo.IsCondition(err) {
-			again = append(again, l)
-		} else if err != nil {
+	for _, before := range r.brake.held {
+		// A child that was never counted ends without moving the counter.
+		now, err := r.look(ctx, before.key)
+		if err != nil {
 			return err
 		}
+		if now.seen == before.seen {
+			if err = r.correct(ctx, now); err == nil {
+				continue
+			}
+			if !dynamo.IsCondition(err) {
+				return err
+			}
+		}
+		again = append(again, now)
 	}
 	return r.repair(ctx, again)
 }

@@ -25,6 +25,7 @@ type early struct {
 	t       *testing.T
 	r       *Rollup
 	handled []sluice.Record // from the first
+	looking func(shop string)
 }
 
 func newEarly(t *testing.T) *early {
@@ -113,6 +114,9 @@ func (w *early) recount(attribute, of string) Recounted {
 	children := func(_ context.Context, shop sluice.Item) iter.Seq2[sluice.Item, error] {
 		return func(yield func(sluice.Item, error) bool) {
 			id, _ := shop.Lookup("shop")
+			if w.looking != nil {
+				w.looking(id.Str())
+			}
 			for _, it := range w.Items("orders") {
 				if v, _ := it.Lookup("shop"); v.Equal(id) && !yield(it, nil) {
 					return
@@ -231,6 +235,33 @@ func TestRowCannotBeRead(t *testing.T) {
 		w.again(rec)
 		if got := w.shops(); got != `{"shop":"a","orders":0,"paid":0}` {
 			t.Error(got)
+		}
+	})
+}
+
+// The end of a child that was not counted does not move the counter. When it ends
+// between the look at its parent and the end of the recount, the recount sees it.
+func TestUncountedChildEndsDuringARecount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newEarly(t)
+		w.order("o1", "a", "0")
+		w.handle(1)
+		w.put("shops", `{"shop":{"S":"a"},"orders":{"N":"5"}}`)
+		w.put("shops", `{"shop":{"S":"b"},"orders":{"N":"5"}}`)
+		looks := 0
+		w.looking = func(shop string) {
+			if shop != "b" {
+				return
+			}
+			if looks++; looks == 2 {
+				w.remove("orders", `{"pk":{"S":"o1"}}`)
+				w.handle(1)
+			}
+		}
+		w.order("o2", "b", "0")
+		w.Records()
+		if done := w.recount("orders", ""); done.Corrected != 2 || w.shops() != `{"shop":"a","orders":0} {"shop":"b","orders":1}` {
+			t.Errorf("%+v, %s", done, w.shops())
 		}
 	})
 }

@@ -29,6 +29,12 @@
 //	CommitFailures                   items that were answered with an error
 //	CommitDuration                   milliseconds of each group commit
 //
+// A program of run.Main adds metrics that have a line when they are not 0:
+//
+//	ProjectionLost                   changes that a document does not show
+//	EscalationAlarms                 of the watchdog; with the dimension Escalation, the kind
+//	EscalationProblems               bad steps and attributes that were passed over; likewise
+//
 // A metric of the format has 100 values a line at most: of more calls than that
 // in one invocation, the slowest and 99 at random stand for all. How many there
 // were, the counts say.

@@ -11,6 +11,8 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
@@ -56,12 +58,12 @@ func (o Options) validate() error {
 		return fmt.Errorf("emf: Options.Namespace is %q: CloudWatch takes none that begins with %s, which are its own services'", o.Namespace, reserved)
 	}
 	if n := len(o.Dimensions); n > maxDimensions-2 {
-		return fmt.Errorf("emf: Options.Dimensions are %d: want %d at most, besides Route or Sink", n, maxDimensions-2)
+		return fmt.Errorf("emf: Options.Dimensions are %d: want %d at most, besides Route, Sink or Escalation", n, maxDimensions-2)
 	}
 	seen := map[string]bool{
-		"Route": true, "Sink": true, "_aws": true, "RequestId": true,
+		"Route": true, "Sink": true, "Escalation": true, "_aws": true, "RequestId": true,
 	}
-	for _, names := range [][]string{invocationNames[:], routeNames[:], sinkNames[:]} {
+	for _, names := range [][]string{invocationNames[:], routeNames[:], sinkNames[:], {"ProjectionLost", "EscalationAlarms", "EscalationProblems"}} {
 		for _, name := range names {
 			seen[name] = true
 		}
@@ -160,6 +162,29 @@ func (m *Metrics) Batch(name string) batch.Hooks {
 	defer m.mu.Unlock()
 	m.parts = append(m.parts, s)
 	return batch.Hooks{Committed: s.committed}
+}
+
+// Projection returns hooks for projections.
+func (m *Metrics) Projection() projection.Hooks {
+	lost := m.counter("ProjectionLost", "", "")
+	return projection.Hooks{Lost: func(*sluice.Record, projection.Loss) { lost() }}
+}
+
+// Escalation returns hooks for escalations of a kind.
+func (m *Metrics) Escalation(kind string) escalation.Hooks {
+	return escalation.Hooks{
+		Alarm:   m.counter("EscalationAlarms", "Escalation", kind),
+		Problem: m.counter("EscalationProblems", "Escalation", kind),
+	}
+}
+
+// counter counts for a metric; without a dimension it has those of all.
+func (m *Metrics) counter(name, dimension, value string) func() {
+	c := &counter{dimension: dimension, value: clean(value, maxValue), name: name}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts = append(m.parts, c)
+	return func() { c.n.Add(1) }
 }
 
 // invoked writes the lines of an invocation, each in a call of its own: a pipe

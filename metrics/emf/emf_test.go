@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
@@ -88,6 +89,22 @@ func checkTargets(t *testing.T, doc map[string]any) {
 				t.Errorf("metric %s is %v", name, doc[name])
 			}
 		}
+	}
+}
+
+// What seldom happens has a line when it does.
+func TestCount(t *testing.T) {
+	var out bytes.Buffer
+	m := New(&out, Options{Dimensions: []Dimension{}})
+	e, p := m.Escalation("call"), m.Projection()
+	e.Alarm()
+	e.Alarm()
+	m.Lambda().Invoked(lambda.Invocation{})
+	p.Lost(nil, projection.NotRaised)
+	m.Lambda().Invoked(lambda.Invocation{})
+	docs := documents(t, out.Bytes())
+	if len(docs) != 4 || docs[1]["EscalationAlarms"] != 2.0 || docs[1]["Escalation"] != "call" || docs[3]["ProjectionLost"] != 1.0 {
+		t.Errorf("%v", docs)
 	}
 }
 

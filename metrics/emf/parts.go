@@ -2,6 +2,7 @@ package emf
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/batch"
@@ -128,5 +129,21 @@ func (s *sink) flush(dst []byte, m *Metrics, now time.Time) []byte {
 	s.failed = 0
 	s.sizes.reset()
 	s.took.reset()
+	return l.end()
+}
+
+// counter is one metric of its own.
+type counter struct {
+	dimension, value, name string
+	n                      atomic.Int64
+}
+
+func (c *counter) flush(dst []byte, m *Metrics, now time.Time) []byte {
+	n := c.n.Swap(0)
+	if n == 0 {
+		return dst
+	}
+	l := m.begin(dst, now, c.dimension, c.value)
+	l.count(c.name, int(n))
 	return l.end()
 }
