@@ -60,16 +60,17 @@ func (c *Cluster) Marks(field string, plain bool) *Marks {
 	return m
 }
 
-// Writer wraps write: the first write to an index waits until Check has passed.
+// Writer wraps write: the first write to an index waits until Check has passed, and
+// one write a minute checks again.
 func (m *Marks) Writer(write func(context.Context, document.Op) error) func(context.Context, document.Op) error {
 	return m.checks.writer(write)
 }
 
 // Check returns nil when the index or alias can hold marked documents: it maps the
 // field, records how it is versioned, and hides tombstones. Else it returns a
-// *[SchemeError]. Check asks the cluster once for each name. It creates an index
-// that does not exist, unless MustExist is set: <name>-000001 behind the alias
-// <name>.
+// *[SchemeError]. Check asks the cluster once a minute for each name. It creates an
+// index that does not exist, unless MustExist is set: <name>-000001 behind the
+// alias <name>.
 func (m *Marks) Check(ctx context.Context, name string) error { return m.checks.pass(ctx, name) }
 
 // Inspect is Check without changes. An index that does not exist passes.
