@@ -57,6 +57,14 @@ routes:
 		t.Fatal(err)
 	}
 	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing") // the alias hides it
+	// One that another program has copied.
+	body = fmt.Sprintf(`{"sluice":{"sequence":"20250704T123321.123-%040d","deleted":%q}}`, 123, time.Now().UTC().Format(time.RFC3339))
+	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/copied", []byte(body), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.sluice(3, []string{"audit", "--settle", "10ms"}, "unfenced "+w.name+"/copied\n", "3 documents, 3 listed", "1 unfenced")
+	w.sluice(3, []string{"audit", "--settle", "10ms", "--repair"}, "unfenced "+w.name+"/copied (repaired)")
+	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing")
 	w.sluice(2, []string{"sweep", "--keep", "24h"}, "want 25h0m0s or more")
 	w.sluice(0, []string{"sweep", "--keep", "72h"}, "0 tombstones deleted")
 	w.sluice(0, []string{"sweep", "--json"}, `"tombstones":1`)
