@@ -100,16 +100,13 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 			now := w.current()
 			if r.status == 200 || r.status == 201 {
 				c.sink.recent.wrote(now, r.revision)
-				if w.line == nil && r.err == nil { // nearly all
+				if w.line == nil { // nearly all
 					w.err, w.answered = nil, true
 					continue
 				}
 			}
-			f := failure{status: r.status}
-			if r.err != nil {
-				f.typ, f.reason = r.err.typ, r.err.reason
-			}
-			o := judge(now.sent(), f)
+			f := failure{said: r.said}
+			o := judge(now.sent(), r.said)
 			if o == conflict && now.op.Fence == document.Exact {
 				refused = append(refused, w)
 				continue

@@ -74,13 +74,13 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	mark, err := doc.Mark(now.op.MarkField)
 	switch {
 	case err != nil:
-		c.settle(w, refused, failure{status: 409, err: err})
+		c.settle(w, refused, failure{said: said{status: 409}, err: err})
 		return
 	case doc.Found && mark.Sequence >= now.op.Sequence:
 		c.settle(w, conflict, failure{})
 		return
 	case doc.Found && doc.Revision.PrimaryTerm < 1:
-		c.settle(w, refused, failure{status: 409, err: errors.New("the answer lacks _seq_no or _primary_term, which the next write needs")})
+		c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the answer lacks _seq_no or _primary_term, which the next write needs")})
 		return
 	case !doc.Found && now.way != nil && now.way.Version == overTies(now.op):
 		// The index remembers a deletion with a greater version. Where deletions leave
@@ -89,12 +89,12 @@ func (c *committing) decide(w *write, doc document.Doc) {
 		if now.op.ForgetDeleted || isTombstone(now.op) {
 			c.settle(w, conflict, failure{})
 		} else {
-			c.settle(w, refused, failure{status: 409, err: errors.New("the index remembers a deletion with a greater version: the write waits until the index forgets it (index.gc_deletes)")})
+			c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the index remembers a deletion with a greater version: the write waits until the index forgets it (index.gc_deletes)")})
 		}
 		return
 	}
 	if now.compared++; now.compared%maxCompared == 0 {
-		c.settle(w, passing, failure{status: 409, err: errors.New("another writer keeps changing the document")})
+		c.settle(w, passing, failure{said: said{status: 409}, err: errors.New("another writer keeps changing the document")})
 		return
 	}
 	way := *now.op

@@ -40,7 +40,7 @@ func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []res
 	r.Bytes, r.Err = s.post(ctx, ws, body, results)
 	answered = true
 	for i := range results {
-		if r.Err == nil && results[i].ofLoad() {
+		if r.Err == nil && results[i].refusal() == busy {
 			busyItems = true
 			break
 		}
