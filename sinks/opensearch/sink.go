@@ -42,7 +42,7 @@ func New(c *Client, o Options) (*Sink, error) {
 	o = o.withDefaults()
 	s := &Sink{client: c, opt: o, path: bulkPath, gzip: o.GzipAbove, waiting: budget{max: o.WaitBytes}, limit: newLimit(o.InFlight)}
 	if o.RequireAlias {
-		s.path += "&require_alias=true"
+		s.path = "/_bulk?require_alias=true&" + filter
 	}
 	if s.gzip == 0 && !c.bare {
 		s.gzip = 64 << 10
