@@ -40,7 +40,7 @@ routes:
 	w.sluice(3, []string{"audit", "--settle", "10ms", "--repair"}, "3 repaired")
 
 	write(bySequence)
-	w.sluice(1, []string{"validate", "--connect"}, "its 3 documents are not versioned by sequence", "run sluice adopt")
+	w.sluice(1, []string{"validate", "--connect"}, "its documents (3) are not versioned by sequence", "run sluice adopt --index "+w.name)
 	w.sluice(2, []string{"adopt"}, "--index is missing")
 	w.sluice(2, []string{"adopt", "--index", "other"}, `no route with version: sequence writes to "other"`)
 	w.sluice(2, []string{"adopt", "--index", w.name}, "Say --yes")

@@ -124,8 +124,8 @@ func (m *Marks) judge(ctx context.Context, name string, d *described) error {
 	case versions{}:
 		n, err := m.c.Count(ctx, d.index, "")
 		if err == nil && n > 0 {
-			err = &SchemeError{name, fmt.Sprintf("its %d documents are not versioned by sequence", n),
-				"write to a new index and backfill it; or stop all writers of this index and run sluice adopt"}
+			err = &SchemeError{name, fmt.Sprintf("its documents (%d) are not versioned by sequence", n),
+				"write to a new index and backfill it; or stop all writers of this index and run sluice adopt --index " + name}
 		}
 		return err
 	}
@@ -133,27 +133,28 @@ func (m *Marks) judge(ctx context.Context, name string, d *described) error {
 }
 
 // Adopt prepares an existing index for marked documents. From then on every change
-// replaces a document without a mark, so stop all other writers first.
-func (m *Marks) Adopt(ctx context.Context, name string) error {
+// replaces a document without a mark, so stop all other writers first. It creates an
+// index that does not exist.
+func (m *Marks) Adopt(ctx context.Context, name string) (created bool, err error) {
 	d, err := m.c.describe(ctx, name)
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case d == nil:
-		return m.make(ctx, name)
+		return true, m.make(ctx, name)
 	case d.versions == versions{}: // its documents are what Adopt is for
 		d.versions = versions{bySequence, m.field}
 		var scheme *SchemeError
 		if err := m.judge(ctx, name, d); errors.As(err, &scheme) && scheme.Reason != showsTombstones {
-			return err
+			return false, err
 		}
 	}
-	return m.adopt(ctx, name, d)
+	return false, m.adopt(ctx, name, d)
 }
 
 func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 	if name == d.index && !m.plain && !d.hides("", m.filter()) { // no alias may have the name of an index
-		return &SchemeError{name, "searches of an index show its tombstones", "create an alias of another name for it, and write and search by that alias; or set forgetDeleted"}
+		return &SchemeError{name, "searches of an index show its tombstones", "create an alias for it, name the alias in the projection and in searches, and adopt the alias; or set forgetDeleted"}
 	}
 	meta := maps.Clone(d.meta)
 	if meta == nil {
