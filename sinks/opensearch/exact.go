@@ -82,7 +82,7 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	case doc.Found && doc.Revision.PrimaryTerm < 1:
 		c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the answer lacks _seq_no or _primary_term, which the next write needs")})
 		return
-	case !doc.Found && now.way != nil && now.way.Version == overTies(now.op):
+	case !doc.Found && now.way != nil && now.way.Fence != document.Unchanged && now.way.Version == overTies(now.op):
 		// The index remembers a deletion with a greater version. Where deletions leave
 		// tombstones, only a sweep, a repair or a person deletes: the write is later,
 		// unless it is a tombstone itself.

@@ -148,6 +148,27 @@ func TestExactMadeByTwoWriters(t *testing.T) {
 	})
 }
 
+// A document that goes between its read and the write by revision is written anew,
+// also at the last version below the next one.
+func TestExactGoneBeforeItsWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 190, body: string(exact("a", 8, false).Body)}}}
+		c.request = func(n int, _ []string) *reply {
+			if n == 1 && len(c.read) == 1 {
+				delete(c.docs, "i\x00a\x00")
+			}
+			return nil
+		}
+		s := c.sink(t, Options{})
+		if err := s.Write(t.Context(), exact("a", 9, false)); err != nil {
+			t.Error(err)
+		}
+		if n, version := c.at("a"); n != 9 || version != 191 {
+			t.Errorf("change %d is there at version %d", n, version)
+		}
+	})
+}
+
 // A tombstone has nothing to do where a later deletion is remembered, such as that
 // of a tombstone that was swept.
 func TestExactTombstoneUnderADeletion(t *testing.T) {
