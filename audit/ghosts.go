@@ -22,6 +22,9 @@ func (r *run) searchGhosts(ctx context.Context) error {
 		if err := s.list(ctx, index); err != nil {
 			return err
 		}
+		if err := s.tombstones(ctx, index); err != nil {
+			return err
+		}
 	}
 	r.seen = nil
 	if err := r.settleAll(ctx); err != nil {
@@ -66,11 +69,7 @@ func (s *search) list(ctx context.Context, name string) error {
 		if s.result.Listed++; s.result.Listed%maxBatch == 0 {
 			s.Progress(s.result)
 		}
-		one := unseen{doc.Ref, doc}
-		one.doc.Index = name
-		if s.Behind == nil {
-			one.place.Index = name // nothing more is known of it
-		}
+		one := s.unseenAt(name, doc)
 		if s.seen.has(one.place) {
 			continue
 		}
@@ -84,6 +83,15 @@ func (s *search) list(ctx context.Context, name string) error {
 		s.done[index] = true
 	}
 	return s.flush(ctx)
+}
+
+func (s *search) unseenAt(name string, doc document.Doc) unseen {
+	one := unseen{doc.Ref, doc}
+	one.doc.Index = name
+	if s.Behind == nil {
+		one.place.Index = name // nothing more is known of it
+	}
+	return one
 }
 
 // flush looks at the batch: at documents by their keys, and without a key in the

@@ -1,6 +1,9 @@
 package audit
 
 import (
+	"context"
+	"fmt"
+	"iter"
 	"time"
 
 	"github.com/sluicehq/sluice/document"
@@ -15,6 +18,9 @@ type Marks struct {
 	// LeastVersion returns the version that the document of a change has at least;
 	// nil: versions are not looked at. LeastVersion of handlers/projection is one.
 	LeastVersion func(sequence string) int64
+	// Tombstones lists those of an index or alias, with versions, revisions and
+	// sources; nil: they are not looked at.
+	Tombstones func(ctx context.Context, name string) iter.Seq2[document.Doc, error]
 }
 
 // shown is a document as a search shows it.
@@ -33,6 +39,28 @@ func (m *Marks) least(doc document.Doc) int64 {
 		return 0
 	}
 	return m.LeastVersion(mark.Sequence)
+}
+
+// tombstones looks for those whose version is too low: another program copied them,
+// and an older change would restore the document. A tombstone in the place of a
+// document that an item asks for is told as missing.
+func (s *search) tombstones(ctx context.Context, name string) error {
+	if s.Marks == nil || s.Marks.Tombstones == nil {
+		return nil
+	}
+	for doc, err := range s.Marks.Tombstones(ctx, name) {
+		if err != nil {
+			return fmt.Errorf("audit: listing tombstones of index %s: %w", name, err)
+		}
+		one := s.unseenAt(name, doc)
+		if one.doc.Version >= s.Marks.least(one.doc) || s.seen.has(one.place) {
+			continue
+		}
+		if err := s.repair(ctx, Drift{Kind: Unfenced, Ref: one.doc.Ref, Have: one.doc.Version}, nil, one.doc); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // judge compares what an item asks for with the document that is there.

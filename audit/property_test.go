@@ -62,7 +62,7 @@ func auditUnderWrites(t *testing.T, seed uint64) map[string]Kind {
 		Settle: 2 * time.Second, Attempts: 30, MaxDeletes: 1000,
 	}
 	if w.sequence {
-		a.Marks = &Marks{Field: "m", LeastVersion: leastVersion}
+		a.Marks = &Marks{Field: "m", LeastVersion: leastVersion, Tombstones: w.Tombstones}
 	}
 	if seed%2 == 0 {
 		a.Table, a.KeyOf = "things", func(ref document.Ref) (sluice.Item, bool) { return keyOf(ref.ID), true }
@@ -140,7 +140,7 @@ func drift(w *world, rng *rand.Rand, n int) map[string]Kind {
 				want[id] = Ghost
 			}
 		case 6:
-			if ok && w.sequence { // as a copy by another program has it
+			if d, there := w.docs[id]; there && w.sequence { // as a copy by another program has it; also a tombstone
 				w.docs[id] = doc{1, d.body, w.writes}
 				want[id] = Unfenced
 			}

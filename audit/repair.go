@@ -68,8 +68,8 @@ func (r *run) write(ctx context.Context, fix document.Op) error {
 	if err := r.Write(ctx, fix); err != nil || fix.Fence == document.Unchanged {
 		return err // of what has changed since, somebody was faster
 	}
-	docs, err := r.get(ctx, []document.Ref{fix.Ref()})
-	if err != nil {
+	docs, err := r.Get(ctx, []document.Ref{fix.Ref()}) // tombstones, too
+	if err != nil || len(docs) != 1 {
 		return fmt.Errorf("it was written, and cannot be read: %w", err)
 	}
 	doc := docs[0]

@@ -278,6 +278,21 @@ func (w *world) List(_ context.Context, index string) iter.Seq2[document.Doc, er
 	}
 }
 
+// Tombstones lists those that List hides.
+func (w *world) Tombstones(_ context.Context, index string) iter.Seq2[document.Doc, error] {
+	return func(yield func(document.Doc, error) bool) {
+		w.mu.Lock()
+		docs := maps.Clone(w.docs)
+		w.mu.Unlock()
+		for id, d := range docs {
+			ref := document.Ref{Index: index + "-000001", ID: id}
+			if d.mark().Deleted != "" && !yield(d.found(ref), nil) {
+				return
+			}
+		}
+	}
+}
+
 // visible are the documents that a search shows.
 func (w *world) visible() map[string]doc {
 	docs := maps.Clone(w.docs)
@@ -316,13 +331,15 @@ func (w *world) disagreements() map[string]Kind {
 		default:
 			wrong[id] = Different
 		}
-		if _, found := wrong[id]; ok && !found && w.sequence && d.version < leastVersion(d.mark().Sequence) {
-			wrong[id] = Unfenced
-		}
 	}
 	for id := range docs {
 		if _, ok := w.items[id]; !ok {
 			wrong[id] = Ghost
+		}
+	}
+	for id, d := range w.docs {
+		if _, found := wrong[id]; !found && w.sequence && d.version < leastVersion(d.mark().Sequence) {
+			wrong[id] = Unfenced
 		}
 	}
 	return wrong

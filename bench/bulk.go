@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 
 	osclient "github.com/opensearch-project/opensearch-go/v2"
@@ -29,7 +30,8 @@ type Bulk struct {
 	url    string
 	usual  *osclient.Client
 	sink   *opensearch.Sink
-	router *router.Router // to a projection into sink
+	router *router.Router // to a projection by attribute into sink
+	exact  *router.Router // to one by sequence
 	ops    []document.Op
 	flush  int // bytes of a request
 	failed error
@@ -50,13 +52,20 @@ func NewBulk(url string, n, flush int) (*Bulk, error) {
 	if b.sink, err = opensearch.New(client, opensearch.Options{MaxBytes: flush, MaxItems: n, InFlight: 1}); err != nil {
 		return nil, err
 	}
-	p, err := projection.New(b.sink.Write, projection.Options{
-		Index: bulkIndex, ID: "{PK}|{SK}", Version: projection.ByAttribute("version"), WriteUnchanged: true,
-	})
-	if err != nil {
-		return nil, err
+	for router, version := range map[**router.Router]projection.Version{
+		&b.router: projection.ByAttribute("version"), &b.exact: projection.BySequence(),
+	} {
+		p, err := projection.New(b.sink.Write, projection.Options{
+			Index: bulkIndex, ID: "{PK}|{SK}", Version: version, WriteUnchanged: true,
+			Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+				return sluice.Item{}, errors.New("all records are live")
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		*router = Routes(p.Handle)
 	}
-	b.router = Routes(p.Handle)
 	b.ops = Documents(bulkIndex, n)
 	return b, nil
 }
@@ -157,11 +166,20 @@ func (b *Bulk) UsualEvent(ctx context.Context, event []byte) (int, error) {
 // Event does what UsualEvent does through decoder, flow, router, projection and
 // sink, as a Lambda function or the poller does.
 func (b *Bulk) Event(ctx context.Context, event []byte) (int, error) {
+	return handle(ctx, b.router, event)
+}
+
+// EventBySequence is Event with documents versioned by sequence.
+func (b *Bulk) EventBySequence(ctx context.Context, event []byte) (int, error) {
+	return handle(ctx, b.exact, event)
+}
+
+func handle(ctx context.Context, r *router.Router, event []byte) (int, error) {
 	page, err := sluice.DecodeEvent(event)
 	if err != nil {
 		return 0, err
 	}
-	f := flow.Open(ctx, b.router, flow.Options{})
+	f := flow.Open(ctx, r, flow.Options{})
 	if _, err := f.Submit(ctx, page.Records...); err != nil {
 		return 0, err
 	}
@@ -178,9 +196,13 @@ func AnswerBulk(w http.ResponseWriter, r *http.Request) {
 	if _, err := body.ReadFrom(r.Body); err != nil {
 		return
 	}
+	const revision = `,"_seq_no":12345,"_primary_term":1`
 	rest := ""
-	if r.URL.Query().Get("filter_path") == "" {
-		rest = `,"_version":4503599627370497,"result":"created","_shards":{"total":2,"successful":1,"failed":0},"_seq_no":12345,"_primary_term":1`
+	switch filter := r.URL.Query().Get("filter_path"); {
+	case filter == "":
+		rest = `,"_version":4503599627370497,"result":"created","_shards":{"total":2,"successful":1,"failed":0}` + revision
+	case strings.Contains(filter, "_seq_no"):
+		rest = revision
 	}
 	out := bodies.Get().(*bytes.Buffer)
 	defer bodies.Put(out)

@@ -40,6 +40,9 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 	o.Hooks.Lost = (&lostLog{logger: b.s.Logger, route: rt.name(), next: b.s.Projection.Lost, last: map[projection.Loss]time.Time{}}).lost
 	o.Current = b.current()
 	index, sequenced := rt.Project.Index, rt.Project.Version == "sequence"
+	if sequenced && cl.o.Sign == "aoss" {
+		return nil, b.c.wrong(field+".version", errors.New("OpenSearch Serverless keeps no revisions of documents (_seq_no), which version: sequence compares: take a version by attribute"))
+	}
 	write, err := cl.writer(len(o.Tombstone) > 0 || sequenced && !o.ForgetDeleted)
 	if err != nil {
 		return nil, b.c.wrong(field, err)

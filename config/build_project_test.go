@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -276,6 +277,24 @@ func TestOneIndexIsVersionedInOneWay(t *testing.T) {
 			if (err != nil) != (i != j) || err != nil && !strings.Contains(err.Error(), "versions the documents of i in another way") {
 				t.Errorf("%s\n%s: %v", a, b, err)
 			}
+		}
+	}
+}
+
+// OpenSearch Serverless has nothing to compare and set by.
+func TestNoSequenceOnServerless(t *testing.T) {
+	setup := newWorld().setup()
+	setup.AWS = func(string) aws.Config {
+		return aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
+	}
+	for version, want := range map[string]string{"sequence": "f:4:65: routes[0].project.version: OpenSearch Serverless keeps no revisions", "attribute:rev": ""} {
+		text := fmt.Sprintf("source: {tables: [orders]}\nsinks: {s: {opensearch: {urls: ['http://127.0.0.1:1'], sign: aoss}}}\nroutes:\n- {name: a, on: 'a#*', project: {index: i, id: '{pk}', version: '%s'}}\n", version)
+		c, err := Parse("f", "", []byte(text), nil)
+		if err == nil {
+			_, err = c.Build(t.Context(), setup)
+		}
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", version, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@
 //	ratio bulk_encode <times>            opensearchutil.BulkIndexer; 1 KB documents with ids and versions, a request a call
 //	ratio bulk_encode_many <times>       the same, several requests a call
 //	ratio record_to_acked_document <times>  the first of these + conversion to a map + json.Marshal + BulkIndexer
+//	ratio record_to_acked_by_sequence <times>  the same, by sequence: ours alone puts a mark into each document
 //	cost flow_router_ns <ns>             of a record, from Submit to the watermark
 //	cost flow_router_allocs <n>          of a record, the same way
 //	cost decode_allocs <n>               of a record, in a page of 100
@@ -91,6 +92,7 @@ func run(ctx context.Context, verbose bool) error {
 		{"lambda_decode_project", perEvent, func() (int, error) { return bench.UsualProject(event, discard) }, func() (int, error) { return way.Project(event, discard) }},
 		{"getrecords_route", perPage, func() (int, error) { return stream.UsualRoute(ctx) }, func() (int, error) { return stream.Route(ctx, way) }},
 		{"record_to_acked_document", perPage, func() (int, error) { return bulk.UsualEvent(ctx, large) }, func() (int, error) { return bulk.Event(ctx, large) }},
+		{"record_to_acked_by_sequence", perPage, func() (int, error) { return bulk.UsualEvent(ctx, large) }, func() (int, error) { return bulk.EventBySequence(ctx, large) }},
 		{"bulk_encode", perBulk, func() (int, error) { return bulk.Usual(ctx) }, func() (int, error) { return bulk.Sink(ctx) }},
 		{"bulk_encode_many", manyBulk, func() (int, error) { return many.Usual(ctx) }, func() (int, error) { return many.Sink(ctx) }},
 	} {

@@ -69,7 +69,7 @@ those of another application.
 			out := &report{w: c.stdout, json: asJSON}
 			a := audit.Audit{
 				Scan: src.scan, Project: src.project, Read: src.store.Get, Get: client.Get, List: list(client),
-				Indices: literal(src.index), Marks: src.marks(), Sample: sample, Settle: settle,
+				Indices: literal(src.index), Marks: src.marks(client), Sample: sample, Settle: settle,
 				MaxDeletes: maxDeletes, Behind: behind(client), Foreign: src.foreign,
 				Found: func(d audit.Drift) {
 					bar.clear()

@@ -115,7 +115,11 @@ func adoptCommand(c *cli) *cobra.Command {
 		Short: "Prepare an existing index for version: sequence",
 		Long: `Prepare an index that has documents for projections with version: sequence. The
 command maps the field of the marks, records in the mapping how documents are
-versioned, and makes the alias hide tombstones from searches.
+versioned, and makes the alias hide tombstones from searches. It creates an index
+that does not exist.
+
+An index without an alias cannot hide tombstones: create an alias for it, and name
+the alias in the file (docs/projection.md).
 
 First stop all programs that write to the index: from now on every change replaces
 a document without a mark. Afterwards run sluice audit --repair. It deletes the
@@ -133,13 +137,18 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 				if err := c.confirm(yes, "Have all programs that write to %s been stopped?", index); err != nil {
 					return err
 				}
-				if err := r.Projection.Marks.Adopt(ctx, index); err != nil {
+				created, err := r.Projection.Marks.Adopt(ctx, index)
+				if err != nil {
 					return err
 				}
 				if asJSON {
-					return json.NewEncoder(c.stdout).Encode(map[string]any{"adopted": index})
+					return json.NewEncoder(c.stdout).Encode(map[string]any{"adopted": index, "created": created})
 				}
-				_, err := fmt.Fprintf(c.stdout, "%s is ready for version: sequence\n", index)
+				text := "%s is ready for version: sequence\n"
+				if created {
+					text = "%[1]s did not exist: index %[1]s-000001 is created, and ready for version: sequence\n"
+				}
+				_, err = fmt.Fprintf(c.stdout, text, index)
 				return err
 			})
 		},

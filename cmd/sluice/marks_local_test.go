@@ -40,7 +40,7 @@ routes:
 	w.sluice(3, []string{"audit", "--settle", "10ms", "--repair"}, "3 repaired")
 
 	write(bySequence)
-	w.sluice(1, []string{"validate", "--connect"}, "its 3 documents are not versioned by sequence", "run sluice adopt")
+	w.sluice(1, []string{"validate", "--connect"}, "its documents (3) are not versioned by sequence", "run sluice adopt --index "+w.name)
 	w.sluice(2, []string{"adopt"}, "--index is missing")
 	w.sluice(2, []string{"adopt", "--index", "other"}, `no route with version: sequence writes to "other"`)
 	w.sluice(2, []string{"adopt", "--index", w.name}, "Say --yes")
@@ -57,6 +57,14 @@ routes:
 		t.Fatal(err)
 	}
 	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing") // the alias hides it
+	// One that another program has copied.
+	body = fmt.Sprintf(`{"sluice":{"sequence":"20250704T123321.123-%040d","deleted":%q}}`, 123, time.Now().UTC().Format(time.RFC3339))
+	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/copied", []byte(body), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.sluice(3, []string{"audit", "--settle", "10ms"}, "unfenced "+w.name+"/copied\n", "3 documents, 3 listed", "1 unfenced")
+	w.sluice(3, []string{"audit", "--settle", "10ms", "--repair"}, "unfenced "+w.name+"/copied (repaired)")
+	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing")
 	w.sluice(2, []string{"sweep", "--keep", "24h"}, "want 25h0m0s or more")
 	w.sluice(0, []string{"sweep", "--keep", "72h"}, "0 tombstones deleted")
 	w.sluice(0, []string{"sweep", "--json"}, `"tombstones":1`)

@@ -144,11 +144,15 @@ type source struct {
 }
 
 // marks are what an audit needs to know of documents by sequence; else nil.
-func (s *source) marks() *audit.Marks {
+func (s *source) marks(client *opensearch.Client) *audit.Marks {
 	if s.markField == "" {
 		return nil
 	}
-	return &audit.Marks{Field: s.markField, ForgetDeleted: s.forgetDeleted, LeastVersion: projection.LeastVersion}
+	m := &audit.Marks{Field: s.markField, ForgetDeleted: s.forgetDeleted, LeastVersion: projection.LeastVersion}
+	if !s.forgetDeleted {
+		m.Tombstones = indices.New(client).Marks(s.markField, false).Tombstones(client.ListMatching)
+	}
+	return m
 }
 
 // writer writes repairs.

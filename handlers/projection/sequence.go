@@ -92,9 +92,11 @@ func secondsOf(made time.Time) int64 {
 	return min(max(int64(made.Sub(firstStreams)/time.Second), 0), mostSeconds)
 }
 
-// sequence is the place of a change, in the order of text.
+// sequence is the place of a change, in the order of text: number.Fence, in one
+// piece of memory with the label.
 func (g generation) sequence(number sluice.Sequence) string {
-	return g.label + "-" + number.Fence()
+	const zeros = "0000000000000000000000000000000000000000"
+	return g.label + "-" + zeros[min(len(number), len(zeros)):] + string(number)
 }
 
 // version is the place of a change in short.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/internal/jsonscan"
@@ -14,20 +13,10 @@ import (
 
 // result is what an answer says of one item.
 type result struct {
-	status   int // 0: none
-	err      *itemError
+	said
 	index    string // that was written, if it is not the one that was asked for
 	revision document.Revision
 }
-
-func (r *result) ofLoad() bool {
-	if r.err == nil {
-		return ofLoad(r.status, "", "")
-	}
-	return ofLoad(r.status, r.err.typ, r.err.reason)
-}
-
-type itemError struct{ typ, reason string }
 
 // asked returns the i-th operation of a request.
 type asked func(i int) *document.Op
@@ -206,24 +195,22 @@ func (r *answerReader) indexName(op *document.Op, res *result) (err error) {
 func (r *answerReader) failure(res *result) (err error) {
 	switch r.space() {
 	case '"':
-		res.err = &itemError{}
-		res.err.reason, err = r.text()
+		res.reason, err = r.text()
 		return err
 	case '{':
 		r.i++
 	default:
 		return r.skip()
 	}
-	res.err = &itemError{}
 	for n := 0; ; n++ {
 		name, err := r.member(n)
 		switch {
 		case err != nil || name == nil:
 			return err
 		case string(name) == "type" && r.space() == '"':
-			res.err.typ, err = r.text()
+			res.typ, err = r.text()
 		case string(name) == "reason" && r.space() == '"':
-			res.err.reason, err = r.text()
+			res.reason, err = r.text()
 		default:
 			err = r.skip()
 		}
@@ -301,43 +288,10 @@ func (r *answerReader) element(n int) (bool, error) {
 // quoted steps over a string and returns it with its quotes.
 func (r *answerReader) quoted() ([]byte, error) {
 	from := r.i
-	for i := r.i + 1; i < len(r.b); i++ {
-		switch c := r.b[i]; {
-		case c == '"':
-			r.i = i + 1
-			return r.b[from:r.i], nil
-		case c == '\\':
-			if i = escaped(r.b, i+1); i < 0 {
-				return nil, errAnswer
-			}
-		case c < ' ':
-			return nil, errAnswer
-		}
+	if err := r.skip(); err != nil {
+		return nil, err
 	}
-	return nil, errAnswer
-}
-
-// escaped returns the offset of the last byte of an escape whose backslash
-// stands before b[i]; -1 when it is none.
-func escaped(b []byte, i int) int {
-	if i >= len(b) {
-		return -1
-	}
-	if b[i] != 'u' {
-		if strings.IndexByte(`"\/bfnrt`, b[i]) < 0 {
-			return -1
-		}
-		return i
-	}
-	if i+4 >= len(b) {
-		return -1
-	}
-	for _, c := range b[i+1 : i+5] {
-		if c|' '-'a' > 'f'-'a' && c-'0' > 9 {
-			return -1
-		}
-	}
-	return i + 4
+	return r.b[from:r.i], nil
 }
 
 // is steps over the string if it is s, and reports whether it is.
@@ -417,56 +371,14 @@ func (r *answerReader) whole() (int64, error) {
 // answer that is not was not written by the cluster, or not wholly, and its
 // statuses say nothing. Text is taken as encoding/json takes it: a reason that is
 // cut within a character is still one.
-func (r *answerReader) skip() error { return r.value(0) }
-
-func (r *answerReader) value(depth int) error {
-	c := r.space()
-	switch c {
-	case '"':
-		_, err := r.quoted()
-		return err
-	case 't':
-		return r.literal("true")
-	case 'f':
-		return r.literal("false")
-	case 'n':
-		return r.literal("null")
-	case '{', '[':
-	default:
-		end, msg := jsonscan.Number(r.b, r.i)
-		if msg != "" {
+func (r *answerReader) skip() error {
+	r.space()
+	end, wrong := jsonscan.Value(r.b, r.i)
+	if wrong != "" {
+		if end = jsonscan.Loose(r.b, r.i); end < 0 || !json.Valid(r.b[r.i:end]) {
 			return errAnswer
 		}
-		r.i = end
-		return nil
 	}
-	if depth == jsonscan.MaxDepth {
-		return errAnswer
-	}
-	r.i++
-	for n := 0; ; n++ {
-		var more bool
-		var err error
-		if c == '{' {
-			var name []byte
-			name, err = r.member(n)
-			more = name != nil
-		} else {
-			more, err = r.element(n)
-		}
-		if err != nil || !more {
-			return err
-		}
-		if err := r.value(depth + 1); err != nil {
-			return err
-		}
-	}
-}
-
-func (r *answerReader) literal(want string) error {
-	if len(r.b)-r.i < len(want) || string(r.b[r.i:r.i+len(want)]) != want {
-		return errAnswer
-	}
-	r.i += len(want)
+	r.i = end
 	return nil
 }

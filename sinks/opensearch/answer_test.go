@@ -26,8 +26,8 @@ func TestParseAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []result{{status: 201, revision: document.Revision{SeqNo: 0, PrimaryTerm: 1}}, {status: 404}, {status: 400, err: &itemError{"mapper_parsing_exception", "failed: \"x\"\n"}, index: "real-1"}}
-	if diff := cmp.Diff(want, results, cmp.AllowUnexported(result{}, itemError{})); diff != "" {
+	want := []result{{said: said{status: 201}, revision: document.Revision{SeqNo: 0, PrimaryTerm: 1}}, {said: said{status: 404}}, {said: said{400, "mapper_parsing_exception", "failed: \"x\"\n"}, index: "real-1"}}
+	if diff := cmp.Diff(want, results, cmp.AllowUnexported(result{}, said{})); diff != "" {
 		t.Error(diff)
 	}
 	// An error that is a text; one that is null; an item without a status.
@@ -35,8 +35,8 @@ func TestParseAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = []result{{status: 500, err: &itemError{"", "boom"}}, {}, {status: 200}}
-	if diff := cmp.Diff(want, results, cmp.AllowUnexported(result{}, itemError{})); diff != "" {
+	want = []result{{said: said{500, "", "boom"}}, {}, {said: said{status: 200}}}
+	if diff := cmp.Diff(want, results, cmp.AllowUnexported(result{}, said{})); diff != "" {
 		t.Error(diff)
 	}
 }

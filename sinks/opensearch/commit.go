@@ -74,14 +74,6 @@ type committing struct {
 	heard   bool          // the cluster has answered for single operations
 }
 
-// current is what is sent for w and those that go with it.
-func (w *write) current() *write {
-	if w.line == nil {
-		return w
-	}
-	return w.line.all[w.line.left-1]
-}
-
 // request writes ws once. When its size or something in it has the request
 // refused, that is looked for in its halves.
 func (c *committing) request(ctx context.Context, ws []*write) {
@@ -100,16 +92,13 @@ func (c *committing) request(ctx context.Context, ws []*write) {
 			now := w.current()
 			if r.status == 200 || r.status == 201 {
 				c.sink.recent.wrote(now, r.revision)
-				if w.line == nil && r.err == nil { // nearly all
-					w.err, w.answered = nil, true
+				if w.line == nil { // nearly all
+					w.err = nil
 					continue
 				}
 			}
-			f := failure{status: r.status}
-			if r.err != nil {
-				f.typ, f.reason = r.err.typ, r.err.reason
-			}
-			o := judge(now.sent(), f)
+			f := failure{said: r.said}
+			o := judge(now.sent(), r.said)
 			if o == conflict && now.op.Fence == document.Exact {
 				refused = append(refused, w)
 				continue
@@ -165,7 +154,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 			hook(now.op.Ref())
 		}
 		w.each(func(x *write) {
-			x.err, x.answered = nil, true
+			x.err = nil
 			if o == conflict && x.op.Refused != nil {
 				x.op.Refused(versionThere(f.reason))
 			}
@@ -175,7 +164,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		})
 	case never, tooLarge, spoiled:
 		e := f.of(now.op)
-		now.err, now.answered = permanent(e), true
+		now.err = permanent(e)
 		if hook := h.Rejected; hook != nil {
 			hook(e)
 		}
@@ -185,7 +174,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 			c.again = append(c.again, w)
 		}
 	case refused:
-		w.each(func(x *write) { x.err, x.answered = f.of(x.op), true })
+		w.each(func(x *write) { x.err = f.of(x.op) })
 	case passing, busy:
 		if f.status == 0 && f.err == nil {
 			f.err = errors.New("the answer does not say what became of it")
@@ -195,17 +184,6 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		}
 		c.again = append(c.again, w)
 		c.wait, c.after = true, max(c.after, f.after)
-	}
-}
-
-// each calls f for w and those that go with it and have no result yet.
-func (w *write) each(f func(*write)) {
-	if w.line == nil {
-		f(w)
-		return
-	}
-	for _, x := range w.line.all[:w.line.left] {
-		f(x)
 	}
 }
 
@@ -237,7 +215,7 @@ func giveUp(ws []*write, tries int) {
 		default:
 			f.err = fmt.Errorf("given up after %d tries", tries)
 		}
-		w.each(func(x *write) { x.err, x.answered = f.marked(f.of(x.op)), true })
+		w.each(func(x *write) { x.err = f.marked(f.of(x.op)) })
 	}
 }
 

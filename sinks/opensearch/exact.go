@@ -74,37 +74,49 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	mark, err := doc.Mark(now.op.MarkField)
 	switch {
 	case err != nil:
-		c.settle(w, refused, failure{status: 409, err: err})
+		c.settle(w, refused, failure{said: said{status: 409}, err: err})
 		return
 	case doc.Found && mark.Sequence >= now.op.Sequence:
 		c.settle(w, conflict, failure{})
 		return
 	case doc.Found && doc.Revision.PrimaryTerm < 1:
-		c.settle(w, refused, failure{status: 409, err: errors.New("the answer lacks _seq_no or _primary_term, which the next write needs")})
+		c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the answer lacks _seq_no or _primary_term, which the next write needs")})
 		return
-	case !doc.Found && now.way != nil && now.way.Fence == document.NewerOrEqual:
+	case !doc.Found && now.way != nil && now.way.Fence != document.Unchanged && now.way.Version == overTies(now.op):
 		// The index remembers a deletion with a greater version. Where deletions leave
-		// tombstones, only a sweep, a repair or a person deletes: the write is later.
-		if now.op.ForgetDeleted {
+		// tombstones, only a sweep, a repair or a person deletes: the write is later,
+		// unless it is a tombstone itself.
+		if now.op.ForgetDeleted || isTombstone(now.op) {
 			c.settle(w, conflict, failure{})
 		} else {
-			c.settle(w, refused, failure{status: 409, err: errors.New("the index remembers a deletion with a greater version: the write waits until the index forgets it (index.gc_deletes)")})
+			c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the index remembers a deletion with a greater version: the write waits until the index forgets it (index.gc_deletes)")})
 		}
 		return
 	}
 	if now.compared++; now.compared%maxCompared == 0 {
-		c.settle(w, passing, failure{status: 409, err: errors.New("another writer keeps changing the document")})
+		c.settle(w, passing, failure{said: said{status: 409}, err: errors.New("another writer keeps changing the document")})
 		return
 	}
 	way := *now.op
 	switch {
 	case !doc.Found: // the index may remember an earlier deletion of the same version
-		way.Fence, way.Version = document.NewerOrEqual, now.op.Version|(1<<document.TieBits-1)
+		way.Fence, way.Version = document.Newer, overTies(now.op)
+		if now.op.ForgetDeleted { // that may have this version
+			way.Fence = document.NewerOrEqual
+		}
 	case doc.Version >= now.op.Version:
 		way.Fence, way.Version, way.Revision = document.Unchanged, doc.Version+1, doc.Revision
 	}
 	now.way = &way
 	c.again = append(c.again, w)
+}
+
+// overTies returns the last version before the next one that a change can have.
+func overTies(op *document.Op) int64 { return op.Version | (1<<document.TieBits - 1) }
+
+func isTombstone(op *document.Op) bool {
+	mark, err := document.Doc{Found: true, Source: op.Body}.Mark(op.MarkField)
+	return err == nil && mark.Deleted != ""
 }
 
 // recent holds the last Exact writes of a sink.

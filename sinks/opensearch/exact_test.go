@@ -61,7 +61,8 @@ func TestExact(t *testing.T) {
 		{"a tombstone over a change", `{"n":8,"sluice":{"sequence":"00008"}}`, gone(9), 9, []string{"@128", "get", "#0"}},
 		{"a greater version of an older change", `{"n":3,"sluice":{"sequence":"00003"}}`, at(7), 7, []string{"@64", "get", "#0"}},
 		{"a document without a mark", `{"n":3}`, at(7), 7, []string{"@64", "get", "#0"}},
-		{"a deletion that is remembered", "deleted", at(9), 9, []string{"@128", "get", "@191~"}},
+		{"a deletion that is remembered", "deleted", at(9), 9, []string{"@128", "get", "@191"}},
+		{"a deletion that is remembered, without tombstones", "deleted", plain(at(9)), 9, []string{"@128", "get", "@191~"}},
 		{"a later deletion that is remembered, without tombstones", "deleted", plain(at(7)), -1, []string{"@64", "get", "@127~", "get"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -121,6 +122,61 @@ func TestExactOverAGreatDeletion(t *testing.T) {
 		}
 		if n, _ := c.at("a"); n != 1 {
 			t.Errorf("change %d is there", n)
+		}
+	})
+}
+
+// Two writers find no document where a deletion of the same version is remembered.
+// The older change comes last, and is not written over the later one.
+func TestExactMadeByTwoWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{delay: time.Millisecond, docs: map[string]stored{"i\x00a\x00": {version: 128, gone: true}}}
+		var wg sync.WaitGroup
+		for i, op := range []document.Op{exact("a", 10, false), exact("a", 9, false)} {
+			s := c.sink(t, Options{Linger: time.Nanosecond})
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
+				if err := s.Write(t.Context(), op); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n, _ := c.at("a"); n != 10 {
+			t.Errorf("change %d is there, want 10", n)
+		}
+	})
+}
+
+// A document that goes between its read and the write by revision is written anew,
+// also at the last version below the next one.
+func TestExactGoneBeforeItsWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 190, body: string(exact("a", 8, false).Body)}}}
+		c.request = func(n int, _ []string) *reply {
+			if n == 1 && len(c.read) == 1 {
+				delete(c.docs, "i\x00a\x00")
+			}
+			return nil
+		}
+		s := c.sink(t, Options{})
+		if err := s.Write(t.Context(), exact("a", 9, false)); err != nil {
+			t.Error(err)
+		}
+		if n, version := c.at("a"); n != 9 || version != 191 {
+			t.Errorf("change %d is there at version %d", n, version)
+		}
+	})
+}
+
+// A tombstone has nothing to do where a later deletion is remembered, such as that
+// of a tombstone that was swept.
+func TestExactTombstoneUnderADeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{docs: map[string]stored{"i\x00a\x00": {version: 1 << 20, gone: true}}}
+		s := c.sink(t, Options{})
+		if err := s.Write(t.Context(), exact("a", 9, true)); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -17,7 +17,7 @@ type Options struct {
 
 	// WaitBytes bounds what all calls together hold, from their beginning to
 	// their end (default 64 MiB). Others wait, as long as their contexts let
-	// them.
+	// them. A call with more goes alone.
 	WaitBytes int
 
 	Linger  time.Duration // see [batch.Options] (default 2 ms)

@@ -6,63 +6,10 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/internal/quorum"
 )
-
-// write is one operation on its way.
-//
-// Those of one document stand in a lane, in the order of the calls. The first
-// goes into a batch. When its request is made, those that wait behind it then
-// go with it, and the last of them stands for all (F100); what comes later
-// waits until the result is there. So none overtakes another one of its
-// document (F099), and a hot document costs one operation a request.
-type write struct {
-	op   *document.Op
-	way  *document.Op // in which op is tried now; nil: as it is
-	lane uint64
-	call *call
-
-	// Guarded by order.mu until the write has gone into a commit, and again
-	// when that has ended.
-	place place
-	next  *write // behind it in the lane
-	last  *write // of the lane; only of its first
-
-	// Of its commits.
-	line     *line     // with those that go with it; nil: it is alone
-	begun    time.Time // the first
-	failed   *failure  // of the last try
-	compared int       // times that the document was read to compare sequences
-	open     bool      // it has no result, and is for another commit
-	answered bool      // err is the result
-	err      error
-}
-
-// line is a write with those that go with it.
-type line struct {
-	all  []*write // the latest last
-	left int      // those from the beginning that have no result
-}
-
-type place uint8
-
-const (
-	away    place = iota // in no lane: not yet, or no more
-	waiting              // behind others
-	first                // of its lane: to be put into a batch, or in one
-	joined               // goes with the first, to its end
-)
-
-// call is one call of WriteAll: those of its writes that are under way.
-type call struct {
-	ws    []*write
-	open  int           // of ws that are waiting or joined; guarded by order.mu
-	ready []*write      // first in their lanes, to be put into a batch; likewise
-	wake  chan struct{} // nil when none had to wait
-}
 
 // order has the lanes. Documents may share one: they are then written one
 // after another without need.
@@ -149,7 +96,7 @@ func (o *order) join(ws []*write) {
 		for f.next != nil && alike(f.op, f.next.op) {
 			w := f.next
 			f.unlink(f)
-			w.place = joined
+			w.place = away
 			if f.line == nil {
 				f.line = &line{all: []*write{f}}
 			}
@@ -166,52 +113,6 @@ func (f *write) unlink(w *write) {
 	if f.last == gone {
 		f.last = w
 	}
-}
-
-// alike reports whether one of two writes can stand for both: they are of one
-// document, and the same rule says which is the later one.
-func alike(a, b *document.Op) bool {
-	return a.ID == b.ID && a.Index == b.Index && a.Routing == b.Routing && rule(a.Fence) == rule(b.Fence) && a.Fence != document.Unchanged
-}
-
-// rule is the fence that stands for all with the same rule.
-func rule(f document.Fence) document.Fence {
-	if f == document.NewerOrEqual {
-		return document.Newer
-	}
-	return f
-}
-
-// insert puts w behind those that it may follow: the last one stands for all.
-func (l *line) insert(w *write) {
-	at := len(l.all)
-	for at > 0 && !follows(w.op, l.all[at-1].op) {
-		at--
-	}
-	l.all = slices.Insert(l.all, at, w)
-	l.left = len(l.all)
-}
-
-// follows reports whether the cluster would write op, which came later, over
-// before.
-func follows(op, before *document.Op) bool {
-	switch op.Fence {
-	case document.Newer:
-		return op.Version > before.Version
-	case document.NewerOrEqual:
-		return op.Version >= before.Version
-	case document.Exact:
-		return op.Sequence > before.Sequence
-	}
-	return true
-}
-
-// sent is what is sent for the write.
-func (w *write) sent() *document.Op {
-	if w.way != nil {
-		return w.way
-	}
-	return w.op
 }
 
 // leave ends the first writes of lanes, after their commit or instead of it,
@@ -250,19 +151,10 @@ func (o *order) leaveOne(f *write) {
 // leave ends those that went with f.
 func (l *line) leave(f *write) {
 	for _, w := range l.all {
-		if w == f {
-			continue
+		if w != f {
+			w.call.open--
+			w.call.awake()
 		}
-		w.place = away
-		switch { // its commit was not ended
-		case w.answered:
-		case f.answered:
-			w.err = errEnded
-		default:
-			w.err = f.err
-		}
-		w.call.open--
-		w.call.awake()
 	}
 }
 
@@ -285,18 +177,16 @@ func (o *order) withdraw(c *call, err error) {
 	}
 }
 
-// abandon takes the call out of all lanes: its goroutine ends before its time.
-func (o *order) abandon(c *call, err error) {
-	o.withdraw(c, err)
+// abandon takes out of their lanes those of the call that are still there.
+func (o *order) abandon(c *call) {
+	o.withdraw(c, errEnded)
 	o.mu.Lock()
-	var firsts []*write
+	defer o.mu.Unlock()
 	for _, w := range c.ws {
 		if w.place == first {
-			firsts = append(firsts, w)
+			o.leaveOne(w)
 		}
 	}
-	o.mu.Unlock()
-	o.leave(firsts)
 }
 
 func (c *call) awake() {

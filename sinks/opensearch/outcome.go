@@ -12,51 +12,6 @@ import (
 	"github.com/sluicehq/sluice/document"
 )
 
-// failure is why a write was not done, by the last try.
-type failure struct {
-	status int // 0: there was no answer
-	typ    string
-	reason string
-	err    error         // what is known beside
-	after  time.Duration // the answer asks to wait so long
-}
-
-// of returns the error of op.
-func (f failure) of(op *document.Op) *document.Error {
-	e := document.NewError(*op, f.status, f.typ, f.reason)
-	e.Err = f.err
-	return e
-}
-
-// ofLoad reports whether a refusal is for load: 429, a full queue of a thread
-// pool, indexing pressure, a circuit breaker, which older versions answer with
-// 503, or a model of an ingest pipeline that is throttled. Any other 503 is of a
-// shard or a cluster that is not there. A blocked index may have 429 as well,
-// since its disk is full; fewer requests do not help it.
-func ofLoad(status int, typ, reason string) bool {
-	switch {
-	case strings.Contains(typ, "cluster_block"):
-		return false
-	case strings.Contains(typ, "rejected_execution"), strings.Contains(typ, "circuit_breaking"):
-		return true
-	}
-	return status == http.StatusTooManyRequests || ofThrottledModel(typ, reason)
-}
-
-// marked is sluice.Overloaded for err of a failure that is a refusal for load,
-// inside sluice.RetryAfter if the answer says how long to wait; any other is as
-// it was.
-func (f failure) marked(err error) error {
-	if !ofLoad(f.status, f.typ, f.reason) {
-		return err
-	}
-	err = sluice.Overloaded(err)
-	if f.after > 0 {
-		return sluice.RetryAfter(f.after, err)
-	}
-	return err
-}
-
 // outcome is what an answer means for a write or a request.
 type outcome uint8
 
@@ -72,23 +27,100 @@ const (
 	spoiled                 // of a request: an operation in it may be the reason
 )
 
+// said is what the cluster says of one operation or of a whole request.
+type said struct {
+	status int // 0: nothing
+	typ    string
+	reason string
+}
+
+// refusals are what means the same for an operation and for a request, whatever
+// its status would mean else. The first that fits counts.
+//
+// The texts are those of OpenSearch 1 to 3 and of its plugin ml-commons, whose
+// models ingest pipelines call. They are looked for at the beginning of a reason
+// where they stand there: the rest of a reason may quote the document.
+var refusals = []struct {
+	status int                      // 0: any
+	typ    string                   // is in the type
+	reason func(reason string) bool // nil: any
+	means  outcome
+}{
+	// An index is read-only while its disk is full, or it moves. Its 429 is none for
+	// load: fewer requests do not help it.
+	{0, "cluster_block", nil, passing},
+
+	// Load. Older versions answer with 503. Any other 503 is of a shard or a cluster
+	// that is not there.
+	{0, "rejected_execution", nil, busy},
+	{0, "circuit_breaking", nil, busy},
+	{http.StatusTooManyRequests, "", nil, busy},
+	{0, "remote_connector_throttling_exception", nil, busy}, // the service behind a model
+	{0, "status_exception", throttledModel, busy},
+
+	// OpenSearch answers 400 for whatever is an IllegalArgumentException inside, also
+	// where the document is not at fault: such writes succeed when an index, a
+	// pipeline or a model is mended. To park each would be wrong.
+	{http.StatusBadRequest, "index_closed_exception", nil, refused},
+	{http.StatusBadRequest, "index_not_found_exception", nil, refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("no write index"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", contains("Document ID is not supported"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("pipeline with id"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", contains("data streams"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("Rejecting mapping update to"), refused}, // documents of another type, of old versions
+	{http.StatusBadRequest, "validation_exception", func(reason string) bool { // more shards than the cluster may have
+		return strings.Contains(reason, "maximum") && strings.Contains(reason, "shards")
+	}, refused},
+	// A model is not deployed, or not yet on this node; no node runs models.
+	{http.StatusBadRequest, "illegal_argument_exception", begins("Model not ready"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("model not deployed"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("Auto deployment disabled for this model"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("no eligible node"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("No eligible node"), refused},
+	{http.StatusBadRequest, "status_exception", begins("Local Model is currently disabled"), refused},
+	{http.StatusBadRequest, "status_exception", begins("Remote Inference is currently disabled"), refused},
+}
+
+func begins(text string) func(string) bool {
+	return func(reason string) bool { return strings.HasPrefix(reason, text) }
+}
+
+func contains(text string) func(string) bool {
+	return func(reason string) bool { return strings.Contains(reason, text) }
+}
+
+// throttledModel reports whether the service behind a model is throttled. For that
+// SageMaker has status 400 and no message, which ml-commons passes on.
+func throttledModel(reason string) bool {
+	body, remote := strings.CutPrefix(reason, "Error from remote service: ")
+	return remote && (strings.ReplaceAll(body, " ", "") == `{"message":null}` || strings.Contains(body, "ThrottlingException"))
+}
+
+// refusal looks s up in refusals; done if it is not there.
+func (s said) refusal() outcome {
+	if s.status == http.StatusOK || s.status == http.StatusCreated {
+		return done
+	}
+	for _, r := range refusals {
+		if (r.status == 0 || r.status == s.status) && strings.Contains(s.typ, r.typ) && (r.reason == nil || r.reason(s.reason)) {
+			return r.means
+		}
+	}
+	return done
+}
+
 // judge says what the answer for one operation means. The status is what
 // counts; some services leave out the error (F090).
-func judge(op *document.Op, r failure) outcome {
-	switch {
-	case ofLoad(r.status, r.typ, r.reason):
-		return busy
-	case strings.Contains(r.typ, "cluster_block"):
-		return passing // an index is read-only while its disk is full, or it moves
-	case ofCluster(r.status, r.typ, r.reason):
-		return refused
+func judge(op *document.Op, is said) outcome {
+	if o := is.refusal(); o != done {
+		return o
 	}
-	switch s := r.status; {
+	switch s := is.status; {
 	case s >= 200 && s < 300:
 		return done
-	case s == http.StatusConflict && op.Fence != document.NoFence && (r.typ == "" || strings.Contains(r.typ, "version_conflict")):
+	case s == http.StatusConflict && op.Fence != document.NoFence && (is.typ == "" || strings.Contains(is.typ, "version_conflict")):
 		return conflict
-	case s == http.StatusNotFound && op.Action == document.Delete && r.typ == "":
+	case s == http.StatusNotFound && op.Action == document.Delete && is.typ == "":
 		return absent
 	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge:
 		return never
@@ -96,22 +128,6 @@ func judge(op *document.Op, r failure) outcome {
 		return passing
 	}
 	return refused // no such index, no permission
-}
-
-// versionThere returns the version that the reason of a conflict says is there; 0
-// when it says none.
-func versionThere(reason string) int64 {
-	const before = "current version ["
-	i := strings.LastIndex(reason, before) // an id stands in front of it
-	if i < 0 {
-		return 0
-	}
-	text, _, _ := strings.Cut(reason[i+len(before):], "]")
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // judgeRequest says what the error of a whole request means for what is in it.
@@ -124,17 +140,14 @@ func judgeRequest(err error) outcome {
 	case !errors.As(err, &status):
 		return passing // the request or the answer was lost
 	}
+	if o := status.said().refusal(); o != done {
+		return o
+	}
 	switch s := status.Status; {
-	case ofLoad(s, status.Type, status.Reason):
-		return busy
-	case strings.Contains(status.Type, "cluster_block"):
-		return passing
 	case s == http.StatusRequestEntityTooLarge:
 		return tooLarge
 	case s == http.StatusRequestTimeout, s >= 500:
 		return passing
-	case ofCluster(s, status.Type, status.Reason):
-		return refused
 	// One without a type is not of the cluster; an unknown parameter is of the
 	// request, and that it names indices is of all requests.
 	case s == http.StatusBadRequest && status.Type != "" && !strings.Contains(status.Reason, "unrecognized parameter") && !strings.Contains(status.Reason, explicitIndex):
@@ -146,11 +159,39 @@ func judgeRequest(err error) outcome {
 // explicitIndex is how a cluster refuses requests that name indices within.
 const explicitIndex = "explicit index in bulk is not allowed"
 
+// failure is why a write was not done, by the last try.
+type failure struct {
+	said
+	err   error         // what is known beside
+	after time.Duration // the answer asks to wait so long
+}
+
+// of returns the error of op.
+func (f failure) of(op *document.Op) *document.Error {
+	e := document.NewError(*op, f.status, f.typ, f.reason)
+	e.Err = f.err
+	return e
+}
+
+// marked is sluice.Overloaded for err of a failure that is a refusal for load,
+// inside sluice.RetryAfter if the answer says how long to wait; any other is as
+// it was.
+func (f failure) marked(err error) error {
+	if f.refusal() != busy {
+		return err
+	}
+	err = sluice.Overloaded(err)
+	if f.after > 0 {
+		return sluice.RetryAfter(f.after, err)
+	}
+	return err
+}
+
 // failureOf returns what the error of a whole request is for each write in it.
 func failureOf(err error) failure {
 	var status *StatusError
 	if errors.As(err, &status) {
-		return failure{status: status.Status, typ: status.Type, reason: status.Reason, err: &requestError{status}, after: status.RetryAfter}
+		return failure{status.said(), &requestError{status}, status.RetryAfter}
 	}
 	return failure{err: err}
 }
@@ -173,4 +214,20 @@ func (e *requestError) Unwrap() error { return e.status }
 // much to do.
 func overloaded(err error) bool {
 	return err != nil && (judgeRequest(err) == busy || errors.Is(err, context.DeadlineExceeded))
+}
+
+// versionThere returns the version that the reason of a conflict says is there; 0
+// when it says none.
+func versionThere(reason string) int64 {
+	const before = "current version ["
+	i := strings.LastIndex(reason, before) // an id stands in front of it
+	if i < 0 {
+		return 0
+	}
+	text, _, _ := strings.Cut(reason[i+len(before):], "]")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

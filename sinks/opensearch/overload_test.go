@@ -131,7 +131,7 @@ func TestRetryAfter(t *testing.T) {
 // A write whose time is over while it waits for its place is told of the refusal
 // that made it wait.
 func TestOverloadedWhileWaiting(t *testing.T) {
-	w := &write{failed: &failure{status: 429}}
+	w := &write{failed: &failure{said: said{status: 429}}}
 	c := committing{sink: &Sink{}}
 	c.settle(w, passing, failureOf(fmt.Errorf("%w: %w", errCrowded, errors.New("the time ran out"))))
 	if w.failed.status != 429 || len(c.again) != 1 {

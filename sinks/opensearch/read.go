@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/backoff"
@@ -20,7 +19,10 @@ const (
 func (c *Client) read(ctx context.Context, method, path string, in, out any) error {
 	for attempt := 1; ; attempt++ {
 		err := c.Call(ctx, method, path, in, out)
-		if err == nil || attempt == readAttempts || ctx.Err() != nil || !readAgain(err) {
+		if err == nil || attempt == readAttempts || ctx.Err() != nil {
+			return err
+		}
+		if o := judgeRequest(err); o != passing && o != busy {
 			return err
 		}
 		most := readBackoff << attempt
@@ -38,17 +40,4 @@ func (c *Client) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	return c.read(ctx, "GET", "/", nil, nil)
-}
-
-// readAgain reports whether the same request may succeed later.
-func readAgain(err error) bool {
-	var status *StatusError
-	if !errors.As(err, &status) {
-		return true // there was no answer
-	}
-	switch status.Status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
 }

@@ -98,7 +98,7 @@ func statusOf(typ string) int {
 	switch {
 	case typ == "index_not_found_exception":
 		return 404
-	case ofLoad(0, typ, ""):
+	case said{typ: typ}.refusal() == busy:
 		return 429
 	}
 	return 400

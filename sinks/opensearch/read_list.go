@@ -37,17 +37,22 @@ const (
 // read by _id, too: that has the cluster hold all ids in memory, and the setting
 // indices.id_field_data.enabled must allow it.
 func (c *Client) List(ctx context.Context, index string) iter.Seq2[document.Doc, error] {
-	return c.list(ctx, index, true)
+	return c.list(ctx, index, nil, true)
+}
+
+// ListMatching is List of the documents that a query finds, with their revisions.
+func (c *Client) ListMatching(ctx context.Context, index string, query map[string]any) iter.Seq2[document.Doc, error] {
+	return c.list(ctx, index, query, true)
 }
 
 // ListIDs is List without sources.
 func (c *Client) ListIDs(ctx context.Context, index string) iter.Seq2[document.Doc, error] {
-	return c.list(ctx, index, false)
+	return c.list(ctx, index, nil, false)
 }
 
-func (c *Client) list(ctx context.Context, index string, source bool) iter.Seq2[document.Doc, error] {
+func (c *Client) list(ctx context.Context, index string, query map[string]any, source bool) iter.Seq2[document.Doc, error] {
 	return func(yield func(document.Doc, error) bool) {
-		l := &lister{c: c, index: index, size: firstPage, source: source}
+		l := &lister{c: c, index: index, query: query, size: firstPage, source: source}
 		err := l.run(ctx, func(d document.Doc) bool { return yield(d, nil) })
 		if err != nil {
 			yield(document.Doc{}, fmt.Errorf("listing index %s: %w", index, err))
@@ -59,6 +64,7 @@ func (c *Client) list(ctx context.Context, index string, source bool) iter.Seq2[
 type lister struct {
 	c      *Client
 	index  string
+	query  map[string]any // nil: all
 	source bool
 	pit    string // the point in time; empty when there are none
 	size   int    // of the next page, in documents
@@ -147,12 +153,14 @@ func (l *lister) close(ctx context.Context) {
 }
 
 type listHit struct {
-	Index   string          `json:"_index"`
-	ID      string          `json:"_id"`
-	Routing string          `json:"_routing"`
-	Version *int64          `json:"_version"`
-	Source  json.RawMessage `json:"_source"`
-	Sort    json.RawMessage `json:"sort"`
+	Index       string          `json:"_index"`
+	ID          string          `json:"_id"`
+	Routing     string          `json:"_routing"`
+	Version     *int64          `json:"_version"`
+	SeqNo       int64           `json:"_seq_no"`
+	PrimaryTerm int64           `json:"_primary_term"`
+	Source      json.RawMessage `json:"_source"`
+	Sort        json.RawMessage `json:"sort"`
 }
 
 // walk goes through all pages of one slice; more is false when yield wants no
@@ -171,7 +179,9 @@ func (l *lister) walk(ctx context.Context, order string, slice map[string]int, y
 			}
 			bytes += len(h.Source) + len(h.ID) + 100
 			ref := document.Ref{Index: h.Index, ID: h.ID, Routing: h.Routing}
-			if !yield(document.Doc{Ref: ref, Found: true, Version: *h.Version, Source: h.Source}) {
+			doc := document.Doc{Ref: ref, Found: true, Version: *h.Version, Source: h.Source}
+			doc.Revision = document.Revision{SeqNo: h.SeqNo, PrimaryTerm: h.PrimaryTerm}
+			if !yield(doc) {
 				return false, nil
 			}
 		}
@@ -184,6 +194,9 @@ func (l *lister) page(ctx context.Context, order string, slice map[string]int, a
 	in := map[string]any{
 		"size": l.size, "sort": []any{map[string]string{order: "asc"}},
 		"version": true, "track_total_hits": false, "_source": l.source,
+	}
+	if l.query != nil {
+		in["query"], in["seq_no_primary_term"] = l.query, true
 	}
 	path := "/_search"
 	if l.pit != "" {

@@ -126,7 +126,7 @@ func TestReadsAgain(t *testing.T) {
 		{`504 late`, readAttempts},
 		{`400 {"error":{"type":"parse_exception"}}`, 1},
 		{`404 {"error":{"type":"index_not_found_exception"}}`, 1},
-		{`500 {"error":{"type":"null_pointer_exception"}}`, 1},
+		{`500 {"error":{"type":"null_pointer_exception"}}`, readAttempts}, // as for writes
 	} {
 		answers := make([]string, readAttempts)
 		for i := range answers {

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/document"
 )
 
-// bulkPath asks for the answer without what nobody reads.
-const bulkPath = "/_bulk?filter_path=took,errors,items.*._index,items.*._id,items.*._seq_no,items.*._primary_term,items.*.status,items.*.error.type,items.*.error.reason"
+// A bulk request asks for the answer without what nobody reads.
+const (
+	bulkPath  = "/_bulk?" + filter
+	filter    = "filter_path=took,errors,items.*._index,items.*._id,items.*.status,items.*.error.type,items.*.error.reason"
+	revisions = ",items.*._seq_no,items.*._primary_term" // for the next Exact write of a document
+)
 
 const maxAnswer = 256 << 20 // bytes; a reason may quote a document
 
@@ -40,7 +45,7 @@ func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []res
 	r.Bytes, r.Err = s.post(ctx, ws, body, results)
 	answered = true
 	for i := range results {
-		if r.Err == nil && results[i].ofLoad() {
+		if r.Err == nil && results[i].refusal() == busy {
 			busyItems = true
 			break
 		}
@@ -64,8 +69,12 @@ func (s *Sink) post(ctx context.Context, ws []*write, body *buffer, results []re
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
 	defer cancel()
 	n := len(body.b)
+	path := s.path
+	if slices.ContainsFunc(ws, func(w *write) bool { return w.op.Fence == document.Exact }) {
+		path += revisions
+	}
 	a, err := s.client.do(ctx, request{
-		method: "POST", path: s.path, contentType: "application/x-ndjson", encoding: encoding, identity: true,
+		method: "POST", path: path, contentType: "application/x-ndjson", encoding: encoding, identity: true,
 		length: int64(n), body: body.reader,
 	})
 	if err != nil {

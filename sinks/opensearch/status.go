@@ -77,8 +77,10 @@ func (e *StatusError) hint() string {
 // marked is the error as a handler returns it: sluice.Overloaded when it is a
 // refusal for load.
 func (e *StatusError) marked() error {
-	return failure{status: e.Status, typ: e.Type, after: e.RetryAfter}.marked(e)
+	return failure{said: e.said(), after: e.RetryAfter}.marked(e)
 }
+
+func (e *StatusError) said() said { return said{e.Status, e.Type, e.Reason} }
 
 // maxErrorBody bounds what is read of an answer that refuses.
 const maxErrorBody = 1 << 20

@@ -326,7 +326,7 @@ func TestAlias(t *testing.T) {
 		if errs := writeAll(t, s, put("i", "a", "{}"), put("j", "a", "{}"), put("k", "a", "{}")); errs != nil {
 			t.Error(errs)
 		}
-		if len(c.requests) != 1 || !strings.HasSuffix(c.paths[0], "&require_alias=true") {
+		if len(c.requests) != 1 || !strings.Contains(c.paths[0], "?require_alias=true&") {
 			t.Errorf("%q %q", c.requests, c.paths)
 		}
 	})

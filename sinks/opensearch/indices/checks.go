@@ -11,8 +11,13 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
-// retryCheck is how long a failed check counts for other writes.
-const retryCheck = 5 * time.Second
+const (
+	// checkAgain is how long a good result counts: somebody can delete the index,
+	// adopt it or change its alias while programs write to it.
+	checkAgain = time.Minute
+	// retryCheck is how long a failed check counts for other writes.
+	retryCheck = 5 * time.Second
+)
 
 // checks remembers which indices a check has passed.
 type checks struct {
@@ -23,46 +28,68 @@ type checks struct {
 	results map[string]checkResult // by name
 }
 
+// checkResult is zero of an index that was not checked.
 type checkResult struct {
-	err error
-	at  time.Time
+	err   error
+	until time.Time // it counts
 }
+
+func (r checkResult) fresh() bool { return time.Now().Before(r.until) }
+func (r checkResult) good() bool  { return r.err == nil && !r.until.IsZero() }
 
 func newChecks(check func(ctx context.Context, name string) error) *checks {
 	return &checks{check: check, running: make(chan struct{}, 1), results: map[string]checkResult{}}
 }
 
-// pass returns the result of the check of an index. A good result counts for ever.
+// pass returns the result of the check of an index. It asks again after a while.
+// Meanwhile the index stays good for other writes, and it does so too if the
+// cluster gives no answer.
 func (c *checks) pass(ctx context.Context, name string) error {
-	if r, ok := c.known(name); ok {
-		return r.err
+	last := c.last(name)
+	if last.fresh() {
+		return last.err
 	}
-	select {
-	case c.running <- struct{}{}:
-		defer func() { <-c.running }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if last.good() {
+		select {
+		case c.running <- struct{}{}:
+		default:
+			return nil
+		}
+	} else {
+		select {
+		case c.running <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	if r, ok := c.known(name); ok {
-		return r.err
+	defer func() { <-c.running }()
+	if last = c.last(name); last.fresh() {
+		return last.err
 	}
 	err := c.check(ctx, name)
+	result := checkResult{err, time.Now().Add(checkAgain)}
+	if err != nil {
+		result.until = time.Now().Add(retryCheck)
+		if scheme := new(SchemeError); last.good() && !errors.As(err, &scheme) {
+			result.err = nil
+		}
+	}
 	if ctx.Err() == nil {
 		c.mu.Lock()
-		c.results[name] = checkResult{err, time.Now()}
+		c.results[name] = result
 		c.mu.Unlock()
 	}
-	return err
+	return result.err
 }
 
-func (c *checks) known(name string) (checkResult, bool) {
+func (c *checks) last(name string) checkResult {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, ok := c.results[name]
-	return r, ok && (r.err == nil || time.Since(r.at) < retryCheck)
+	return c.results[name]
 }
 
-// writer wraps write: the first write to an index waits for its check.
+// writer wraps write: the first write to an index waits for its check, and one a
+// minute.
 func (c *checks) writer(write func(context.Context, document.Op) error) func(context.Context, document.Op) error {
 	return func(ctx context.Context, op document.Op) error {
 		if err := c.pass(ctx, op.Index); err != nil {

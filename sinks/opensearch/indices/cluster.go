@@ -154,12 +154,17 @@ func (c *Cluster) SetMeta(ctx context.Context, index string, meta map[string]jso
 	return nil
 }
 
-// Refresh makes an index' documents searchable.
+// Refresh makes an index' documents searchable. OpenSearch Serverless knows no such
+// request: it answers 404 without a type, and refreshes by itself.
 func (c *Cluster) Refresh(ctx context.Context, index string) error {
 	var out struct {
 		Shards struct{ Failed int } `json:"_shards"`
 	}
 	err := c.c.Call(ctx, http.MethodPost, "/"+url.PathEscape(index)+"/_refresh", nil, &out)
+	var status *opensearch.StatusError
+	if errors.As(err, &status) && status.Status == http.StatusNotFound && status.Type == "" {
+		return nil
+	}
 	if err == nil && out.Shards.Failed > 0 {
 		err = fmt.Errorf("%d shards failed", out.Shards.Failed)
 	}

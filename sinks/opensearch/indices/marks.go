@@ -60,16 +60,17 @@ func (c *Cluster) Marks(field string, plain bool) *Marks {
 	return m
 }
 
-// Writer wraps write: the first write to an index waits until Check has passed.
+// Writer wraps write: the first write to an index waits until Check has passed, and
+// one write a minute checks again.
 func (m *Marks) Writer(write func(context.Context, document.Op) error) func(context.Context, document.Op) error {
 	return m.checks.writer(write)
 }
 
 // Check returns nil when the index or alias can hold marked documents: it maps the
 // field, records how it is versioned, and hides tombstones. Else it returns a
-// *[SchemeError]. Check asks the cluster once for each name. It creates an index
-// that does not exist, unless MustExist is set: <name>-000001 behind the alias
-// <name>.
+// *[SchemeError]. Check asks the cluster once a minute for each name. It creates an
+// index that does not exist, unless MustExist is set: <name>-000001 behind the
+// alias <name>.
 func (m *Marks) Check(ctx context.Context, name string) error { return m.checks.pass(ctx, name) }
 
 // Inspect is Check without changes. An index that does not exist passes.
@@ -123,8 +124,8 @@ func (m *Marks) judge(ctx context.Context, name string, d *described) error {
 	case versions{}:
 		n, err := m.c.Count(ctx, d.index, "")
 		if err == nil && n > 0 {
-			err = &SchemeError{name, fmt.Sprintf("its %d documents are not versioned by sequence", n),
-				"write to a new index and backfill it; or stop all writers of this index and run sluice adopt"}
+			err = &SchemeError{name, fmt.Sprintf("its documents (%d) are not versioned by sequence", n),
+				"write to a new index and backfill it; or stop all writers of this index and run sluice adopt --index " + name}
 		}
 		return err
 	}
@@ -132,27 +133,28 @@ func (m *Marks) judge(ctx context.Context, name string, d *described) error {
 }
 
 // Adopt prepares an existing index for marked documents. From then on every change
-// replaces a document without a mark, so stop all other writers first.
-func (m *Marks) Adopt(ctx context.Context, name string) error {
+// replaces a document without a mark, so stop all other writers first. It creates an
+// index that does not exist.
+func (m *Marks) Adopt(ctx context.Context, name string) (created bool, err error) {
 	d, err := m.c.describe(ctx, name)
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case d == nil:
-		return m.make(ctx, name)
+		return true, m.make(ctx, name)
 	case d.versions == versions{}: // its documents are what Adopt is for
 		d.versions = versions{bySequence, m.field}
 		var scheme *SchemeError
 		if err := m.judge(ctx, name, d); errors.As(err, &scheme) && scheme.Reason != showsTombstones {
-			return err
+			return false, err
 		}
 	}
-	return m.adopt(ctx, name, d)
+	return false, m.adopt(ctx, name, d)
 }
 
 func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 	if name == d.index && !m.plain && !d.hides("", m.filter()) { // no alias may have the name of an index
-		return &SchemeError{name, "searches of an index show its tombstones", "create an alias of another name for it, and write and search by that alias; or set forgetDeleted"}
+		return &SchemeError{name, "searches of an index show its tombstones", "create an alias for it, name the alias in the projection and in searches, and adopt the alias; or set forgetDeleted"}
 	}
 	meta := maps.Clone(d.meta)
 	if meta == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"sync"
@@ -95,4 +96,23 @@ func sweepAll(ctx context.Context, ops []document.Op, write func(context.Context
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// Tombstones returns a function that lists the tombstones of an index or alias with
+// their versions, revisions and sources. list is ListMatching of a
+// sinks/opensearch.Client.
+func (m *Marks) Tombstones(list func(ctx context.Context, index string, query map[string]any) iter.Seq2[document.Doc, error]) func(context.Context, string) iter.Seq2[document.Doc, error] {
+	return func(ctx context.Context, name string) iter.Seq2[document.Doc, error] {
+		return func(yield func(document.Doc, error) bool) {
+			d, err := m.c.describe(ctx, name)
+			if err != nil {
+				yield(document.Doc{}, err)
+			}
+			if err != nil || d == nil {
+				return
+			}
+			// The index itself: its alias hides them.
+			list(ctx, d.index, map[string]any{"exists": map[string]any{"field": m.field + ".deleted"}})(yield)
+		}
+	}
 }

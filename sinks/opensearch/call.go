@@ -1,0 +1,183 @@
+package opensearch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/quorum"
+)
+
+// call is one call of Write or WriteAll.
+type call struct {
+	sink  *Sink
+	ws    []*write
+	open  int           // of ws that are waiting or joined; guarded by order.mu
+	ready []*write      // first in their lanes, to be put into a batch; likewise
+	wake  chan struct{} // nil when none had to wait
+}
+
+// errEnded is the error of a write until it has its result.
+var errEnded = errors.New("its goroutine ended; whether it was written is not known")
+
+// writeAll sets the errors of all, which are of ops, and reports whether there
+// are some.
+func (c *call) writeAll(ctx context.Context, ops []document.Op, all []write) (failed bool) {
+	s := c.sink
+	bytes := 0
+	for i := range all {
+		w := &all[i]
+		w.op, w.call = &ops[i], c
+		if err := check(w.op); err != nil {
+			e := refuse(w.op, err)
+			w.err = permanent(e)
+			if hook := s.opt.Hooks.Rejected; hook != nil {
+				hook(e)
+			}
+			continue
+		}
+		w.lane, w.err = laneOf(w.op), errEnded
+		bytes += sizeOf(w)
+		c.ws = append(c.ws, w)
+	}
+	if len(c.ws) > 0 {
+		c.run(ctx, bytes)
+	}
+	for i := range all {
+		w := &all[i]
+		if w.err == nil {
+			continue
+		}
+		failed = true
+		var told *document.Error
+		if !errors.As(w.err, &told) { // each says which operation it is of
+			w.err = refuse(w.op, w.err)
+		}
+	}
+	return failed
+}
+
+func notSent(ctx context.Context) error { return fmt.Errorf("not sent: %w", context.Cause(ctx)) }
+
+// run writes ws, each when it is the first of its lane.
+func (c *call) run(ctx context.Context, bytes int) {
+	s := c.sink
+	taken, err := s.waiting.take(ctx, bytes)
+	if err != nil {
+		err = fmt.Errorf("not sent: %d bytes wait already, as many as may: %w", s.opt.WaitBytes, err)
+		for _, w := range c.ws {
+			w.err = err
+		}
+		return
+	}
+	defer s.waiting.give(taken)
+	s.order.enter(c)
+	defer s.order.abandon(c) // none, unless this goroutine ends before its time
+	for {
+		ready := s.order.ready(ctx, c)
+		if len(ready) == 0 {
+			return
+		}
+		c.send(ctx, ready)
+	}
+}
+
+// send puts writes that are the first of their lanes into batches, several at a
+// time, and returns when all have their results.
+func (c *call) send(ctx context.Context, ws []*write) {
+	s := c.sink
+	chunks := s.chunks(ws)
+	if len(chunks) == 1 {
+		c.sendChunk(ctx, ws, s.batch.DoAll)
+		return
+	}
+	var next atomic.Int64
+	work := func() {
+		for n := int(next.Add(1)) - 1; n < len(chunks); n = int(next.Add(1)) - 1 {
+			c.sendChunk(ctx, chunks[n], s.batch.DoAllNow)
+		}
+	}
+	// A panic, which can be one of a hook, is for the caller's goroutine, after
+	// all others have ended.
+	var wg sync.WaitGroup
+	var panicked atomic.Pointer[string]
+	defer func() {
+		wg.Wait()
+		if p := panicked.Load(); p != nil {
+			panic(*p)
+		}
+	}()
+	for range min(len(chunks), s.opt.InFlight) - 1 {
+		wg.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					text := fmt.Sprintf("%v\n%s", p, debug.Stack())
+					panicked.Store(&text)
+				}
+			}()
+			work()
+		})
+	}
+	work()
+}
+
+// sendChunk writes what fits into one request by do, and again what a commit
+// leaves open, until the Timeout of its first one has passed. Once it is sent, ctx
+// counts for its deadline alone.
+func (c *call) sendChunk(ctx context.Context, ws []*write, do func(context.Context, []*write) []error) {
+	s := c.sink
+	ws = c.finish(ws, do(ctx, ws), 0)
+	if len(ws) == 0 {
+		return
+	}
+	end := slices.MinFunc(ws, func(a, b *write) int { return a.begun.Compare(b.begun) }).begun.Add(s.opt.Timeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
+		end = deadline
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
+	defer cancel()
+	member := quorum.From(ctx)
+	for tries := 1; len(ws) > 0; tries++ {
+		member.Park()
+		again := s.pause(ctx, tries, 0)
+		quorum.Unpark([]*quorum.Member{member})
+		if !again {
+			giveUp(ws, tries)
+			s.order.leave(ws)
+			return
+		}
+		s.retried(ws)
+		ws = c.finish(ws, s.batch.DoAll(ctx, ws), tries)
+	}
+}
+
+// finish takes what DoAll has answered. Those that have their results leave
+// their lanes, the others are returned.
+func (c *call) finish(ws []*write, errs []error, tries int) []*write {
+	var open []*write
+	for i, w := range ws {
+		var err error
+		if errs != nil {
+			err = errs[i]
+		}
+		switch {
+		case w.open && err == nil:
+			open = append(open, w)
+		case w.open: // the time ran out before another commit took it
+			w.open = false
+			giveUp([]*write{w}, tries)
+		default:
+			w.err = err
+		}
+	}
+	if len(open) > 0 {
+		ws = slices.DeleteFunc(slices.Clone(ws), func(w *write) bool { return w.open })
+	}
+	c.sink.order.leave(ws)
+	return open
+}
