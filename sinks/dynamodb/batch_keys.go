@@ -45,15 +45,36 @@ func (k *keySchemas) set(table string, names []string, given bool) {
 	}
 }
 
+// known returns the names of a table's key attributes as far as it can without
+// asking.
+func (k *keySchemas) known(table string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if schema := k.schema(table); schema != nil {
+		select {
+		case <-schema.done:
+			return schema.names
+		default:
+		}
+	}
+	return nil
+}
+
+// schema is what there is of a table; k.mu is held.
+func (k *keySchemas) schema(table string) *keySchema {
+	schema := k.tables[table]
+	if byName := k.tables[tableName(table)]; schema == nil && byName != nil && byName.given {
+		return byName
+	}
+	return schema
+}
+
 // of returns the names of a table's key attributes. Callers that come while
 // another asks get its answer; an error is not kept.
 func (k *keySchemas) of(ctx context.Context, table string) ([]string, error) {
 	for {
 		k.mu.Lock()
-		schema := k.tables[table]
-		if byName := k.tables[tableName(table)]; schema == nil && byName != nil && byName.given {
-			schema = byName
-		}
+		schema := k.schema(table)
 		if schema == nil {
 			schema = &keySchema{done: make(chan struct{})}
 			if k.tables == nil {

@@ -174,3 +174,15 @@ type tableError struct {
 
 func (e *tableError) Error() string { return fmt.Sprintf("dynamodb: table %q: %v", e.table, e.err) }
 func (e *tableError) Unwrap() error { return e.err }
+
+// isOfCaller reports whether err is about who asks, and not what for.
+func isOfCaller(err error) bool {
+	switch codeOf(err) {
+	case "": // it was never sent
+		return classify(err) != permanent
+	case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "ExpiredToken", "ExpiredTokenException",
+		"MissingAuthenticationTokenException", "IncompleteSignatureException":
+		return true
+	}
+	return false
+}
