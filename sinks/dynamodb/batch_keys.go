@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // keySchemas knows the names of the key attributes of tables: those that
@@ -124,7 +126,7 @@ func (s *Store) keyNames(ctx context.Context, table string) ([]string, error) {
 	defer cancel()
 	d, err := s.describe(ctx, table, s.opt.Attempts)
 	if err != nil {
-		if classify(err) == refused && codeOf(err) == "AccessDeniedException" {
+		if awserror.Of(err) == awserror.Denied {
 			return nil, fmt.Errorf("%w; or name the table's key attributes in Options.Keys", err)
 		}
 		return nil, err

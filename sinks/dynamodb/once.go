@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/quorum"
 )
@@ -93,7 +94,8 @@ func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error
 // after anything else there is something to change first.
 func (s *Store) transactOnce(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
 	return s.transact(ctx, in, repeated{attempts: 3, backoff: s.opt.Backoff, again: func(err error) bool {
-		return reasonsOf(err) == nil && classify(err) == passing
+		m := awserror.Of(err)
+		return m.Passes() && m != awserror.Throttled
 	}})
 }
 

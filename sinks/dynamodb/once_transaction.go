@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // transaction is a TransactWriteItems for some units.
@@ -123,13 +124,15 @@ func (t *transaction) input() *dynamodb.TransactWriteItemsInput {
 // settle says what became of the units of t. It returns those that have to be
 // sent apart, because t was refused for one of them.
 func (o *once) settle(t *transaction) (apart []*unit) {
-	var panicked *sluice.PanicError
-	reasons := reasonsOf(t.err)
-	switch {
-	case t.err == nil:
+	if t.err == nil {
 		for _, u := range t.units {
 			u.applied.Dropped = u.dropped()
 		}
+		return nil
+	}
+	var panicked *sluice.PanicError
+	reasons, meaning := reasonsOf(t.err), awserror.Of(t.err)
+	switch {
 	case len(reasons) == len(t.steps) && worst(reasons) != none:
 		for _, u := range t.units {
 			if u.cancelled(t, reasons) {
@@ -138,9 +141,9 @@ func (o *once) settle(t *transaction) (apart []*unit) {
 		}
 	case errors.As(t.err, &panicked):
 		t.fail(outcome{err: o.explain(t.err)})
-	case reasons != nil || classify(t.err) <= throttled:
+	case reasons != nil || meaning.Passes():
 		t.fail(outcome{err: o.explain(t.err), refused: true})
-	case len(t.units) > 1 && !isOfCaller(t.err):
+	case len(t.units) > 1 && meaning != awserror.NoCredentials && meaning != awserror.NotAccepted:
 		return t.units
 	default:
 		t.fail(outcome{err: o.explain(t.err)})
@@ -183,7 +186,7 @@ func (u *unit) cancelled(t *transaction, reasons []types.CancellationReason) (ap
 			apart = true
 		case what == forGood:
 			final = sluice.Permanent(err)
-		case isOfLoad(r):
+		case isOfLoad(*r):
 			passing = sluice.Overloaded(err)
 		default:
 			passing = err
