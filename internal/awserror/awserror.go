@@ -104,8 +104,11 @@ func OfCode(code string) Meaning {
 	return Other
 }
 
-// Of says what err, which is not nil, means.
+// Of says what err means. It says Other of nil.
 func Of(err error) Meaning {
+	if err == nil {
+		return Other
+	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		var invalid smithy.InvalidParamsError

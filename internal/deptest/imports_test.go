@@ -44,9 +44,9 @@ var rules = []rule{
 	{pkgs: "sdkitem", ours: []string{"item", "internal/jsonscan"}},
 	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi"}},
 	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
-	{pkgs: "sources/snapshot/...", ours: []string{".", "flow", "state", "sdkitem", "internal/awsclient", "internal/backoff", "internal/budget", "internal/latectx"}},
+	{pkgs: "sources/snapshot/...", ours: []string{".", "flow", "state", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx"}},
 
-	{pkgs: "sources/reread", ours: []string{".", "sdkitem", "internal/streamsapi"}},
+	{pkgs: "sources/reread", ours: []string{".", "sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
 	{pkgs: "internal/awsclient"},

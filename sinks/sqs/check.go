@@ -31,7 +31,7 @@ func (q *Queue) Check(ctx context.Context) error {
 		names = append(names, types.QueueAttributeNameContentBasedDeduplication)
 	}
 	out, err := q.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
-	if err != nil && awserror.Of(err) == awserror.Denied {
+	if awserror.Of(err) == awserror.Denied {
 		q.log().Warn("the queue was not checked, for want of the permission sqs:GetQueueAttributes; the limit of its messages is learned from the first refusal", "error", err)
 		return nil
 	}
