@@ -37,7 +37,7 @@ var rules = []rule{
 	{pkgs: "internal/quorum", stdOnly: true},
 	{pkgs: "router", ours: []string{"."}, stdOnly: true},
 	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
-	{pkgs: "batch", ours: []string{".", "internal/quorum"}, stdOnly: true},
+	{pkgs: "batch", ours: []string{".", "internal/backoff", "internal/quorum"}, stdOnly: true},
 
 	// What hangs on it. Router, sources, sinks and handlers never import each
 	// other; an application brings them together.

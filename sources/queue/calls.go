@@ -196,7 +196,7 @@ func (s *source) drop(ms []*message) {
 
 // tell logs what is wrong with calls, once a second.
 func (s *source) tell(msg, call string, err error) {
-	if untold, ok := s.health.tell(time.Now()); ok {
-		s.log().Warn(msg, "error", s.explain(call, err), "unlogged", untold)
+	if unlogged, ok := s.troubles.due(time.Now()); ok {
+		s.log().Warn(msg, "error", s.explain(call, err), "unlogged", unlogged)
 	}
 }

@@ -38,6 +38,8 @@ type source struct {
 	pace   pace
 	health health
 	calls  calls
+
+	failures, troubles warnings // of messages, of calls
 }
 
 func newSource(c *Consumer, cfg aws.Config, queue string) (*source, error) {

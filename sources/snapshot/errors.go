@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -104,7 +103,7 @@ type retries struct{ failures int }
 func (b *retries) next(k kind) time.Duration {
 	b.failures++
 	if k == refused {
-		return lastRetry/2 + rand.N(lastRetry/2)
+		return backoff.Half(lastRetry, lastRetry, 1)
 	}
 	return backoff.Full(firstRetry, lastRetry, b.failures)
 }
