@@ -21,8 +21,10 @@ import (
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
-// slowCommit is how long a commit of Once keeps the next one from starting.
-const slowCommit = time.Second
+const (
+	slowCommit = 300 * time.Millisecond // a commit of Once keeps the next one from starting for so long
+	onceLinger = time.Millisecond       // shorter than others': a commit waits for the one before it as well
+)
 
 // Once applies a Unit, or finds that it was applied before. When it returns
 // nil, all of the Unit is durable but for the Adds that Applied.Dropped names.
@@ -31,8 +33,8 @@ const slowCommit = time.Second
 // each other, Adds to one item summed up. Transactions of one Store that touch
 // the same item run one after another, and what comes meanwhile goes into the
 // next one. So a hot counter costs one write a transaction, not one a record,
-// and does not conflict with itself. Only a request that takes longer than a
-// second is not waited for: then DynamoDB finds the conflict.
+// and does not conflict with itself. Only a request that takes longer than
+// 300 ms is not waited for: then DynamoDB finds the conflict.
 //
 // A condition of Ops that does not hold is a [*dynamo.ConditionError] with the
 // indexes in u.Ops. What will never succeed is sluice.Permanent: an item that
@@ -82,9 +84,8 @@ func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error
 	o.batch = batch.New(o.commit, nil, batch.Options{
 		MaxItems: opt.InFlight * maxOperations,
 		InFlight: opt.InFlight,
-		Linger:   opt.Linger,
+		Linger:   cmp.Or(opt.Linger, onceLinger),
 		Timeout:  opt.Timeout,
-		Hooks:    batch.Hooks{Committed: opt.Hooks.Committed},
 	})
 	o.batch.SetInFlight(1)
 	return o
@@ -135,6 +136,7 @@ func pauseParked(ctx context.Context, d time.Duration) bool {
 
 // commit makes one attempt to apply units.
 func (o *once) commit(ctx context.Context, units []*unit) []error {
+	begin := time.Now()
 	timer := time.AfterFunc(slowCommit, func() { o.countSlow(1) })
 	defer func() {
 		if !timer.Stop() {
@@ -153,16 +155,25 @@ func (o *once) commit(ctx context.Context, units []*unit) []error {
 		}
 	}
 	wait := backoff.Full(o.opt.Backoff, o.opt.Backoff<<10, tries) // for all, so that they come back together
-	errs := make([]error, len(units))
+	errs, c := make([]error, len(units)), batch.Commit{}
 	for i, u := range units {
 		if d := done[u.parts[0].ref]; u.again && d != nil && d.marker.Table == u.marker.Table && d.marker.Item.Equal(u.marker.Item) {
 			u.again, u.applied.Before = false, true
 		}
-		if u.refused && u.tries < o.opt.Attempts {
-			u.wait = wait
-		} else {
-			errs[i] = u.err
+		switch errs[i] = u.err; {
+		case u.again:
+			continue
+		case u.refused && u.tries < o.opt.Attempts:
+			u.wait, errs[i] = wait, nil
+			continue
+		case u.err != nil:
+			c.Failed++
 		}
+		c.Items++
+	}
+	if hook := o.opt.Hooks.Committed; hook != nil && c.Items > 0 {
+		c.Took = time.Since(begin)
+		hook(c)
 	}
 	return errs
 }
