@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -431,12 +432,11 @@ func TestOnceInTime(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})
-		first := true
+		var begun atomic.Bool
 		st := s.store(Options{})
 		slow := st.once.send
 		st.once.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
-			if first { // whose time is over during the request
-				first = false
+			if !begun.Swap(true) { // whose time is over during the request
 				<-ctx.Done()
 				return ctx.Err()
 			}
