@@ -88,6 +88,7 @@ var codes = map[string]Meaning{
 // OfCode is Of for a code alone, such as that of one entry of a batch. The older
 // query protocol of SQS has prefixes: AWS.SimpleQueueService.OverLimit.
 func OfCode(code string) Meaning {
+	code = withoutNamespace(code)
 	short := strings.TrimSuffix(code[strings.LastIndexByte(code, '.')+1:], "Exception")
 	_, throttles := retry.DefaultThrottleErrorCodes[code]
 	m, known := codes[short]
@@ -121,9 +122,10 @@ func Of(err error) Meaning {
 		}
 		return Lost
 	}
-	m, status := OfCode(api.ErrorCode()), Status(err)
+	code, status := Code(err), Status(err)
+	m := OfCode(code)
 	switch {
-	case m == NotAccepted && (strings.Contains(err.Error(), "expired") || strings.Contains(err.Error(), "not yet current")) && strings.Contains(api.ErrorCode(), "Signature"):
+	case m == NotAccepted && (strings.Contains(err.Error(), "expired") || strings.Contains(err.Error(), "not yet current")) && strings.Contains(code, "Signature"):
 		return Clashed // the client has learnt the difference of the clocks from the answer
 	case status == http.StatusTooManyRequests:
 		return Throttled
@@ -142,10 +144,14 @@ func Of(err error) Meaning {
 func Code(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		return api.ErrorCode()
+		return withoutNamespace(api.ErrorCode())
 	}
 	return ""
 }
+
+// withoutNamespace makes QueueDoesNotExist of com.amazonaws.sqs#QueueDoesNotExist,
+// as services have it on the wire.
+func withoutNamespace(code string) string { return code[strings.LastIndexByte(code, '#')+1:] }
 
 // Status is the HTTP status of the answer, 0 when there was none.
 func Status(err error) int {

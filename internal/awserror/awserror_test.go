@@ -68,6 +68,8 @@ func TestOf(t *testing.T) {
 		{failure(400, "ResourceNotFoundException", ""), Missing},
 		{failure(400, "AWS.SimpleQueueService.NonExistentQueue", ""), Missing},
 		{failure(400, "QueueDoesNotExist", ""), Missing},
+		{failure(400, "com.amazonaws.sqs#QueueDoesNotExist", ""), Missing},
+		{failure(400, "com.amazonaws.sqs#KmsDisabled", ""), BadKey},
 
 		{failure(400, "ValidationException", ""), Invalid},
 		{failure(400, "SerializationException", ""), Invalid},
