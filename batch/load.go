@@ -1,10 +1,10 @@
 package batch
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/backoff"
 )
 
 const (
@@ -34,20 +34,12 @@ func (l *load) ended(began, running, most int, refused bool, now time.Time) {
 	case began != l.cuts:
 	default:
 		if l.allowed < 2 {
-			l.until = now.Add(rand.N(firstPause<<min(l.refusals, 7)) + 1)
-			l.until = earlier(l.until, now.Add(mostPause))
 			l.refusals++
+			l.until = now.Add(backoff.Full(firstPause, mostPause, l.refusals))
 		}
 		l.cuts++
 		l.allowed = max(1, cutTo*min(l.allowed, float64(running)))
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // slots is how many commits may run now. When that changes by itself, dispatch

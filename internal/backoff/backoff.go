@@ -14,6 +14,13 @@ func Full(base, limit time.Duration, n int) time.Duration {
 	return rand.N(Doubled(base, limit, n-1)) + 1
 }
 
+// Half is Full for a wait that must not be short: at least half of what Full may
+// be.
+func Half(base, limit time.Duration, n int) time.Duration {
+	d := Doubled(base, limit, n-1)
+	return d/2 + rand.N(d/2+1)
+}
+
 // Doubled is base doubled n times, at most limit.
 func Doubled(base, limit time.Duration, n int) time.Duration {
 	n = max(n, 0)

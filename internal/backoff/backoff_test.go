@@ -36,6 +36,23 @@ func TestFull(t *testing.T) {
 	}
 }
 
+func TestHalf(t *testing.T) {
+	for n := 1; n < 20; n++ {
+		most := Doubled(100, 1000, n-1)
+		least := most
+		for range 1000 {
+			d := Half(100, 1000, n)
+			if d < most/2 || d > most {
+				t.Fatalf("try %d: %d", n, d)
+			}
+			least = min(least, d)
+		}
+		if least > most*3/4 {
+			t.Errorf("try %d waits for %d at least", n, least)
+		}
+	}
+}
+
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

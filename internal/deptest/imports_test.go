@@ -37,19 +37,20 @@ var rules = []rule{
 	{pkgs: "internal/quorum", stdOnly: true},
 	{pkgs: "router", ours: []string{"."}, stdOnly: true},
 	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
-	{pkgs: "batch", ours: []string{".", "internal/quorum"}, stdOnly: true},
+	{pkgs: "batch", ours: []string{".", "internal/backoff", "internal/quorum"}, stdOnly: true},
 
 	// What hangs on it. Router, sources, sinks and handlers never import each
 	// other; an application brings them together.
 	{pkgs: "sdkitem", ours: []string{"item", "internal/jsonscan"}},
 	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi"}},
-	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
-	{pkgs: "sources/snapshot/...", ours: []string{".", "flow", "state", "sdkitem", "internal/awsclient", "internal/backoff", "internal/budget", "internal/latectx"}},
+	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
+	{pkgs: "sources/snapshot/...", ours: []string{".", "flow", "state", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx"}},
 
-	{pkgs: "sources/reread", ours: []string{".", "sdkitem", "internal/streamsapi"}},
+	{pkgs: "sources/reread", ours: []string{".", "sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
 	{pkgs: "internal/awsclient"},
+	{pkgs: "internal/awserror"},
 	{pkgs: "internal/budget", stdOnly: true},
 	{pkgs: "internal/backoff", stdOnly: true},
 	{pkgs: "internal/buildversion", stdOnly: true},
@@ -62,8 +63,8 @@ var rules = []rule{
 	{pkgs: "dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "message", ours: []string{"."}, stdOnly: true},
 	{pkgs: "document", stdOnly: true},
-	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/backoff", "internal/budget", "internal/quorum"}},
-	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/backoff", "internal/sqsclient"}},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/quorum"}},
+	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/sqsclient"}},
 	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/backoff", "internal/jsonscan", "internal/quorum", "internal/retryafter"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/sdkitem"
 )
 
@@ -111,15 +112,15 @@ func (c *committing) request(ctx context.Context, open []int, estimate units) (a
 // fault of some of them, the others are written without those.
 func (c *committing) refused(ctx context.Context, open []int, err error) (again []int) {
 	s := c.store
-	kind := classify(err)
+	meaning := awserror.Of(err)
 	c.fail(open, func(table string) error { return s.explain("BatchWriteItem", table, err) })
-	if kind < refused {
-		if kind == throttled && c.divide(open, false) == nil { // of one table
+	if meaning.Passes() {
+		if meaning == awserror.Throttled && c.divide(open, false) == nil { // of one table
 			c.store.setApart(c.writes[open[0]].table)
 		}
 		return open
 	}
-	for _, part := range c.divide(open, kind == permanent || codeOf(err) == "ItemCollectionSizeLimitExceededException") {
+	for _, part := range c.divide(open, meaning == awserror.Invalid || awserror.Code(err) == "ItemCollectionSizeLimitExceededException") {
 		estimate := c.estimate(part)
 		if err := s.take(ctx, estimate); err != nil {
 			c.fail(part, func(table string) error { return &tableError{table, err} })

@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // keySchemas knows the names of the key attributes of tables: those that
@@ -45,15 +47,36 @@ func (k *keySchemas) set(table string, names []string, given bool) {
 	}
 }
 
+// known returns the names of a table's key attributes as far as it can without
+// asking.
+func (k *keySchemas) known(table string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if schema := k.schema(table); schema != nil {
+		select {
+		case <-schema.done:
+			return schema.names
+		default:
+		}
+	}
+	return nil
+}
+
+// schema is what there is of a table; k.mu is held.
+func (k *keySchemas) schema(table string) *keySchema {
+	schema := k.tables[table]
+	if byName := k.tables[tableName(table)]; schema == nil && byName != nil && byName.given {
+		return byName
+	}
+	return schema
+}
+
 // of returns the names of a table's key attributes. Callers that come while
 // another asks get its answer; an error is not kept.
 func (k *keySchemas) of(ctx context.Context, table string) ([]string, error) {
 	for {
 		k.mu.Lock()
-		schema := k.tables[table]
-		if byName := k.tables[tableName(table)]; schema == nil && byName != nil && byName.given {
-			schema = byName
-		}
+		schema := k.schema(table)
 		if schema == nil {
 			schema = &keySchema{done: make(chan struct{})}
 			if k.tables == nil {
@@ -103,7 +126,7 @@ func (s *Store) keyNames(ctx context.Context, table string) ([]string, error) {
 	defer cancel()
 	d, err := s.describe(ctx, table, s.opt.Attempts)
 	if err != nil {
-		if classify(err) == refused && codeOf(err) == "AccessDeniedException" {
+		if awserror.Of(err) == awserror.Denied {
 			return nil, fmt.Errorf("%w; or name the table's key attributes in Options.Keys", err)
 		}
 		return nil, err

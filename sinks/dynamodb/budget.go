@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/budget"
 )
 
@@ -92,7 +93,7 @@ func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
 // have done, and a condition that it has judged, cost units that no answer
 // tells: then the estimate stays taken.
 func (s *Store) settleAfter(err error, estimate units, consumed []types.ConsumedCapacity) {
-	if mayBeDone(err) || codeOf(err) == "ConditionalCheckFailedException" || reasonsOf(err) != nil {
+	if mayBeDone(err) || awserror.Code(err) == "ConditionalCheckFailedException" || reasonsOf(err) != nil {
 		return
 	}
 	s.settle(estimate, consumed)

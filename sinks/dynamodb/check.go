@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // checkAttempts take some seconds: a service that begins beside the program is
@@ -33,7 +35,7 @@ func (s *Store) check(ctx context.Context, table string) error {
 	named := s.named(table)
 	d, err := s.describe(ctx, table, checkAttempts)
 	if err != nil {
-		if named != nil && codeOf(err) == "AccessDeniedException" {
+		if named != nil && awserror.Of(err) == awserror.Denied {
 			return nil
 		}
 		return err

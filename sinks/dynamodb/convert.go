@@ -3,6 +3,8 @@ package dynamodb
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -207,4 +209,29 @@ func (o *operation) single() (put *dynamodb.PutItemInput, update *dynamodb.Updat
 		}
 	}
 	return put, update, del
+}
+
+// addition is the Update that adds to the item of a.
+func addition(a *dynamo.Add, by map[string]int64) *types.Update {
+	names := make(map[string]string, len(by)+1)
+	values := make(map[string]types.AttributeValue, len(by))
+	terms := make([]string, 0, len(by))
+	for i, name := range slices.Sorted(maps.Keys(by)) {
+		n := strconv.Itoa(i)
+		terms = append(terms, "#"+n+" :"+n)
+		names["#"+n] = name
+		values[":"+n] = &types.AttributeValueMemberN{Value: strconv.FormatInt(by[name], 10)}
+	}
+	u := &types.Update{
+		TableName: &a.Table, Key: sdkitem.Map(a.Key), UpdateExpression: new("ADD " + strings.Join(terms, ", ")),
+		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	}
+	if !a.Create {
+		for name := range a.Key.All() {
+			names["#k"] = name
+			break
+		}
+		u.ConditionExpression = new("attribute_exists(#k)")
+	}
+	return u
 }

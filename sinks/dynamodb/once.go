@@ -1,30 +1,29 @@
 package dynamodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/dynamo"
-	"github.com/sluicehq/sluice/sdkitem"
+	"github.com/sluicehq/sluice/internal/awserror"
+	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/quorum"
 )
 
 const (
-	maxOperations = 100       // of one transaction
-	maxBytes      = 4_000_000 // of one transaction; 4 MB
-	maxAttributes = 100       // that one Update adds to, so that its expression stays far from 4 KB
-
-	// unitsPerCommit is half of what a transaction may hold: a marker and one
-	// Add each, when no two Units add to the same item.
-	unitsPerCommit = maxOperations / 2
+	slowCommit = 300 * time.Millisecond // a commit of Once keeps the next one from starting for so long
+	onceLinger = time.Millisecond       // shorter than others': a commit waits for the one before it as well
 )
 
 // Once applies a Unit, or finds that it was applied before. When it returns
@@ -33,8 +32,9 @@ const (
 // Units that are asked for at the same time share transactions: markers beside
 // each other, Adds to one item summed up. Transactions of one Store that touch
 // the same item run one after another, and what comes meanwhile goes into the
-// next one, so that a hot counter costs one write a transaction, not one a
-// record, and does not conflict with itself.
+// next one. So a hot counter costs one write a transaction, not one a record,
+// and does not conflict with itself. Only a request that takes longer than
+// 300 ms is not waited for: then DynamoDB finds the conflict.
 //
 // A condition of Ops that does not hold is a [*dynamo.ConditionError] with the
 // indexes in u.Ops. What will never succeed is sluice.Permanent: an item that
@@ -45,249 +45,180 @@ const (
 // When an answer is lost, the next attempt finds the marker: then
 // Applied.Before is true although this very call has written.
 //
-// When ctx ends before the Unit is sent, it is withdrawn; after that Once
-// waits for the true result.
+// When ctx ends before the Unit is sent, it is withdrawn; once it is sent, Once
+// waits for the true result. What DynamoDB refuses for the moment is sent up to
+// Options.Attempts times, within Options.Timeout.
 func (s *Store) Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error) {
-	n, err := s.once.prepare(u)
+	n, err := s.newUnit(u)
 	if err != nil {
-		return dynamo.Applied{}, sluice.Permanent(fmt.Errorf("dynamodb: unit %s: %w", nameOf(u.Marker), err))
+		err = sluice.Permanent(err)
+	} else {
+		err = s.once.do(ctx, n)
 	}
-	if err := s.once.batch.Do(ctx, n); err != nil {
-		return dynamo.Applied{}, fmt.Errorf("dynamodb: unit %s: %w", nameOf(u.Marker), err)
+	if err != nil {
+		return dynamo.Applied{}, fmt.Errorf("dynamodb: unit %s of table %q: %w", u.Marker.Item.Only(u.Marker.Key).Raw(), u.Marker.Table, err)
 	}
 	return n.applied, nil
 }
 
-// nameOf says which marker it is, for messages to people.
-func nameOf(m dynamo.Marker) string {
-	return fmt.Sprintf("%s of table %q", m.Item.Only(m.Key).Raw(), m.Table)
-}
-
-// once is what Once needs beside the client.
+// once groups the units of concurrent callers into commits. A commit packs its
+// units into transactions that touch different items, and sends these at the
+// same time. A unit that finds no place goes into the next commit.
+//
+// One commit runs at a time. So two transactions do not meet at an item, and
+// units that come meanwhile are together in the next commit.
 type once struct {
-	pool  *pool
-	batch *batch.Batcher[*unit]
-	keys  sync.Map // of tables: the names of their key attributes, as Adds and Ops with a Key have shown
+	send    func(context.Context, *dynamodb.TransactWriteItemsInput) error
+	explain func(error) error // for people
+	opt     Options
+	batch   *batch.Batcher[*unit]
+	asked   atomic.Uint64 // units
+	sending chan struct{} // holds one for each request on its way
+
+	mu   sync.Mutex
+	slow int // commits that the next one does not wait for
 }
 
-func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error, explain func(error) error, o Options) *once {
-	p := &pool{send: send, explain: explain, opt: o, busy: map[ref]struct{}{}, changed: make(chan struct{})}
-	if p.rest = 3 * o.Linger / 2; o.Linger == 0 {
-		p.rest = 3 * time.Millisecond
-	}
-	return &once{pool: p, batch: batch.New(p.commit, nil, batch.Options{
-		MaxItems: unitsPerCommit,
-		InFlight: o.InFlight,
-		Linger:   o.Linger,
-		Timeout:  o.Timeout,
-		Hooks:    batch.Hooks{Committed: o.Hooks.Committed},
-	})}
+func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error, explain func(error) error, opt Options) *once {
+	o := &once{send: send, explain: explain, opt: opt, sending: make(chan struct{}, opt.InFlight)}
+	o.batch = batch.New(o.commit, nil, batch.Options{
+		MaxItems: opt.InFlight * maxOperations,
+		InFlight: opt.InFlight,
+		Linger:   cmp.Or(opt.Linger, onceLinger),
+		Timeout:  opt.Timeout,
+	})
+	o.batch.SetInFlight(1)
+	return o
 }
 
 // transactOnce is how Once sends. Only lost answers are repeated as they are;
 // after anything else there is something to change first.
 func (s *Store) transactOnce(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
 	return s.transact(ctx, in, repeated{attempts: 3, backoff: s.opt.Backoff, again: func(err error) bool {
-		return reasonsOf(err) == nil && classify(err) == passing
+		m := awserror.Of(err)
+		return m.Passes() && m != awserror.Throttled
 	}})
 }
 
-// unit is a dynamo.Unit on its way.
-type unit struct {
-	parts   []*part // the marker, then Adds, then Ops
-	adds    int     // of the parts
-	size    int
-	state   // of the pool, under its lock
-	applied dynamo.Applied
-}
-
-// part is one operation of a unit.
-type part struct {
-	what  what
-	index int         // in Unit.Adds or Unit.Ops
-	ref   ref         // of the item that it touches
-	key   sluice.Item // of that item; absent when it is not known
-	table string
-
-	guessed bool                    // the key is what others have shown
-	whole   sluice.Item             // of a marker
-	item    types.TransactWriteItem // ready; of markers and Ops
-	add     *dynamo.Add
-	dropped bool  // the item of the Add is not there
-	instead *part // of an Add that is dropped; nil: nothing
-}
-
-// written is the part that is written, as far as is known; nil when there is none.
-func (p *part) written() *part {
-	if p.dropped {
-		return p.instead
-	}
-	return p
-}
-
-type what uint8
-
-const (
-	aMarker what = iota
-	anAdd
-	anOp
-	anElse // of an Add that was dropped
-)
-
-// ref stands for an item of a table. Two items may share one: they are then
-// kept apart as if they were the same, which does no harm.
-type ref struct {
-	table string
-	key   uint64
-}
-
-func newRef(table string, key uint64) ref { return ref{tableName(table), key} }
-
-// prepare makes a unit of u, or says why it will never be applied.
-func (o *once) prepare(u dynamo.Unit) (*unit, error) {
-	n := &unit{adds: len(u.Adds)}
-	if count := 1 + len(u.Adds) + len(u.Ops); count > maxOperations {
-		return nil, fmt.Errorf("it is %d operations with its marker, a transaction holds %d", count, maxOperations)
-	}
-	marker, err := markerPart(u.Marker)
-	if err != nil {
-		return nil, fmt.Errorf("marker: %w", err)
-	}
-	n.parts = append(n.parts, marker)
-	n.size = len(u.Marker.Item.Raw())
-	for i := range u.Adds {
-		p, err := o.addPart(i, &u.Adds[i])
-		if err != nil {
-			return nil, fmt.Errorf("add %d, to table %q: %w", i, u.Adds[i].Table, err)
-		}
-		n.parts = append(n.parts, p)
-		n.size += len(p.key.Raw()) + 100*len(p.add.By)
-		if u.Adds[i].Else.Kind != 0 {
-			size, err := o.elsePart(p, u.Adds[i].Else)
-			if err != nil {
-				return nil, fmt.Errorf("what stands for add %d, to table %q: %w", i, u.Adds[i].Else.Table, err)
+// do returns when u is applied or has failed.
+func (o *once) do(ctx context.Context, u *unit) error {
+	ctx, cancel := context.WithTimeout(ctx, o.opt.Timeout)
+	defer cancel()
+	u.nth = o.asked.Add(1)
+	for {
+		last := u.err
+		u.outcome = outcome{}
+		if err := o.batch.Do(ctx, u); err != nil {
+			if ctx.Err() != nil && last != nil {
+				err = errors.Join(err, last)
 			}
-			n.size += size
+			return err
+		}
+		switch {
+		case u.again:
+			u.err = last
+		case u.wait == 0:
+			return nil
+		case !pauseParked(ctx, u.wait):
+			return fmt.Errorf("not written in time: %w", u.err)
 		}
 	}
-	for i, op := range u.Ops {
-		p, size, err := o.opPart(i, op)
-		if err != nil {
-			return nil, fmt.Errorf("write %d, to table %q: %w", i, op.Table, err)
+}
+
+// pauseParked waits for d as a handler that gives its place to others. It
+// returns false, at once, when ctx would end before.
+func pauseParked(ctx context.Context, d time.Duration) bool {
+	m := quorum.From(ctx)
+	m.Park()
+	defer quorum.Unpark([]*quorum.Member{m})
+	return backoff.Within(ctx, d)
+}
+
+// commit makes one attempt to apply units.
+func (o *once) commit(ctx context.Context, units []*unit) []error {
+	begin := time.Now()
+	timer := time.AfterFunc(slowCommit, func() { o.countSlow(1) })
+	defer func() {
+		if !timer.Stop() {
+			o.countSlow(-1)
 		}
-		n.parts = append(n.parts, p)
-		n.size += size
-		if !p.key.Exists() {
-			n.alone = true
+	}()
+	o.apply(ctx, slices.Clone(units))
+	done, tries := map[ref]*unit{}, 0
+	for _, u := range units {
+		if u.err == nil && !u.again {
+			done[u.parts[0].ref] = u
+		}
+		if u.refused {
+			u.tries++
+			tries = max(tries, u.tries)
 		}
 	}
-	all := slices.Clone(n.parts)
-	for _, p := range n.parts {
-		if p.instead != nil {
-			all = append(all, p.instead)
+	wait := backoff.Full(o.opt.Backoff, o.opt.Backoff<<10, tries) // for all, so that they come back together
+	errs, c := make([]error, len(units)), batch.Commit{}
+	for i, u := range units {
+		if d := done[u.parts[0].ref]; u.again && d != nil && d.marker.Table == u.marker.Table && d.marker.Item.Equal(u.marker.Item) {
+			u.again, u.applied.Before = false, true
+		}
+		switch errs[i] = u.err; {
+		case u.again:
+			continue
+		case u.refused && u.tries < o.opt.Attempts:
+			u.wait, errs[i] = wait, nil
+			continue
+		case u.err != nil:
+			c.Failed++
+		}
+		c.Items++
+	}
+	if hook := o.opt.Hooks.Committed; hook != nil && c.Items > 0 {
+		c.Took = time.Since(begin)
+		hook(c)
+	}
+	return errs
+}
+
+// countSlow lets as many more commits run as there are slow ones.
+func (o *once) countSlow(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.slow += n
+	o.batch.SetInFlight(1 + o.slow)
+}
+
+// apply sends units, the oldest first, so that each has its turn. Where one of
+// several must be to blame for what became of all, it sends each half apart.
+func (o *once) apply(ctx context.Context, units []*unit) {
+	slices.SortFunc(units, func(a, b *unit) int { return cmp.Compare(a.nth, b.nth) })
+	var sending sync.WaitGroup
+	ts := pack(units)
+	for _, t := range ts {
+		sending.Go(func() { o.run(ctx, t) })
+	}
+	sending.Wait()
+	for _, t := range ts {
+		if apart := o.settle(t); len(apart) > 0 {
+			o.apply(ctx, apart[:len(apart)/2])
+			o.apply(ctx, apart[len(apart)/2:])
 		}
 	}
-	for i, p := range all {
-		if j := slices.IndexFunc(all[:i], p.sameItem); j >= 0 {
-			if p.guessed || all[j].guessed {
-				n.alone = true // DynamoDB knows
-				continue
-			}
-			return nil, fmt.Errorf("item %s of table %q is touched twice; a transaction may touch an item once", p.key.Raw(), p.table)
-		}
-	}
-	return n, nil
 }
 
-// sameItem reports whether p and q surely touch the same item. Tables of the
-// same name may be those of two accounts.
-func (p *part) sameItem(q *part) bool {
-	return p.ref == q.ref && p.table == q.table && p.key.Exists() && q.key.Exists() && p.key.Equal(q.key)
-}
-
-func markerPart(m dynamo.Marker) (*part, error) {
-	key := m.Item.Only(m.Key)
-	if m.Table == "" || key.Len() != 1 {
-		return nil, errors.New("it needs a Table, and an Item with the attribute that Key names")
+// run sends t. What it calls may panic, or end its goroutine.
+func (o *once) run(ctx context.Context, t *transaction) {
+	select {
+	case o.sending <- struct{}{}:
+		defer func() { <-o.sending }()
+	case <-ctx.Done():
 	}
-	return &part{
-		what: aMarker, table: m.Table, key: key, whole: m.Item, ref: newRef(m.Table, key.Hash()),
-		item: types.TransactWriteItem{Put: &types.Put{
-			TableName: &m.Table, Item: sdkitem.Map(m.Item),
-			ConditionExpression: new("attribute_not_exists(#k)"), ExpressionAttributeNames: map[string]string{"#k": m.Key},
-		}},
-	}, nil
-}
-
-func (o *once) addPart(i int, a *dynamo.Add) (*part, error) {
-	switch {
-	case a.Table == "":
-		return nil, errors.New("no table is named")
-	case a.Key.Len() == 0:
-		return nil, errors.New("there is no key")
-	case len(a.By) == 0:
-		return nil, errors.New("By is empty: there is nothing to add")
-	}
-	o.learn(a.Table, a.Key)
-	return &part{what: anAdd, index: i, table: a.Table, key: a.Key, ref: newRef(a.Table, a.Key.Hash()), add: a}, nil
-}
-
-// elsePart makes what is written in the place of an Add.
-func (o *once) elsePart(add *part, op dynamo.Op) (size int, err error) {
-	if add.add.Create || op.Condition != "" || op.Key.Len() == 0 {
-		return 0, errors.New("Else is for an Add without Create; it needs a Key, and no condition")
-	}
-	p, size, err := o.opPart(add.index, op)
-	if err != nil {
-		return 0, err
-	}
-	p.what = anElse
-	add.instead = p
-	return size, nil
-}
-
-func (o *once) opPart(i int, op dynamo.Op) (*part, int, error) {
-	c, err := convert(op)
-	if err != nil {
-		return nil, 0, err
-	}
-	p := &part{what: anOp, index: i, table: op.Table, key: op.Key, item: c.transacted()}
-	if op.Kind == dynamo.PutOp {
-		p.key, p.guessed = o.keyOf(op.Table, op.Item), true
-	} else {
-		o.learn(op.Table, op.Key)
-	}
-	if p.key.Exists() {
-		p.ref = newRef(op.Table, p.key.Hash())
-	} else {
-		p.ref = newRef(op.Table, op.Item.Hash())
-	}
-	return p, c.size, nil
-}
-
-// learn keeps the names of a table's key attributes.
-func (o *once) learn(table string, key sluice.Item) {
-	if _, ok := o.keys.Load(table); ok {
+	if t.err = context.Cause(ctx); t.err != nil {
 		return
 	}
-	var names []string
-	for name := range key.All() {
-		names = append(names, name)
-	}
-	o.keys.LoadOrStore(table, names)
-}
-
-// keyOf returns the key of an item that is put, or an absent one as long as no
-// other write has shown of what it is made. That may be mistaken, and does no
-// harm: what should not have shared a transaction is refused, and sent apart.
-func (o *once) keyOf(table string, it sluice.Item) sluice.Item {
-	names, ok := o.keys.Load(table)
-	if !ok {
-		return sluice.Item{}
-	}
-	key := it.Only(names.([]string)...)
-	if key.Len() != len(names.([]string)) {
-		return sluice.Item{}
-	}
-	return key
+	t.err = &sluice.PanicError{}
+	defer func() {
+		if p := recover(); p != nil {
+			t.err = &sluice.PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	t.err = o.send(ctx, t.input())
 }

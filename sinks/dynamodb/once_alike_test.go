@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,7 +22,7 @@ func TestOnceDropsOnlyWhatWasAskedForBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})
 		st := s.store(Options{})
-		st.once.pool.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+		st.once.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
 			err := s.send(ctx, in)
 			time.Sleep(50 * time.Millisecond) // the answer is on its way
 			return err
@@ -54,7 +55,7 @@ func TestOnceTellsMarkersOfOnePartitionApart(t *testing.T) {
 		s := newService(t, 1, faults{})
 		st := s.store(Options{})
 		put := map[string]bool{}
-		st.once.pool.send = func(_ context.Context, in *dynamodb.TransactWriteItemsInput) error {
+		st.once.send = func(_ context.Context, in *dynamodb.TransactWriteItemsInput) error {
 			for _, step := range in.TransactItems {
 				put[plain(step.Put.Item["sk"])] = true
 			}
@@ -121,23 +122,26 @@ func TestOnceTellsTablesOfAUnitApart(t *testing.T) {
 	})
 }
 
-// What is believed of a table's key, from what others have written, refuses
-// nothing: that is for DynamoDB, which knows.
-func TestOnceDoesNotRefuseByAGuess(t *testing.T) {
-	o := newService(t, 1, faults{}).store(Options{}).once
-	if _, err := o.prepare(dynamo.Unit{Marker: marker("m"), Ops: []dynamo.Op{dynamo.Delete("things", pk("a"))}}); err != nil { // DynamoDB will refuse it: there is a sort key
-		t.Fatal(err)
-	}
+// Where the key of what is put is not known, DynamoDB says whether an item is
+// touched twice.
+func TestOnceDoesNotGuessKeys(t *testing.T) {
 	put := func(sk string) dynamo.Op {
 		return dynamo.Put("things", item.Of(item.String("pk", "a"), item.String("sk", sk)))
 	}
-	u, err := o.prepare(dynamo.Unit{Marker: marker("m"), Ops: []dynamo.Op{put("1"), put("2")}})
+	twice := dynamo.Unit{Marker: marker("m"), Ops: []dynamo.Op{put("1"), put("1")}}
+	unknown, known := newService(t, 1, faults{}).store(Options{}), newService(t, 1, faults{}).store(Options{Keys: map[string][]string{"things": {"pk", "sk"}}})
+	if u, err := unknown.newUnit(twice); err != nil || !u.alone {
+		t.Error(u, err)
+	}
+	if _, err := known.newUnit(twice); err == nil || !strings.Contains(err.Error(), "is touched twice") {
+		t.Error(err)
+	}
+	u, err := known.newUnit(dynamo.Unit{Marker: marker("m"), Ops: []dynamo.Op{put("1"), put("2")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := newTransaction()
-	if !u.alone || !tr.take(u) || len(tr.steps) != 3 {
-		t.Errorf("alone: %v, %d steps", u.alone, len(tr.steps))
+	if ts := pack([]*unit{u}); u.alone || len(ts) != 1 || len(ts[0].steps) != 3 {
+		t.Errorf("alone: %v, %d transactions", u.alone, len(ts))
 	}
 }
 
@@ -148,7 +152,7 @@ func TestOnceThatRanOutOfTimeIsNotBlamedForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})
 		st := s.store(Options{Timeout: 100 * time.Millisecond})
-		st.once.pool.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+		st.once.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
 			time.Sleep(200 * time.Millisecond)
 			return s.send(ctx, in)
 		}

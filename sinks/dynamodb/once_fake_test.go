@@ -41,6 +41,7 @@ type faults struct {
 	step     float64 // a step is throttled
 	foreign  float64 // a step is in conflict with somebody else
 	hidden   float64 // no reasons are given
+	slow     float64 // it takes some seconds
 }
 
 func newService(t *testing.T, seed uint64, f faults) *service {
@@ -87,6 +88,9 @@ func (s *service) send(ctx context.Context, in *dynamodb.TransactWriteItemsInput
 		s.busy[st.key] = true
 	}
 	took := time.Duration(s.rand.IntN(20)+1) * time.Millisecond
+	if s.chance(s.faults.slow) {
+		took *= 200
+	}
 	s.mu.Unlock()
 	time.Sleep(took)
 	s.mu.Lock()
@@ -244,6 +248,9 @@ func (s *service) apply(st fakeStep) {
 func (s *service) store(o Options) *Store {
 	o = o.withDefaults()
 	st := &Store{opt: o, where: "at a test"}
+	for table, names := range o.Keys {
+		st.keys.set(table, names, true)
+	}
 	st.once = newOnce(s.send, func(err error) error { return st.explain("TransactWriteItems", "", err) }, o)
 	return st
 }

@@ -95,7 +95,7 @@ func plan(r *rand.Rand, i int) planned {
 }
 
 func TestOnceAgainstAModel(t *testing.T) {
-	seeds := 30
+	seeds := 40
 	if testing.Short() {
 		seeds = 10
 	}
@@ -110,8 +110,11 @@ func TestOnceAgainstAModel(t *testing.T) {
 func onceModel(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	f := faults{}
-	if seed%3 > 0 {
+	switch seed % 4 {
+	case 1, 2:
 		f = faults{before: .05, lost: .1, throttle: .05, step: .01, foreign: .01, hidden: .05}
+	case 3: // hardly a transaction goes well, and some outlast the commits after them
+		f = faults{before: .02, lost: .05, throttle: .1, step: .05, foreign: .05, hidden: .05, slow: .05}
 	}
 	s := newService(t, seed, f)
 	for k := range 8 {
@@ -136,7 +139,7 @@ func onceModel(t *testing.T, seed uint64) {
 	}
 	r.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
 	store := s.store(Options{InFlight: 1 + r.IntN(16), Attempts: 4})
-	hasty := seed%3 == 2 // some callers have little time
+	hasty := seed%4 >= 2 // some callers have little time, or lose interest
 	var mu sync.Mutex
 	first := map[int]int{} // answers that were not Before
 	var wg sync.WaitGroup
@@ -148,7 +151,13 @@ func onceModel(t *testing.T, seed uint64) {
 				for try := 0; ; try++ {
 					ctx, cancel := t.Context(), context.CancelFunc(func() {})
 					if hasty && try%2 == 0 {
-						ctx, cancel = context.WithTimeout(ctx, time.Duration(1+i%40)*time.Millisecond)
+						soon := time.Duration(1+i%40) * time.Millisecond
+						if i%2 == 0 {
+							ctx, cancel = context.WithTimeout(ctx, soon)
+						} else {
+							ctx, cancel = context.WithCancel(ctx)
+							time.AfterFunc(soon, cancel)
+						}
 					}
 					got, err := store.Once(ctx, p.unit)
 					cancel()

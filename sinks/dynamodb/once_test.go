@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,7 +114,7 @@ func TestOnceShares(t *testing.T) {
 				for i := range c.units {
 					c.units[i].Marker = marker("m%d", i)
 				}
-				for i, r := range together(t, s.store(Options{}), c.units...) {
+				for i, r := range together(t, s.store(Options{Keys: map[string][]string{"counters": {"pk"}}}), c.units...) {
 					if r.err != nil || r.applied.Before || r.applied.Dropped != nil {
 						t.Errorf("unit %d: %+v", i, r)
 					}
@@ -162,7 +163,7 @@ func TestOnceFillsTransactions(t *testing.T) {
 				t.Error(r.err)
 			}
 		}
-		if !slices.Equal(s.steps, []int{26, 26, 8}) {
+		if slices.Sort(s.steps); !slices.Equal(s.steps, []int{8, 26, 26}) {
 			t.Errorf("transactions of %v operations", s.steps)
 		}
 	})
@@ -181,7 +182,7 @@ func TestOnceFillsTransactions(t *testing.T) {
 				t.Error(r.err)
 			}
 		}
-		if !slices.Equal(s.steps, []int{100, 60}) {
+		if slices.Sort(s.steps); !slices.Equal(s.steps, []int{60, 100}) {
 			t.Errorf("transactions of %v operations", s.steps)
 		}
 	})
@@ -341,40 +342,66 @@ func TestUnitsThatAreRefused(t *testing.T) {
 
 // A unit with two hot items has its turn, though others want only one of them.
 func TestOnceKeepsTheTurn(t *testing.T) {
-	p := newService(t, 1, faults{}).store(Options{}).once
-	for i, adds := range [][]dynamo.Add{{addTo("a", 1)}, {addTo("a", 1), addTo("b", 1)}, {addTo("b", 1)}, {addTo("c", 1)}} {
-		u, err := p.prepare(dynamo.Unit{Marker: marker("%d", i), Adds: adds})
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		st := s.store(Options{})
+		add := func(key string) dynamo.Add {
+			return dynamo.Add{Table: "counters", Key: pk("%s", key), By: map[string]int64{"n": math.MaxInt64}, Create: true} // two of them share no transaction
 		}
-		p.pool.waiting = append(p.pool.waiting, u)
-		if i == 0 {
-			p.pool.form(time.Now()) // a is on its way
+		done := make(chan struct{})
+		var others sync.WaitGroup
+		for w := range 8 {
+			others.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					if _, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("%d-%d", w, i), Adds: []dynamo.Add{add([]string{"a", "b"}[w%2])}}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
 		}
-	}
-	sending, _ := p.pool.form(time.Now())
-	if len(sending.units) != 1 || len(p.pool.waiting) != 2 || sending.units[0].parts[1].add.Key.Equal(pk("b")) {
-		t.Errorf("%d are sent, %d wait", len(sending.units), len(p.pool.waiting))
-	}
+		time.Sleep(50 * time.Millisecond)
+		count := func() int { s.mu.Lock(); defer s.mu.Unlock(); return s.requests }
+		before := count()
+		if _, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("both"), Adds: []dynamo.Add{add("a"), add("b")}}); err != nil {
+			t.Error(err)
+		}
+		if n := count() - before; n > 20 { // of a round of the others, and what was on its way
+			t.Errorf("it waited for %d requests", n)
+		}
+		close(done)
+		others.Wait()
+	})
 }
 
-// The end of a commit is none of what it was sending for others.
-func TestOnceIsSentByOthers(t *testing.T) {
-	st := newService(t, 1, faults{}).store(Options{Attempts: 1})
-	u, err := st.once.prepare(dynamo.Unit{Marker: marker("m")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.ctx = t.Context()
-	p := st.once.pool
-	p.waiting = append(p.waiting, u)
-	sending, _ := p.form(time.Now())
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	p.settle(over, sending, context.Canceled)
-	if u.done || u.sent || !slices.Contains(p.waiting, u) {
-		t.Errorf("%+v", u.state)
-	}
+// What is sent has a result to come, though its caller's time is over.
+func TestOnceWaitsForWhatIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		st := s.store(Options{Attempts: 1})
+		st.once.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+			time.Sleep(100 * time.Millisecond)
+			return s.send(ctx, in)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i, ctx := range []context.Context{short, t.Context()} {
+			wg.Go(func() {
+				if got, err := st.Once(ctx, dynamo.Unit{Marker: marker("%d", i)}); err != nil || got.Before {
+					t.Error(i, got, err)
+				}
+			})
+		}
+		wg.Wait()
+		if !slices.Equal(s.steps, []int{2}) {
+			t.Errorf("requests of %v operations, want one of both", s.steps)
+		}
+	})
 }
 
 // Once ends in its time, and the time of one caller is not that of others.
@@ -382,7 +409,7 @@ func TestOnceInTime(t *testing.T) {
 	// Nothing happens any more but that the time runs out.
 	synctest.Test(t, func(t *testing.T) {
 		st := newService(t, 1, faults{}).store(Options{})
-		st.once.pool.send = func(ctx context.Context, _ *dynamodb.TransactWriteItemsInput) error { <-ctx.Done(); return ctx.Err() }
+		st.once.send = func(ctx context.Context, _ *dynamodb.TransactWriteItemsInput) error { <-ctx.Done(); return ctx.Err() }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := st.Once(ctx, dynamo.Unit{Marker: marker("m")}); !errors.Is(err, context.DeadlineExceeded) {
@@ -405,12 +432,11 @@ func TestOnceInTime(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})
-		first := true
+		var begun atomic.Bool
 		st := s.store(Options{})
-		slow := st.once.pool.send
-		st.once.pool.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
-			if first { // whose time is over during the request
-				first = false
+		slow := st.once.send
+		st.once.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+			if !begun.Swap(true) { // whose time is over during the request
 				<-ctx.Done()
 				return ctx.Err()
 			}

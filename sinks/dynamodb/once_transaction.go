@@ -1,80 +1,86 @@
 package dynamodb
 
 import (
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
+	"errors"
+	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluicehq/sluice/dynamo"
-	"github.com/sluicehq/sluice/sdkitem"
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // transaction is a TransactWriteItems for some units.
 type transaction struct {
 	units []*unit
 	steps []*step
-	at    map[ref]*step
-	begun time.Time
-	asked uint64 // units that had come when it was sent
 	bytes int
-	full  bool // the last unit that was not taken is too much
+	err   error
 }
 
 // step is one operation of a transaction: one part, or several that add to the
 // same item.
 type step struct {
-	shares []share
-	by     map[string]int64 // of Adds: the sums
+	of    *transaction
+	index int
+	parts []*part
+	by    map[string]int64 // of Adds: the sums
 }
 
-type share struct {
-	unit *unit
-	part *part
+// pack puts units into transactions that touch different items. A unit without
+// a place in them is to go again.
+func pack(units []*unit) (ts []*transaction) {
+	at := map[ref]*step{}
+	for _, u := range units {
+		var t *transaction
+		for p := range u.written {
+			if s := at[p.ref]; s != nil {
+				t = s.of
+				break
+			}
+		}
+		if t == nil && len(ts) > 0 && ts[len(ts)-1].fits(u, at) {
+			t = ts[len(ts)-1]
+		}
+		if t == nil {
+			t = &transaction{}
+			ts = append(ts, t)
+		}
+		if u.again = !t.fits(u, at); !u.again {
+			t.add(u, at)
+		}
+	}
+	return ts
 }
 
-func newTransaction() *transaction { return &transaction{at: map[ref]*step{}} }
-
-// take puts u into t if it fits.
-func (t *transaction) take(u *unit) bool {
-	if len(t.units) > 0 {
-		if first := t.units[0]; u.alone || first.alone || u.party != first.party {
-			return false
-		}
-		more := 0
-		for _, p := range u.parts {
-			if p = p.written(); p == nil {
-				continue
-			}
-			s := t.at[p.ref]
-			if s == nil {
-				more++
-			} else if !s.merges(p) {
-				return false
-			}
-		}
-		if len(t.steps)+more > maxOperations || t.bytes+u.size > maxBytes {
-			t.full = true
+func (t *transaction) fits(u *unit, at map[ref]*step) bool {
+	if len(t.units) == 0 {
+		return true
+	}
+	steps := len(t.steps)
+	for p := range u.written {
+		if s := at[p.ref]; s == nil {
+			steps++
+		} else if s.of != t || !s.merges(p) {
 			return false
 		}
 	}
+	return !u.alone && !t.units[0].alone && steps <= maxOperations && t.bytes+u.size <= maxBytes
+}
+
+func (t *transaction) add(u *unit, at map[ref]*step) {
 	t.units = append(t.units, u)
 	t.bytes += u.size
-	for _, p := range u.parts {
-		if p = p.written(); p == nil {
-			continue
-		}
-		s := t.at[p.ref]
+	for p := range u.written {
+		s := at[p.ref]
 		if s == nil || !s.merges(p) { // of u's own, when they are only alike
-			s = &step{}
-			t.at[p.ref] = s
+			s = &step{of: t, index: len(t.steps)}
+			at[p.ref] = s
 			t.steps = append(t.steps, s)
 		}
-		s.shares = append(s.shares, share{u, p})
+		p.step = s.index
+		s.parts = append(s.parts, p)
 		if p.what == anAdd {
 			if s.by == nil {
 				s.by = make(map[string]int64, len(p.add.By))
@@ -84,14 +90,13 @@ func (t *transaction) take(u *unit) bool {
 			}
 		}
 	}
-	return true
 }
 
 // merges reports whether p can be added to what s adds. A sum that leaves the
 // range of int64 cannot: it would wrap.
 func (s *step) merges(p *part) bool {
-	first := s.shares[0].part
-	if p.what != anAdd || first.what != anAdd || p.table != first.table || p.add.Create != first.add.Create || !p.key.Equal(first.key) {
+	first := s.parts[0]
+	if p.what != anAdd || first.what != anAdd || !p.sameItem(first) || p.add.Create != first.add.Create {
 		return false
 	}
 	attributes := len(s.by)
@@ -109,39 +114,95 @@ func (s *step) merges(p *part) bool {
 func (t *transaction) input() *dynamodb.TransactWriteItemsInput {
 	items := make([]types.TransactWriteItem, len(t.steps))
 	for i, s := range t.steps {
-		if items[i] = s.shares[0].part.item; s.by != nil {
-			items[i] = types.TransactWriteItem{Update: addition(s.shares[0].part.add, s.by)}
+		if items[i] = s.parts[0].item; s.by != nil {
+			items[i].Update = addition(s.parts[0].add, s.by)
 		}
 	}
 	return &dynamodb.TransactWriteItemsInput{TransactItems: items}
 }
 
-// addition is the Update that adds to the item of a.
-func addition(a *dynamo.Add, by map[string]int64) *types.Update {
-	names := make(map[string]string, len(by)+1)
-	values := make(map[string]types.AttributeValue, len(by))
-	var expression strings.Builder
-	for i, name := range slices.Sorted(maps.Keys(by)) {
-		n := strconv.Itoa(i)
-		if i == 0 {
-			expression.WriteString("ADD ")
-		} else {
-			expression.WriteString(", ")
+// settle says what became of the units of t. It returns those that have to be
+// sent apart, because t was refused for one of them.
+func (o *once) settle(t *transaction) (apart []*unit) {
+	if t.err == nil {
+		for _, u := range t.units {
+			u.applied.Dropped = u.dropped()
 		}
-		expression.WriteString("#" + n + " :" + n)
-		names["#"+n] = name
-		values[":"+n] = &types.AttributeValueMemberN{Value: strconv.FormatInt(by[name], 10)}
+		return nil
 	}
-	u := &types.Update{
-		TableName: &a.Table, Key: sdkitem.Map(a.Key), UpdateExpression: new(expression.String()),
-		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
-	}
-	if !a.Create {
-		for name := range a.Key.All() {
-			names["#k"] = name
-			break
+	var panicked *sluice.PanicError
+	reasons, meaning := reasonsOf(t.err), awserror.Of(t.err)
+	switch {
+	case len(reasons) == len(t.steps) && worst(reasons) != none:
+		for _, u := range t.units {
+			if u.cancelled(t, reasons) {
+				apart = append(apart, u)
+			}
 		}
-		u.ConditionExpression = new("attribute_exists(#k)")
+	case errors.As(t.err, &panicked):
+		t.fail(outcome{err: o.explain(t.err)})
+	case reasons != nil || meaning.Passes():
+		t.fail(outcome{err: o.explain(t.err), refused: true})
+	case len(t.units) > 1 && meaning != awserror.NoCredentials && meaning != awserror.NotAccepted:
+		return t.units
+	default:
+		t.fail(outcome{err: o.explain(t.err)})
 	}
-	return u
+	return apart
+}
+
+func (t *transaction) fail(with outcome) {
+	for _, u := range t.units {
+		u.outcome = with
+	}
+}
+
+// cancelled says what the reasons of a transaction mean for u, and whether u has
+// to be sent apart. A marker that is there outweighs all: the unit's own effect
+// may be why its conditions do not hold. And a condition is only believed when
+// nothing else is left open. A unit of which no reason speaks, or which does
+// without an Add now, goes again.
+func (u *unit) cancelled(t *transaction, reasons []types.CancellationReason) (apart bool) {
+	var passing, final error
+	var failed []int
+	var tables []string
+	var found []map[string]types.AttributeValue
+	for p := range u.written {
+		r := &reasons[p.step]
+		what := reasonOf(r)
+		if what == none {
+			continue
+		}
+		err := fmt.Errorf("table %q: %s", p.table, textOf(r))
+		switch {
+		case what == unmet && p.what == aMarker:
+			u.applied.Before = true
+			return false
+		case what == unmet && p.what == anOp && p.instead == nil:
+			failed, tables, found = append(failed, p.index), append(tables, p.table), append(found, r.Item)
+		case what == unmet && p.what == anAdd && !p.add.Create:
+			p.dropped = true
+		case what == forGood && len(t.steps[p.step].parts) > 1: // another one's part may be to blame
+			apart = true
+		case what == forGood:
+			final = sluice.Permanent(err)
+		case isOfLoad(*r):
+			passing = sluice.Overloaded(err)
+		default:
+			passing = err
+		}
+	}
+	switch {
+	case passing != nil:
+		u.outcome = outcome{err: passing, refused: true}
+	case final != nil:
+		u.outcome = outcome{err: final}
+	case apart:
+		return true
+	case failed != nil:
+		u.outcome = outcome{err: conditionError(failed, tables, found)}
+	default:
+		u.again = true
+	}
+	return false
 }

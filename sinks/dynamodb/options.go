@@ -22,7 +22,7 @@ type Options struct {
 	Keys map[string][]string
 
 	InFlight int           // requests at a time of Put and Delete, of Once, and of DeleteGuarded with a condition (default 16)
-	Linger   time.Duration // see [batch.Options] (default 2 ms)
+	Linger   time.Duration // see [batch.Options] (default 2 ms; of Once 1 ms)
 	Timeout  time.Duration // of one commit, or one read, with its retries (default 30 s); one try has a third of it at most
 	Attempts int           // for what the service has refused for the moment, in one commit (default 8)
 	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 50 ms)

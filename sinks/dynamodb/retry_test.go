@@ -3,7 +3,6 @@ package dynamodb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // failure is an error as the SDK returns it.
@@ -26,42 +26,6 @@ func failure(status int, code, message string) error {
 		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
 		Err:      &smithy.GenericAPIError{Code: code, Message: message},
 	}}
-}
-
-func TestClassify(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want class
-	}{
-		{io.ErrUnexpectedEOF, passing},
-		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, passing},
-		{failure(500, "InternalServerError", ""), passing},
-		{failure(503, "Other", ""), passing},
-		{failure(400, "TransactionInProgressException", ""), passing},
-		{failure(400, "TransactionConflictException", ""), passing},
-		{failure(400, "ReplicatedWriteConflictException", ""), passing},
-		{failure(400, "InvalidSignatureException", "Signature expired: 2026 is now earlier than"), passing},
-		{failure(400, "ProvisionedThroughputExceededException", ""), throttled},
-		{failure(400, "ThrottlingException", ""), throttled},
-		{failure(400, "RequestLimitExceeded", ""), throttled},
-		{failure(429, "Other", ""), throttled},
-		{failure(400, "ResourceNotFoundException", ""), refused},
-		{failure(400, "AccessDeniedException", ""), refused},
-		{failure(400, "InvalidSignatureException", "does not match"), refused},
-		{failure(400, "UnrecognizedClientException", ""), refused},
-		{failure(400, "ConditionalCheckFailedException", ""), refused},
-		{failure(400, "TransactionCanceledException", ""), refused},
-		{failure(400, "ItemCollectionSizeLimitExceededException", ""), refused},
-		{errors.New("get identity: get credentials: failed to refresh cached credentials"), refused},
-		{failure(400, "ValidationException", ""), permanent},
-		{failure(400, "SerializationException", ""), permanent},
-		{failure(400, "IdempotentParameterMismatchException", ""), permanent},
-		{failure(413, "Other", ""), permanent},
-	} {
-		if got := classify(fmt.Errorf("wrapped: %w", c.err)); got != c.want {
-			t.Errorf("%v is of class %d, want %d", c.err, got, c.want)
-		}
-	}
 }
 
 func TestRetry(t *testing.T) {
@@ -157,7 +121,7 @@ func TestTheClientRepeatsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.db.ListTables(t.Context(), &dynamodb.ListTablesInput{})
-	if err == nil || c.requests != 1 || classify(err) != passing {
+	if err == nil || c.requests != 1 || awserror.Of(err) != awserror.Lost {
 		t.Errorf("%d requests, %v", c.requests, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
@@ -44,7 +45,7 @@ func (s *Store) Transact(ctx context.Context, ops ...dynamo.Op) error {
 		if reasons := reasonsOf(err); reasons != nil {
 			return worst(reasons) == forNow
 		}
-		return classify(err) <= throttled
+		return awserror.Of(err).Passes()
 	}})
 	reasons := reasonsOf(err)
 	if reasons == nil {
@@ -179,6 +180,12 @@ func textOf(r *types.CancellationReason) string {
 		return *r.Code
 	}
 	return *r.Code + ": " + *r.Message
+}
+
+// isOfLoad reports whether a transaction was cancelled for this write's share of
+// the throughput: see TransactionCanceledException in the API reference.
+func isOfLoad(r types.CancellationReason) bool {
+	return r.Code != nil && (*r.Code == "ProvisionedThroughputExceeded" || *r.Code == "ThrottlingError")
 }
 
 // reasonsOf returns the reasons if err says that a transaction was cancelled.

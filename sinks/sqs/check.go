@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
 	"strconv"
-	"strings"
 
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // Check tells at the start whether the queue exists and can be reached with
@@ -31,7 +31,7 @@ func (q *Queue) Check(ctx context.Context) error {
 		names = append(names, types.QueueAttributeNameContentBasedDeduplication)
 	}
 	out, err := q.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
-	if strings.Contains(codeOf(err), "AccessDenied") {
+	if awserror.Of(err) == awserror.Denied {
 		q.log().Warn("the queue was not checked, for want of the permission sqs:GetQueueAttributes; the limit of its messages is learned from the first refusal", "error", err)
 		return nil
 	}
@@ -73,25 +73,12 @@ func (q *Queue) lookUp(ctx context.Context) (string, error) {
 
 // explain says where and, for what people get wrong, what to do.
 func (q *Queue) explain(call string, err error) error {
-	code := codeOf(err)
-	var missing *types.QueueDoesNotExist
-	var unreachable net.Error
-	hint := ""
-	switch {
-	case errors.As(err, &missing) || strings.Contains(code, "NonExistentQueue") || strings.Contains(code, "QueueDoesNotExist"):
-		hint = "there is no such queue for this account and region: create it, or correct its name or URL"
-	case slices.Contains([]string{"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidAccessKeyId", "ExpiredToken", "ExpiredTokenException", "MissingAuthenticationToken", "AuthFailure", "InvalidSecurity"}, code):
-		hint = "the credentials are not accepted: check AWS_PROFILE, AWS_ACCESS_KEY_ID or the role"
-	case strings.Contains(code, "AccessDenied"):
-		hint = "the credentials lack the permission sqs:" + call + " on the queue, or its key"
-	case strings.Contains(err.Error(), "get credentials") || strings.Contains(err.Error(), "retrieve credentials") || strings.Contains(err.Error(), "get identity"):
-		hint = "there are no credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or run with a role"
-	case errors.As(err, &unreachable) && code == "" && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled):
-		hint = "the endpoint cannot be reached: is it right, and is the service running?"
+	at := call + " " + q.where
+	if hint := awserror.Hint(err, "sqs:"+call, "queue", "name or URL"); hint != "" {
+		at += ": " + hint
 	}
-	err = marked(code, err)
-	if hint == "" {
-		return fmt.Errorf("%s %s: %w", call, q.where, err)
+	if awserror.Of(err) == awserror.Throttled {
+		err = sluice.Overloaded(err)
 	}
-	return fmt.Errorf("%s %s: %s: %w", call, q.where, hint, err)
+	return fmt.Errorf("%s: %w", at, err)
 }

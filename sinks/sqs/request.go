@@ -12,10 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // result is what became of one entry of a request.
@@ -105,7 +104,10 @@ func reconcile(results []result, out *awssqs.SendMessageBatchOutput) (limit int6
 		if f.SenderFault && !ofQueue(code) && !wantsDeduplication(message) {
 			results[i] = result{sluice.Permanent(err), false}
 		} else {
-			results[i] = result{marked(code, err), true}
+			if awserror.OfCode(code) == awserror.Throttled {
+				err = sluice.Overloaded(err)
+			}
+			results[i] = result{err, true}
 		}
 	}
 	return limit
@@ -118,40 +120,21 @@ func wantsDeduplication(message string) bool {
 	return strings.Contains(message, "ContentBasedDeduplication")
 }
 
-// marked is sluice.Overloaded for an error whose code is a refusal for load; any
-// other is as it was.
-func marked(code string, err error) error {
-	if ofLoad(code) {
-		return sluice.Overloaded(err)
-	}
-	return err
-}
-
-// ofLoad reports whether a code stands for a refusal for load, of SQS or of the
-// service that has the queue's key: RequestThrottled, OverLimit and KmsThrottled
-// of SQS's API reference, ThrottlingException of its common errors. The older
-// query protocol has them with a prefix: AWS.SimpleQueueService.OverLimit,
-// KMS.ThrottlingException.
-func ofLoad(code string) bool {
-	return strings.Contains(code, "Throttl") || strings.HasSuffix(code, "OverLimit")
-}
-
 // ofQueue reports whether a refusal says something about the queue, its key or
 // the rate, although it is called the sender's fault: it may pass, and would
 // meet every message.
 func ofQueue(code string) bool {
-	for _, part := range []string{"KMS", "Kms", "AccessDenied", "NonExistentQueue", "QueueDoesNotExist"} {
-		if strings.Contains(code, part) {
-			return true
-		}
+	switch awserror.OfCode(code) {
+	case awserror.Throttled, awserror.Denied, awserror.BadKey, awserror.Missing:
+		return true
 	}
-	return ofLoad(code)
+	return false
 }
 
 // ofContent reports whether a request was refused as a whole for what is in
 // it, which may be a single message.
 func ofContent(err error) bool {
-	code := codeOf(err)
+	code := awserror.Code(err)
 	return neverTaken(err) || strings.Contains(code, "InvalidParameterValue") || strings.Contains(code, "InvalidAttributeValue")
 }
 
@@ -159,19 +142,10 @@ func ofContent(err error) bool {
 // be in the message, if there is but one. Others, such as an invalid parameter
 // value, can be the queue's as well: the flow tells the two apart.
 func neverTaken(err error) bool {
-	code := codeOf(err)
-	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) && response.HTTPStatusCode() == http.StatusRequestEntityTooLarge {
+	code := awserror.Code(err)
+	if awserror.Status(err) == http.StatusRequestEntityTooLarge {
 		return true // whatever stands before SQS, with an answer of its own
 	}
 	return strings.Contains(code, "BatchRequestTooLong") || strings.Contains(code, "InvalidMessageContents") ||
 		strings.Contains(code, "Invalid") && strings.Contains(err.Error(), "MessageTooLong")
-}
-
-func codeOf(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		return api.ErrorCode()
-	}
-	return ""
 }

@@ -119,7 +119,7 @@ func (s *source) answered(call string, n int, start time.Time, done []*string, r
 	for _, e := range errs {
 		if e != nil {
 			c.Failed++
-			if classify(e) != gone {
+			if !isGone(e) {
 				worst = e
 			}
 		}
@@ -139,7 +139,7 @@ func (s *source) delete(t terms, m *message) error {
 	for tries := 0; ; tries++ {
 		handle, _, limit := s.hand.lease(m)
 		err := s.calls.deletes.Do(t.writes, handle)
-		if err == nil || classify(err) == gone || t.writes.Err() != nil || !time.Now().Before(limit) {
+		if err == nil || isGone(err) || t.writes.Err() != nil || !time.Now().Before(limit) {
 			if s.hand.end(m, handle) {
 				return err
 			}
@@ -169,7 +169,7 @@ func (s *source) giveBack(t terms, ms []*message, after time.Duration) {
 			if errs != nil {
 				err = errs[i]
 			}
-			final := err == nil || classify(err) == gone || t.writes.Err() != nil || !time.Now().Before(untils[i])
+			final := err == nil || isGone(err) || t.writes.Err() != nil || !time.Now().Before(untils[i])
 			if !final || !s.hand.end(m, cs[i].handle) {
 				again = append(again, m)
 			}
@@ -196,7 +196,7 @@ func (s *source) drop(ms []*message) {
 
 // tell logs what is wrong with calls, once a second.
 func (s *source) tell(msg, call string, err error) {
-	if untold, ok := s.health.tell(time.Now()); ok {
-		s.log().Warn(msg, "error", s.explain(call, err), "unlogged", untold)
+	if unlogged, ok := s.troubles.due(time.Now()); ok {
+		s.log().Warn(msg, "error", s.explain(call, err), "unlogged", unlogged)
 	}
 }

@@ -349,7 +349,7 @@ func TestDeletesThatAreRefused(t *testing.T) {
 		if h := w.c.Health(); len(h.Reasons) != 2 || !strings.Contains(strings.Join(h.Reasons, " "), "DeleteMessageBatch fails since") || !strings.Contains(h.Reasons[1], "10 of at most 10 messages are in hand") {
 			t.Errorf("health %q", h.Reasons)
 		}
-		if !strings.Contains(w.logged(), "Allow sqs:DeleteMessageBatch") {
+		if !strings.Contains(w.logged(), "lack the permission sqs:DeleteMessageBatch") {
 			t.Errorf("log:\n%s", w.logged())
 		}
 		w.stub.mu.Lock()

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"strings"
 
 	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sluicehq/sluice/internal/awserror"
 )
 
 // QueueError says why a queue could not be consumed from.
@@ -31,96 +30,55 @@ func (e *QueueError) Error() string {
 
 func (e *QueueError) Unwrap() error { return e.Err }
 
-// entryError is what SQS says of one entry of a batch.
+// entryError is what SQS says of one entry of a batch. It is a smithy.APIError.
 type entryError struct {
 	code, message string
 	fault         bool // the sender's
 }
 
-func (e *entryError) Error() string { return e.code + ": " + e.message }
+func (e *entryError) Error() string        { return e.code + ": " + e.message }
+func (e *entryError) ErrorCode() string    { return e.code }
+func (e *entryError) ErrorMessage() string { return e.message }
 
-// kind is what an error of a call asks of the caller.
-type kind uint8
-
-const (
-	transient kind = iota // try again, backing off
-	throttled             // try again, and less often
-	refused               // credentials or permissions: try again slowly
-	missing               // no such queue
-	gone                  // the receipt handle is worth nothing any more
-)
-
-// classify sorts an error of the service. What it does not know is transient:
-// a consumer never gives up.
-func classify(err error) kind {
-	code := codeOf(err)
-	has := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(code, p) {
-				return true
-			}
-		}
-		return false
+func (e *entryError) ErrorFault() smithy.ErrorFault {
+	if e.fault {
+		return smithy.FaultClient
 	}
-	switch {
-	case has("QueueDoesNotExist", "NonExistentQueue"):
-		return missing
-	case has("Throttl", "OverLimit", "TooManyRequests", "LimitExceeded"):
-		return throttled
-	case has("AccessDenied", "ExpiredToken", "InvalidClientTokenId", "UnrecognizedClient", "SignatureDoesNotMatch", "InvalidSignature",
-		"IncompleteSignature", "InvalidAccessKeyId", "MissingAuthenticationToken", "AuthFailure", "InvalidSecurity", "Kms", "KMS"):
-		return refused
-	case has("ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidIdFormat"):
-		return gone
-	}
-	var entry *entryError
-	if errors.As(err, &entry) {
-		if entry.fault { // of a FIFO queue InvalidParameterValue: the handle has expired
-			return gone
-		}
-		return transient
-	}
-	var resp *smithyhttp.ResponseError
-	if errors.As(err, &resp) {
-		switch resp.HTTPStatusCode() {
-		case http.StatusTooManyRequests:
-			return throttled
-		case http.StatusUnauthorized, http.StatusForbidden:
-			return refused
-		}
-	}
-	return transient
+	return smithy.FaultServer
 }
 
-func codeOf(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		return api.ErrorCode()
+// needsPerson reports whether err stays until somebody does something about it.
+// What is not known passes: a consumer never gives up.
+func needsPerson(err error) bool {
+	switch awserror.Of(err) {
+	case awserror.Missing, awserror.Denied, awserror.NotAccepted, awserror.BadKey:
+		return true
 	}
-	var entry *entryError
-	if errors.As(err, &entry) {
-		return entry.code
+	return false
+}
+
+// isGone reports whether a receipt handle is worth nothing any more. Of one
+// entry, SQS calls that the sender's fault, by several codes: InvalidParameterValue
+// is that of an expired handle of a FIFO queue.
+func isGone(err error) bool {
+	for _, code := range []string{"ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidIdFormat"} {
+		if strings.Contains(awserror.Code(err), code) {
+			return true
+		}
 	}
-	return ""
+	entry, ok := errors.AsType[*entryError](err)
+	return ok && entry.fault && !needsPerson(err) && awserror.Of(err) != awserror.Throttled
 }
 
 // explain says of a call where it failed and, for what people get wrong, what
 // to do.
 func (s *source) explain(call string, err error) *QueueError {
-	e := &QueueError{Queue: s.name, Where: s.where, Action: "sqs:" + call, Err: err}
-	var unreachable net.Error
-	text := err.Error()
-	switch kind := classify(err); {
-	case kind == missing:
-		e.Do = "There is no such queue for this account and Region: create it, or correct its name or URL"
-	case kind == refused && strings.Contains(codeOf(err), "AccessDenied"):
-		e.Do = "Allow sqs:" + call + " on the queue, and the use of its key if it has one"
-	case kind == refused:
-		e.Do = "The credentials are not accepted: check AWS_PROFILE, AWS_ACCESS_KEY_ID or the role"
-	case strings.Contains(text, "get credentials") || strings.Contains(text, "retrieve credentials") || strings.Contains(text, "get identity"):
-		e.Do = "There are no credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or run with a role"
-	case codeOf(err) == "" && (errors.As(err, &unreachable) || errors.Is(err, context.DeadlineExceeded)):
-		e.Do = "The endpoint cannot be reached: is it right, and is the service running?"
+	hint := awserror.Hint(err, "sqs:"+call, "queue", "name or URL")
+	if hint == "" && errors.Is(err, context.DeadlineExceeded) {
+		hint = "the endpoint did not answer in time: is it right, and is the service running?"
 	}
-	return e
+	if hint != "" {
+		hint = strings.ToUpper(hint[:1]) + hint[1:]
+	}
+	return &QueueError{Queue: s.name, Where: s.where, Action: "sqs:" + call, Do: hint, Err: err}
 }

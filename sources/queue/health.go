@@ -61,11 +61,9 @@ func (s *source) log() *slog.Logger { return s.c.o.Logger.With("queue", s.name) 
 
 // health is what concerns one queue's calls.
 type health struct {
-	mu     sync.Mutex
-	open   bool
-	calls  map[string]trouble // that fail
-	told   time.Time
-	untold int
+	mu    sync.Mutex
+	open  bool
+	calls map[string]trouble // that fail
 }
 
 type trouble struct {
@@ -102,12 +100,6 @@ func (h *health) call(name string, err error) {
 	h.calls[name] = t
 }
 
-func (h *health) tell(now time.Time) (untold int, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return tell(&h.told, &h.untold, now)
-}
-
 func (h *health) reasons() (reasons []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,4 +114,23 @@ func (h *health) reasons() (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("%s fails since %s: %v", name, t.since.Format(time.RFC3339), t.err))
 	}
 	return reasons
+}
+
+// warnings are logged once a second.
+type warnings struct {
+	mu       sync.Mutex
+	last     time.Time
+	unlogged int
+}
+
+// due reports whether to log the one of now, and how many before it were not.
+func (w *warnings) due(now time.Time) (unlogged int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.Sub(w.last) < time.Second {
+		w.unlogged++
+		return 0, false
+	}
+	unlogged, w.last, w.unlogged = w.unlogged, now, 0
+	return unlogged, true
 }

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -16,22 +15,19 @@ import (
 const (
 	breakAfter  = 5      // failures of a route in a row, of several messages, are an outage
 	remembered  = 10_000 // messages that failed, at most
-	tellEvery   = time.Second
 	firstPause  = time.Second
 	mostPausing = 30 * time.Second
 )
 
 // judge tells a message that fails from a route that fails. What it knows of
-// messages is of this process only.
+// messages is of this process only. It is not flow's, whose clocks stand still
+// while a message is in its queue: see docs/decisions/0006-queues-retry-for-themselves.md.
 type judge struct {
 	mu      sync.Mutex
 	stale   time.Duration // an outage that nothing fails by for so long is over
 	routes  map[string]*routeState
 	failing map[string]*failing
 	order   []string // of failing, the oldest first
-
-	told   time.Time
-	untold int
 }
 
 type routeState struct {
@@ -143,24 +139,6 @@ func (j *judge) outages() (all []flow.RouteState) {
 	return all
 }
 
-// tell reports whether a failure at now is to be logged, and how many before it
-// were not.
-func (j *judge) tell(now time.Time) (untold int, ok bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return tell(&j.told, &j.untold, now)
-}
-
-func tell(told *time.Time, untold *int, now time.Time) (int, bool) {
-	if now.Sub(*told) < tellEvery {
-		*untold++
-		return 0, false
-	}
-	n := *untold
-	*told, *untold = now, 0
-	return n, true
-}
-
 // pace slows the receiving while all that is received fails: receives are
 // counted by the queue, and a queue with a redrive policy would be emptied into
 // its dead letters.
@@ -176,15 +154,8 @@ func (p *pace) failed(now time.Time) {
 	if now.Before(p.until) {
 		return // of those in hand that fail together
 	}
-	p.until = now.Add(pausing(p.failures))
 	p.failures++
-}
-
-// pausing is between half of the doubled pause and all of it.
-func pausing(n int) time.Duration {
-	d := firstPause << min(n, 5)
-	d = min(d, mostPausing)
-	return d/2 + rand.N(d/2+1)
+	p.until = now.Add(backoff.Half(firstPause, mostPausing, p.failures))
 }
 
 func (p *pace) succeeded() {

@@ -79,7 +79,7 @@ func (r *receiving) loop(ctx context.Context, extra bool) {
 				return
 			}
 			d := maxDelay
-			if k := classify(err); k == transient || k == throttled {
+			if !needsPerson(err) {
 				d = backoff.Doubled(time.Second, maxDelay, tries)
 			}
 			tries++

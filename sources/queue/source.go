@@ -14,6 +14,7 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/sqsclient"
 )
@@ -37,6 +38,8 @@ type source struct {
 	pace   pace
 	health health
 	calls  calls
+
+	failures, troubles warnings // of messages, of calls
 }
 
 func newSource(c *Consumer, cfg aws.Config, queue string) (*source, error) {
@@ -68,7 +71,7 @@ func (s *source) open(ctx context.Context) error {
 			err = before
 		}
 		before = err
-		if kind := classify(err); kind == missing || kind == refused || backoff.Sleep(ctx, backoff.Full(retryDelay, maxDelay, tries+1)) != nil {
+		if needsPerson(err) || backoff.Sleep(ctx, backoff.Full(retryDelay, maxDelay, tries+1)) != nil {
 			return s.explain(call, err)
 		}
 	}
@@ -95,7 +98,7 @@ func (s *source) look(ctx context.Context) (call string, err error) {
 	}}, once)
 	switch {
 	case err == nil:
-	case strings.Contains(codeOf(err), "AccessDenied"): // the permission is optional
+	case awserror.Of(err) == awserror.Denied: // the permission is optional
 		s.log().Info("the queue's attributes cannot be read: it is taken to keep messages for four days (permission sqs:GetQueueAttributes)")
 		return "", nil
 	default:

@@ -121,7 +121,7 @@ func TestStart(t *testing.T) {
 		{"no such name", []string{"jbos"}, nil, []string{`queue "jbos"`, "at AWS in region us-east-1", "sqs:GetQueueUrl", "no such queue"}, ""},
 		{"no such URL", []string{"http://127.0.0.1:9324/1/jbos"}, nil, []string{`queue "jbos"`, "at http://127.0.0.1:9324", "sqs:GetQueueAttributes", "create it, or correct its name or URL"}, ""},
 		{"one of two", []string{"jobs", "jbos"}, nil, []string{`queue "jbos"`}, ""},
-		{"may not look", []string{"jobs"}, denied("GetQueueUrl"), []string{"Allow sqs:GetQueueUrl"}, ""},
+		{"may not look", []string{"jobs"}, denied("GetQueueUrl"), []string{"lack the permission sqs:GetQueueUrl"}, ""},
 		{"may not ask", []string{"jobs"}, denied("GetQueueAttributes"), nil, "four days"},
 		{"down for a while", []string{"jobs"}, downFor(3), nil, ""},
 		{"down", []string{"jobs"}, downFor(1000), []string{"connection lost"}, ""},

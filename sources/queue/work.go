@@ -255,8 +255,8 @@ func (s *source) failed(t terms, m *message, rec *sluice.Record, last call, err 
 	if left := old.Sub(now); o.DeadLetter != nil && left > 0 { // to be parked in time
 		after = min(after, max(left, time.Second))
 	}
-	if untold, ok := s.judge.tell(now); ok {
-		s.log().Warn("message failed: it comes again", append(attrs, "retryIn", after, "unlogged", untold)...)
+	if unlogged, ok := s.failures.due(now); ok {
+		s.log().Warn("message failed: it comes again", append(attrs, "retryIn", after, "unlogged", unlogged)...)
 	}
 	return verdict{end: EndReturned, after: after}
 }

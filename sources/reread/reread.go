@@ -15,9 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
+	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/streamsapi"
 	"github.com/sluicehq/sluice/sdkitem"
 )
@@ -159,8 +160,7 @@ func (r *Reader) Record(ctx context.Context, streamARN, shardID string, at sluic
 		if found != nil {
 			return found, nil
 		}
-		var api smithy.APIError
-		if err != nil && !errors.Is(err, ErrTrimmed) && (!errors.As(err, &api) || api.ErrorCode() != "ValidationException") {
+		if err != nil && !errors.Is(err, ErrTrimmed) && awserror.Code(err) != "ValidationException" {
 			last = err // else it is of another shard
 		}
 	}
@@ -266,7 +266,6 @@ func describedARN(d *dynamodb.DescribeTableOutput) string {
 
 // again makes a call until it does not fail for a while, a few times.
 func (r *Reader) again(ctx context.Context, call func(context.Context) error) error {
-	pause := r.pause
 	for tries := 1; ; tries++ {
 		one, cancel := context.WithTimeout(ctx, 30*time.Second)
 		err := call(one)
@@ -274,39 +273,25 @@ func (r *Reader) again(ctx context.Context, call func(context.Context) error) er
 		if err == nil || ctx.Err() != nil || tries == 6 || !temporary(err) {
 			return explain(err)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if backoff.Sleep(ctx, backoff.Doubled(r.pause, r.pause<<5, tries-1)) != nil {
 			return err
 		}
-		pause *= 2
 	}
 }
 
-// temporary reports whether a call may succeed when it is made again.
+// temporary reports whether a call may succeed when it is made again; whoever
+// gives out credentials may be back by then, too.
 func temporary(err error) bool {
-	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return true // the network
-	}
-	switch api.ErrorCode() {
-	case "LimitExceededException", "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "InternalServerError", "ServiceUnavailable":
-		return true
-	}
-	return api.ErrorFault() == smithy.FaultServer
+	m := awserror.Of(err)
+	return m.Passes() || m == awserror.NoCredentials
 }
 
 func explain(err error) error {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		switch api.ErrorCode() {
-		case "TrimmedDataAccessException", "ResourceNotFoundException":
-			return fmt.Errorf("%w: %w", ErrTrimmed, err)
-		case "ExpiredIteratorException":
-			return fmt.Errorf("%w: what is done with the records took longer than 15 minutes: read it again", err)
-		}
+	switch awserror.Code(err) {
+	case "TrimmedDataAccessException", "ResourceNotFoundException":
+		return fmt.Errorf("%w: %w", ErrTrimmed, err)
+	case "ExpiredIteratorException":
+		return fmt.Errorf("%w: what is done with the records took longer than 15 minutes: read it again", err)
 	}
 	return err
 }

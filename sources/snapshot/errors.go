@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"strings"
 	"time"
 
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
 )
 
@@ -63,52 +59,33 @@ func (e *errDamaged) Unwrap() error { return e.err }
 
 // classify sorts an error of the service. What it does not know is transient.
 func classify(err error) kind {
-	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return transient
-	}
-	switch code := api.ErrorCode(); {
-	case code == "ProvisionedThroughputExceededException", code == "RequestLimitExceeded", code == "LimitExceededException",
-		strings.Contains(code, "Throttl"), status(err) == http.StatusTooManyRequests:
+	switch awserror.Of(err) {
+	case awserror.Throttled:
 		return throttled
-	case status(err) >= 500:
-		return transient
-	case code == "ResourceNotFoundException", code == "ValidationException", strings.Contains(code, "AccessDenied"):
+	case awserror.Missing, awserror.Denied, awserror.Invalid:
 		return fatal
-	case status(err) == http.StatusForbidden, status(err) == http.StatusUnauthorized,
-		strings.Contains(code, "Signature"), strings.Contains(code, "Token"), strings.Contains(code, "UnrecognizedClient"):
+	case awserror.NotAccepted:
 		return refused
 	}
 	return transient
 }
 
-func status(err error) int {
-	var resp *smithyhttp.ResponseError
-	if errors.As(err, &resp) {
-		return resp.HTTPStatusCode()
-	}
-	return 0
-}
-
 // explain says which table an error is about, and what to do.
 func (c *client) explain(action string, err error) error {
 	e := &TableError{Table: c.name, Action: action, Err: err}
-	var api smithy.APIError
-	code := ""
-	if errors.As(err, &api) {
-		code = api.ErrorCode()
-	}
-	switch {
-	case code == "ResourceNotFoundException":
+	switch awserror.Of(err) {
+	case awserror.Missing:
 		e.Do = "Is it spelt as in the service, and are Region and account the right ones" + c.where + "?"
-	case strings.Contains(code, "AccessDenied"):
+	case awserror.Denied:
 		e.Do = "Allow the action on the table, or use other credentials"
-	case classify(err) == refused:
+	case awserror.NotAccepted:
 		e.Do = "The credentials are not accepted: check AWS_PROFILE, AWS_ACCESS_KEY_ID or the role"
-	case code == "" && strings.Contains(err.Error(), "credentials"):
+	case awserror.NoCredentials:
 		e.Do = "Give credentials by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of the machine; DynamoDB Local takes any"
-	case code == "" && !errors.Is(err, context.Canceled):
-		e.Do = "Is the service running and reachable from here" + c.where + "?"
+	case awserror.Lost:
+		if !errors.Is(err, context.Canceled) {
+			e.Do = "Is the service running and reachable from here" + c.where + "?"
+		}
 	}
 	return e
 }
@@ -126,7 +103,7 @@ type retries struct{ failures int }
 func (b *retries) next(k kind) time.Duration {
 	b.failures++
 	if k == refused {
-		return lastRetry/2 + rand.N(lastRetry/2)
+		return backoff.Half(lastRetry, lastRetry, 1)
 	}
 	return backoff.Full(firstRetry, lastRetry, b.failures)
 }

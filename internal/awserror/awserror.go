@@ -1,0 +1,187 @@
+// Package awserror says what the error of a call to AWS means: whether the same
+// call may succeed later, and what a person can do.
+package awserror
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// Meaning is what an error means.
+type Meaning uint8
+
+const (
+	// The same call may succeed soon: see [Meaning.Passes].
+
+	Lost      Meaning = iota // the request, or its answer: the call may be done
+	Failed                   // the service: the call may be done
+	Clashed                  // not done, because of another call, or of a clock that is corrected now
+	Throttled                // not done, for load
+
+	// It will not.
+
+	NoCredentials // there are none to sign with
+	NotAccepted   // the credentials are not
+	Denied        // a permission lacks
+	BadKey        // the KMS key of a table or queue cannot be used
+	Missing       // no such table, index or queue
+	Invalid       // what was asked for can never be
+	Other         // as its code says
+)
+
+// Passes reports whether the same call may succeed soon.
+func (m Meaning) Passes() bool { return m <= Throttled }
+
+// codes are error codes without the "Exception" at their end. What throttles is
+// [retry.DefaultThrottleErrorCodes]. The others are from
+//   - https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+//   - https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/CommonErrors.html
+//   - https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html
+//   - https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
+var codes = map[string]Meaning{
+	"InternalError":         Failed,
+	"InternalFailure":       Failed,
+	"InternalServerError":   Failed,
+	"RequestAborted":        Failed,
+	"RequestTimeout":        Failed,
+	"ServiceUnavailable":    Failed,
+	"TransactionInProgress": Failed, // the SDK calls it throttling; it is the same transaction, under way
+
+	"ReplicatedWriteConflict": Clashed,
+	"RequestExpired":          Clashed, // of the clock, as the two below
+	"RequestInTheFuture":      Clashed,
+	"RequestTimeTooSkewed":    Clashed,
+	"TransactionConflict":     Clashed,
+
+	"OverLimit": Throttled,
+
+	"AuthFailure":                NotAccepted,
+	"ExpiredToken":               NotAccepted,
+	"IncompleteSignature":        NotAccepted,
+	"InvalidAccessKeyId":         NotAccepted,
+	"InvalidClientTokenId":       NotAccepted,
+	"InvalidSecurity":            NotAccepted,
+	"InvalidSignature":           NotAccepted, // or the clock: see Of
+	"MissingAuthenticationToken": NotAccepted,
+	"SignatureDoesNotMatch":      NotAccepted,
+	"UnrecognizedClient":         NotAccepted,
+
+	"NotAuthorized": Denied,
+
+	"NonExistentQueue":  Missing,
+	"QueueDoesNotExist": Missing,
+	"ResourceNotFound":  Missing,
+	"TableNotFound":     Missing,
+
+	"IdempotentParameterMismatch": Invalid,
+	"Serialization":               Invalid,
+	"Validation":                  Invalid,
+}
+
+// OfCode is Of for a code alone, such as that of one entry of a batch. The older
+// query protocol of SQS has prefixes: AWS.SimpleQueueService.OverLimit.
+func OfCode(code string) Meaning {
+	code = withoutNamespace(code)
+	short := strings.TrimSuffix(code[strings.LastIndexByte(code, '.')+1:], "Exception")
+	_, throttles := retry.DefaultThrottleErrorCodes[code]
+	m, known := codes[short]
+	switch {
+	case strings.Contains(code, "AccessDenied"): // KmsAccessDenied, too
+		return Denied
+	case known:
+		return m
+	case throttles, strings.Contains(code, "Throttl"): // KmsThrottled, KMS.ThrottlingException
+		return Throttled
+	case strings.HasPrefix(code, "KMS"), strings.HasPrefix(code, "Kms"):
+		return BadKey
+	}
+	return Other
+}
+
+// Of says what err means. It says Other of nil.
+func Of(err error) Meaning {
+	if err == nil {
+		return Other
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		var invalid smithy.InvalidParamsError
+		var serialization *smithy.SerializationError
+		switch text := err.Error(); {
+		case errors.As(err, &invalid), errors.As(err, &serialization):
+			return Invalid
+		case strings.Contains(text, "get credentials"), strings.Contains(text, "retrieve credentials"), strings.Contains(text, "get identity"):
+			return NoCredentials
+		}
+		return Lost
+	}
+	code, status := Code(err), Status(err)
+	m := OfCode(code)
+	switch {
+	case m == NotAccepted && (strings.Contains(err.Error(), "expired") || strings.Contains(err.Error(), "not yet current")) && strings.Contains(code, "Signature"):
+		return Clashed // the client has learnt the difference of the clocks from the answer
+	case status == http.StatusTooManyRequests:
+		return Throttled
+	case status >= 500 && m > Throttled:
+		return Failed
+	case m != Other:
+	case status == http.StatusRequestEntityTooLarge:
+		return Invalid
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return NotAccepted
+	}
+	return m
+}
+
+// Code is the code of err, "" when there is none.
+func Code(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return withoutNamespace(api.ErrorCode())
+	}
+	return ""
+}
+
+// withoutNamespace makes QueueDoesNotExist of com.amazonaws.sqs#QueueDoesNotExist,
+// as services have it on the wire.
+func withoutNamespace(code string) string { return code[strings.LastIndexByte(code, '#')+1:] }
+
+// Status is the HTTP status of the answer, 0 when there was none.
+func Status(err error) int {
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) {
+		return response.HTTPStatusCode()
+	}
+	return 0
+}
+
+// Hint tells a person what to do about err; "" when there is nothing to tell.
+// action is the call as a permission, thing what it is about, such as "queue",
+// and name how people call it, such as "name or URL".
+func Hint(err error, action, thing, name string) string {
+	var unreachable net.Error
+	switch Of(err) {
+	case Missing:
+		return "there is no such " + thing + " for this account and region: create it, or correct its " + name
+	case NotAccepted:
+		return "the credentials are not accepted: check AWS_PROFILE, AWS_ACCESS_KEY_ID or the role"
+	case Denied:
+		return "the credentials lack the permission " + action + " on the " + thing + ", or its key"
+	case NoCredentials:
+		return "there are no credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or run with a role"
+	case BadKey:
+		return "the KMS key of the " + thing + " cannot be used: see that it is there and enabled"
+	case Lost:
+		if errors.As(err, &unreachable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			return "the endpoint cannot be reached: is it right, and is the service running?"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,71 @@
+package dynamodb
+
+import (
+	"context"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluicehq/sluice/dynamo"
+)
+
+// A unit that touches items of two transactions has no place in either.
+func TestOnceKeepsTransactionsApart(t *testing.T) {
+	st := newService(t, 1, faults{}).store(Options{})
+	newUnit := func(n int, adds ...dynamo.Add) *unit {
+		u, err := st.newUnit(dynamo.Unit{Marker: marker("%d", n), Adds: adds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.nth = uint64(n)
+		return u
+	}
+	var units []*unit
+	for i := range 60 { // 50 of them fill a transaction
+		a := addTo("", 1)
+		a.Key = pk("c%d", i)
+		units = append(units, newUnit(i, a))
+	}
+	both := newUnit(60, addTo("c55", 1), addTo("c3", 1))
+	ts := pack(append(units, both))
+	if len(ts) != 2 || len(ts[0].units) != 50 || len(ts[1].units) != 10 || !both.again {
+		t.Errorf("%d transactions, of them the last has %d units; the one of both goes again: %v", len(ts), len(ts[len(ts)-1].units), both.again)
+	}
+}
+
+// Of two units that cannot go together the older one goes first.
+func TestOnceSendsTheOldestFirst(t *testing.T) {
+	st := newService(t, 1, faults{}).store(Options{})
+	st.once.send = func(context.Context, *dynamodb.TransactWriteItemsInput) error { return nil }
+	op := dynamo.Update("things", pk("a"), "SET #s = :s").Name("#s", "s").Value(":s", "x")
+	var units []*unit
+	for i := range 2 {
+		u, err := st.newUnit(dynamo.Unit{Marker: marker("%d", i), Ops: []dynamo.Op{op}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.nth = uint64(2 - i)
+		units = append(units, u)
+	}
+	st.once.apply(t.Context(), []*unit{units[0], units[1]})
+	if !units[0].again || units[1].again {
+		t.Errorf("the younger one goes again: %v, the older one: %v", units[0].again, units[1].again)
+	}
+}
+
+// What DynamoDB says of a condition that an Add with Create has not drops nothing.
+func TestOnceDropsNothingThatIsCreated(t *testing.T) {
+	s := newService(t, 1, faults{})
+	s.answer = func(n int, _ *dynamodb.TransactWriteItemsInput) error {
+		if n == 1 {
+			return cancelled("None", "ConditionalCheckFailed")
+		}
+		return nil
+	}
+	a := addTo("a", 1)
+	a.Create = true
+	got, err := s.store(Options{Backoff: 1}).Once(t.Context(), dynamo.Unit{Marker: marker("1"), Adds: []dynamo.Add{a}})
+	if err != nil || got.Dropped != nil || s.items["counters/a"]["n"] != "1" {
+		t.Errorf("%+v %v, counted %q", got, err, s.items["counters/a"]["n"])
+	}
+}
