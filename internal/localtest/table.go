@@ -2,7 +2,6 @@ package localtest
 
 import (
 	"context"
-	"crypto/rand"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,12 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Streamed makes a table whose name begins with prefix and whose key is the text
-// id, with a stream of both images, until the end of the test.
-func Streamed(t testing.TB, prefix string) (table, streamARN string) {
+// Streamed makes a table whose key is the text id, with a stream of both images, until the end of the test.
+func Streamed(t testing.TB, kind string) (table, streamARN string) {
 	t.Helper()
 	db := dynamodb.NewFromConfig(DynamoDB(t))
-	table = prefix + rand.Text()
+	table = Name(kind)
 	out, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &table, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},

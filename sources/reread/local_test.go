@@ -20,7 +20,7 @@ import (
 func TestLocal(t *testing.T) {
 	cfg := localtest.DynamoDB(t)
 	db := dynamodb.NewFromConfig(cfg)
-	name, arn := localtest.Streamed(t, "reread-")
+	name, arn := localtest.Streamed(t, "reread")
 	for i := range 5 {
 		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{
 			"id": &types.AttributeValueMemberS{Value: fmt.Sprint("item ", i)}, "n": &types.AttributeValueMemberN{Value: "7"},
