@@ -70,7 +70,7 @@ func (a *account) describeDomain(ctx context.Context, name string) (domainStatus
 
 func (a *account) ownsDomain(ctx context.Context, arn, run string) (bool, error) {
 	var out struct{ TagList []struct{ Key, Value string } }
-	if err := a.domainCall(ctx, http.MethodGet, "/2021-01-01/tags/?arn="+url.QueryEscape(arn), nil, &out); err != nil {
+	if err := a.domainCall(ctx, http.MethodGet, "/2021-01-01/tags?arn="+url.QueryEscape(arn), nil, &out); err != nil {
 		return false, err
 	}
 	for _, t := range out.TagList {

@@ -95,9 +95,8 @@ func (w *world) main(ctx context.Context, o options) error {
 	var a *account
 	var err error
 	if o.local {
-		if a, err = openLocal(w.env); err == nil {
-			o.opensearch = w.env(localstack.EnvOpenSearch)
-		}
+		o.opensearch = w.env(localstack.EnvOpenSearch)
+		a, err = openLocal(w.env)
 	} else {
 		a, err = w.open(ctx)
 	}
@@ -128,6 +127,9 @@ func (w *world) suite(ctx context.Context, o options, a *account) error {
 	for _, j := range all {
 		search = search || j.search
 	}
+	if a.local && search && o.opensearch == "" {
+		return fmt.Errorf("--local: %s is not set; run make aws LOCAL=1", localstack.EnvOpenSearch)
+	}
 	there, err := a.named(ctx, o.prefix)
 	if err != nil {
 		return err
@@ -140,9 +142,9 @@ func (w *world) suite(ctx context.Context, o options, a *account) error {
 			return err
 		}
 	}
-	fmt.Fprint(w.out, plan(o, a))
+	fmt.Fprint(w.out, plan(o, a, search))
 	if !a.local && !o.yes {
-		if ok, err := w.ask("Create this, and run?"); !ok {
+		if ok, err := w.ask(ctx, "Create this, and run?"); !ok {
 			return err
 		}
 	}
@@ -216,11 +218,12 @@ func (w *world) run(ctx context.Context, o options, a *account, all []job, searc
 // remove deletes what the run made, and says what could not be removed.
 func (w *world) remove(ctx context.Context, o options, a *account, made []resource, run string) error {
 	if len(made) > 0 {
-		fmt.Fprintf(w.out, "Removing what is still there, %d in all.\n", len(made))
+		fmt.Fprintf(w.out, "Removing %d. A domain may have to be finished first, which takes up to half an hour. Ctrl-C stops this, too.\n", len(made))
 	}
 	if err := a.remove(ctx, made, run); err != nil {
 		return fmt.Errorf("%w\nnot all was removed: make aws CLEANUP=1 PREFIX=%s", err, o.prefix)
 	}
+	fmt.Fprintln(w.out, "Nothing is left of what the suite made.")
 	return nil
 }
 
@@ -246,7 +249,7 @@ func (w *world) cleanup(ctx context.Context, o options, a *account) error {
 		fmt.Fprintf(w.out, "  %s\n", r)
 	}
 	if !o.yes {
-		if ok, err := w.ask(fmt.Sprintf("Remove these %d?", len(ours))); !ok {
+		if ok, err := w.ask(ctx, fmt.Sprintf("Remove these %d?", len(ours))); !ok {
 			return err
 		}
 	}
@@ -258,12 +261,21 @@ func (w *world) cleanup(ctx context.Context, o options, a *account) error {
 }
 
 // ask returns an error when there is nobody who could answer.
-func (w *world) ask(question string) (bool, error) {
+func (w *world) ask(ctx context.Context, question string) (bool, error) {
 	if w.in == nil {
 		return false, errors.New("nothing was done: there is no terminal to ask at; YES=1 says yes")
 	}
 	fmt.Fprintf(w.out, "\n%s [y/N] ", question)
-	answer, _ := bufio.NewReader(w.in).ReadString('\n') // no answer is a no
+	answers := make(chan string, 1)
+	go func() { // it ends with the program
+		line, _ := bufio.NewReader(w.in).ReadString('\n') // no answer is a no
+		answers <- line
+	}()
+	var answer string
+	select {
+	case answer = <-answers:
+	case <-ctx.Done():
+	}
 	if a := strings.ToLower(strings.TrimSpace(answer)); a == "y" || a == "yes" {
 		return true, nil
 	}

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// What the domain is made of, and what a run on local servers was seen to use
-// (its last lines say it). TestPlan holds the plan to them.
+// What the domain is made of, and what a run on local servers was seen to use:
+// its last line says it.
 const (
 	instanceType  = "t3.small.search"
 	volumeGiB     = 10
 	defaultEngine = "OpenSearch_2.19"
 
-	usualTables = 230
-	usualQueues = 45
+	usualTables = 280
+	usualQueues = 55
 	// A test that goes wild ends here.
 	maxCalls = 2_000_000
 )
@@ -24,7 +24,7 @@ var prices = struct {
 	asOf                           string
 	instanceHour, gibMonth         float64
 	millionWrites, millionRequests float64
-}{"November 2026", 0.036, 0.122, 0.625, 0.40}
+}{"March 2026", 0.036, 0.122, 0.625, 0.40}
 
 var validPrefix = regexp.MustCompile(`^[a-z][a-z0-9-]{1,14}[a-z0-9]$`)
 
@@ -40,31 +40,30 @@ func checkPrefix(prefix string) error {
 
 func domainName(prefix string) string { return prefix + "-suite" }
 
-// plan says what a run creates, what it costs and how long it takes.
-func plan(o options, a *account) string {
+// plan says what a run creates, what it costs and how long it takes. search is
+// whether a test needs OpenSearch.
+func plan(o options, a *account, search bool) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	switch {
-	case a.local:
+	if a.local {
 		line("Local servers: this run proves the suite's own code. It costs nothing.")
-	default:
+	} else {
 		line("Account %s, Region %s, as %s.", a.id, a.cfg.Region, a.arn)
-		line("These tests run against it, nothing else in it is read or changed:")
+		line("Nothing in it is read or changed but what is made here:")
 	}
 	line("")
-	line("  tables   about %d, named %s-…, on demand, of a few hundred items; %d at a time", usualTables, o.prefix, parallel(a))
-	line("  queues   about %d, named %s-…", usualQueues, o.prefix)
-	domain := o.opensearch == "" && !a.local
-	switch {
-	case domain:
+	line("  tables   up to %d, named %s-…, on demand, small; each goes with its test", usualTables, o.prefix)
+	line("  queues   up to %d, named %s-…", usualQueues, o.prefix)
+	domain := search && o.opensearch == ""
+	if domain {
 		line("  domain   %s: one %s with %d GiB, %s; only you may use it, by signed requests", domainName(o.prefix), instanceType, volumeGiB, o.engine)
-	default:
+	} else if search {
 		line("  domain   none: the indices are made in %s", o.opensearch)
 	}
-	line("")
 	if !a.local {
 		hours := prices.instanceHour + prices.gibMonth*volumeGiB/730
-		line("Cost, prices of us-east-1 as of %s; other Regions differ by up to a half:", prices.asOf)
+		line("")
+		line("Cost, by the prices of %s in %s. The pages have today's:", region, prices.asOf)
 		if domain {
 			line("  domain   %.2f USD for each hour begun (%.3f the instance, %.3f USD the GiB-month)", hours, prices.instanceHour, prices.gibMonth)
 			line("           https://aws.amazon.com/opensearch-service/pricing/")
@@ -80,10 +79,13 @@ func plan(o options, a *account) string {
 		} else {
 			line("Time: about half an hour.")
 		}
+		line("")
 		line("Rights: those of internal/cmd/awssuite/policy.json are enough.")
+		line("")
+		line("At its end, also after Ctrl-C, the suite removes by name what it made, and only what has")
+		line("its tag %s. Should it be killed: make aws CLEANUP=1 PREFIX=%s", tagKey, o.prefix)
 	}
-	line("What it made it removes by name at its end, also after Ctrl-C. It removes what has its tag")
-	line("%s only. Should it be killed: make aws CLEANUP=1 PREFIX=%s", tagKey, o.prefix)
+	line("")
 	return b.String()
 }
 

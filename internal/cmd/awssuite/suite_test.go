@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -203,6 +204,19 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// Ctrl-C at the question is a no.
+func TestInterruptedQuestion(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := world{in: readerFunc(func([]byte) (int, error) { cancel(); select {} }), out: t.Output()}
+	if ok, err := w.ask(ctx, "Create this?"); ok || err != nil {
+		t.Error(ok, err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func TestAsksFirst(t *testing.T) {
 	for _, tt := range []struct{ name, answer, says string }{
 		{"no terminal", "", "there is no terminal to ask at; YES=1 says yes"},
@@ -346,9 +360,9 @@ func TestGateway(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	a := newFakeAWS(t).account()
-	text := plan(options{prefix: prefix, engine: defaultEngine}, a)
+	text := plan(options{prefix: prefix, engine: defaultEngine, timeout: 3 * time.Hour}, a, true)
 	for _, want := range []string{
-		"Account 123456789012, Region us-east-1, as arn:aws:iam::123456789012:user/sara", "about 230, named sluice-test-…",
+		"Account 123456789012, Region us-east-1, as arn:aws:iam::123456789012:user/sara", "up to 280, named sluice-test-…",
 		"sluice-test-suite: one t3.small.search with 10 GiB, OpenSearch_2.19; only you may use it", "0.04 USD for each hour begun", "below 1 USD",
 		"an hour", "https://aws.amazon.com/opensearch-service/pricing/", "policy.json", "make aws CLEANUP=1 PREFIX=sluice-test",
 	} {
@@ -356,9 +370,23 @@ func TestPlan(t *testing.T) {
 			t.Errorf("the plan lacks %q:\n%s", want, text)
 		}
 	}
-	text = plan(options{prefix: prefix, opensearch: "https://search-x.us-east-1.es.amazonaws.com"}, a)
+	page, err := os.ReadFile("../../../docs/testing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(page), "```text\nAccount")
+	shown, _, _ = strings.Cut("Account"+shown, "\n```")
+	for line := range strings.Lines(shown + "\n") {
+		if line != "...\n" && !strings.Contains(text, line) {
+			t.Errorf("docs/testing.md shows what the plan does not say: %s", line)
+		}
+	}
+	text = plan(options{prefix: prefix, opensearch: "https://search-x.us-east-1.es.amazonaws.com"}, a, true)
 	if strings.Contains(text, instanceType) || !strings.Contains(text, "indices are made in https://search-x") || !strings.Contains(text, "half an hour") {
 		t.Errorf("with a domain that is there:\n%s", text)
+	}
+	if text = plan(options{prefix: prefix}, a, false); strings.Contains(text, "domain") {
+		t.Errorf("without tests that need one:\n%s", text)
 	}
 }
 
