@@ -170,7 +170,7 @@ func (w *world) table(what string, key ...string) {
 		in.AttributeDefinitions = append(in.AttributeDefinitions, dbtypes.AttributeDefinition{AttributeName: &attribute, AttributeType: dbtypes.ScalarAttributeTypeS})
 		in.KeySchema = append(in.KeySchema, dbtypes.KeySchemaElement{AttributeName: &attribute, KeyType: []dbtypes.KeyType{dbtypes.KeyTypeHash, dbtypes.KeyTypeRange}[i]})
 	}
-	if _, err := w.tables.CreateTable(w.t.Context(), in); err != nil {
+	if _, err := w.tables.CreateTable(w.t.Context(), localtest.OneShard(in)); err != nil {
 		w.t.Fatal(err)
 	}
 }

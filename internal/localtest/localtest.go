@@ -68,11 +68,16 @@ func config(t testing.TB, env string) aws.Config {
 	endpoint := endpoint(t, env)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
+	attempts := 0 // the SDK's default
+	if os.Getenv(EnvAWS) != "" {
+		attempts = 10 // it throttles
+	}
 	return aws.Config{
-		Region:       "us-east-1",
-		BaseEndpoint: &endpoint,
-		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
-		HTTPClient:   &http.Client{Transport: transport},
+		Region:           "us-east-1",
+		BaseEndpoint:     &endpoint,
+		Credentials:      credentials.NewStaticCredentialsProvider("local", "local", ""),
+		HTTPClient:       &http.Client{Transport: transport},
+		RetryMaxAttempts: attempts,
 	}
 }
 

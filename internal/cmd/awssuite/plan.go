@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 // What the domain is made of, and what a run on local servers was seen to use:
@@ -15,6 +17,7 @@ const (
 
 	usualTables = 280
 	usualQueues = 55
+	oneShard    = 45 // tables with a capacity, for their streams to have one shard
 	// A test that goes wild ends here.
 	maxCalls = 2_000_000
 )
@@ -24,7 +27,8 @@ var prices = struct {
 	asOf                           string
 	instanceHour, gibMonth         float64
 	millionWrites, millionRequests float64
-}{"March 2026", 0.036, 0.122, 0.625, 0.40}
+	writeHour, readHour            float64 // of a unit of capacity
+}{"March 2026", 0.036, 0.122, 0.625, 0.40, 0.00065, 0.00013}
 
 var validPrefix = regexp.MustCompile(`^[a-z][a-z0-9-]{1,14}[a-z0-9]$`)
 
@@ -52,7 +56,7 @@ func plan(o options, a *account, search bool) string {
 		line("Nothing in it is read or changed but what is made here:")
 	}
 	line("")
-	line("  tables   up to %d, named %s-…, on demand, small; each goes with its test", usualTables, o.prefix)
+	line("  tables   up to %d, named %s-…, small; each goes with its test", usualTables, o.prefix)
 	line("  queues   up to %d, named %s-…", usualQueues, o.prefix)
 	domain := search && o.opensearch == ""
 	if domain {
@@ -69,10 +73,11 @@ func plan(o options, a *account, search bool) string {
 			line("           https://aws.amazon.com/opensearch-service/pricing/")
 		}
 		line("  tables   %.3f USD for a million writes; a run makes about 0.1 million", prices.millionWrites)
-		line("           https://aws.amazon.com/dynamodb/pricing/on-demand/")
+		line("           %.2f USD an hour for each of up to %d that have a capacity of %d units", localtest.ShardUnits*(prices.writeHour+prices.readHour), oneShard, localtest.ShardUnits)
+		line("           https://aws.amazon.com/dynamodb/pricing/")
 		line("  queues   %.2f USD for a million requests; a run makes about 5,000", prices.millionRequests)
 		line("           https://aws.amazon.com/sqs/pricing/")
-		line("  in all   well below 1 USD. The suite ends after %v, and its tests get %d requests at most.", o.timeout, maxCalls)
+		line("  in all   below 3 USD. The suite ends after %v, and its tests get %d requests at most.", o.timeout, maxCalls)
 		line("")
 		if domain {
 			line("Time: about an hour, half of it until the domain is there.")

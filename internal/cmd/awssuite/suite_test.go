@@ -363,7 +363,7 @@ func TestPlan(t *testing.T) {
 	text := plan(options{prefix: prefix, engine: defaultEngine, timeout: 3 * time.Hour}, a, true)
 	for _, want := range []string{
 		"Account 123456789012, Region us-east-1, as arn:aws:iam::123456789012:user/sara", "up to 280, named sluice-test-…",
-		"sluice-test-suite: one t3.small.search with 10 GiB, OpenSearch_2.19; only you may use it", "0.04 USD for each hour begun", "below 1 USD",
+		"sluice-test-suite: one t3.small.search with 10 GiB, OpenSearch_2.19; only you may use it", "0.04 USD for each hour begun", "below 3 USD",
 		"an hour", "https://aws.amazon.com/opensearch-service/pricing/", "policy.json", "make aws CLEANUP=1 PREFIX=sluice-test",
 	} {
 		if !strings.Contains(text, want) {
