@@ -40,6 +40,8 @@ type account struct {
 	// what they wrote.
 	settle time.Duration
 
+	tables *dynamodb.Client
+	queues *sqs.Client
 	signer *v4.Signer
 	client *http.Client
 }
@@ -68,15 +70,15 @@ func openAccount(ctx context.Context) (*account, error) {
 	}
 	a := newAccount(cfg)
 	a.id, a.arn = aws.ToString(who.Account), aws.ToString(who.Arn)
-	a.urls, err = endpointsOf(ctx)
-	return a, err
+	urls, err := endpointsOf(ctx)
+	return a.at(urls), err
 }
 
 // openLocal leads to the servers that withstack started.
 func openLocal(env func(string) string) (*account, error) {
 	a := newAccount(aws.Config{Region: region, Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
 	a.local, a.pause, a.settle = true, 10*time.Millisecond, 0
-	a.urls = endpoints{dynamodb: env(localstack.EnvDynamoDB), streams: env(localstack.EnvDynamoDB), sqs: env(localstack.EnvSQS)}
+	a.at(endpoints{dynamodb: env(localstack.EnvDynamoDB), streams: env(localstack.EnvDynamoDB), sqs: env(localstack.EnvSQS)})
 	if a.urls.dynamodb == "" || a.urls.sqs == "" {
 		return nil, fmt.Errorf("--local: %s or %s is not set; run make aws LOCAL=1", localstack.EnvDynamoDB, localstack.EnvSQS)
 	}
@@ -104,12 +106,12 @@ func endpointsOf(ctx context.Context) (endpoints, error) {
 	}, nil
 }
 
-func (a *account) tables() *dynamodb.Client {
-	return dynamodb.NewFromConfig(a.cfg, func(o *dynamodb.Options) { o.BaseEndpoint = &a.urls.dynamodb })
-}
-
-func (a *account) queues() *sqs.Client {
-	return sqs.NewFromConfig(a.cfg, func(o *sqs.Options) { o.BaseEndpoint = &a.urls.sqs })
+// at says where the services are.
+func (a *account) at(urls endpoints) *account {
+	a.urls = urls
+	a.tables = dynamodb.NewFromConfig(a.cfg, func(o *dynamodb.Options) { o.BaseEndpoint = &urls.dynamodb })
+	a.queues = sqs.NewFromConfig(a.cfg, func(o *sqs.Options) { o.BaseEndpoint = &urls.sqs })
+	return a
 }
 
 // hopHeaders belong to one connection, or to the signature that is replaced.

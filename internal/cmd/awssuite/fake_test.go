@@ -71,7 +71,7 @@ func newFakeAWS(t *testing.T) *fakeAWS {
 func (f *fakeAWS) account() *account {
 	a := newAccount(aws.Config{Region: region, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "token"), RetryMaxAttempts: 1})
 	a.id, a.arn, a.pause, a.settle = "123456789012", "arn:aws:iam::123456789012:user/sara", time.Microsecond, 0
-	a.urls = endpoints{f.url, f.url, f.url, f.url}
+	a.at(endpoints{f.url, f.url, f.url, f.url})
 	f.t.Cleanup(a.client.CloseIdleConnections)
 	return a
 }

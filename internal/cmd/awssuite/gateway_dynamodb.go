@@ -120,7 +120,7 @@ func (g *gateway) known(names map[string]bool, name string) (there, known bool) 
 // find.
 func (g *gateway) tableIsActive(name string) {
 	g.account.wait(g.ended, func() (bool, error) { //nolint:errcheck // see above
-		out, err := g.account.tables().DescribeTable(g.ended, &dynamodb.DescribeTableInput{TableName: &name})
+		out, err := g.account.tables.DescribeTable(g.ended, &dynamodb.DescribeTableInput{TableName: &name})
 		if err != nil {
 			return false, err
 		}
@@ -143,7 +143,7 @@ func (g *gateway) tableIsGone(name string) {
 
 // tableStatus returns "" for a table that is not there.
 func (a *account) tableStatus(ctx context.Context, name string) (types.TableStatus, error) {
-	out, err := a.tables().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+	out, err := a.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	var missing *types.ResourceNotFoundException
 	switch {
 	case errors.As(err, &missing):
@@ -199,11 +199,11 @@ func tableNames(body []byte) []string {
 // ownsTable reports that this table has the suite's tag, of this run or, with
 // run empty, of any.
 func (a *account) ownsTable(ctx context.Context, name, run string) (bool, error) {
-	out, err := a.tables().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+	out, err := a.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	if err != nil {
 		return false, err
 	}
-	tags, err := a.tables().ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: out.Table.TableArn})
+	tags, err := a.tables.ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: out.Table.TableArn})
 	if err != nil {
 		return false, err
 	}

@@ -84,7 +84,7 @@ func (a *account) removeTable(ctx context.Context, name, run string) error {
 				return false, errNotOurs
 			}
 		}
-		_, err = a.tables().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+		_, err = a.tables.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
 		var busy *ddbtypes.ResourceInUseException
 		var gone *ddbtypes.ResourceNotFoundException
 		if errors.As(err, &busy) || errors.As(err, &gone) {
@@ -96,7 +96,7 @@ func (a *account) removeTable(ctx context.Context, name, run string) error {
 }
 
 func (a *account) removeQueue(ctx context.Context, name, run string) error {
-	c := a.queues()
+	c := a.queues
 	var gone *sqstypes.QueueDoesNotExist
 	ignoreGone := func(err error) error {
 		if errors.As(err, &gone) {
@@ -120,7 +120,7 @@ func (a *account) removeQueue(ctx context.Context, name, run string) error {
 }
 
 func (a *account) ownsQueue(ctx context.Context, url, run string) (bool, error) {
-	tags, err := a.queues().ListQueueTags(ctx, &sqs.ListQueueTagsInput{QueueUrl: &url})
+	tags, err := a.queues.ListQueueTags(ctx, &sqs.ListQueueTagsInput{QueueUrl: &url})
 	if err != nil {
 		return false, err
 	}
@@ -131,7 +131,7 @@ func (a *account) ownsQueue(ctx context.Context, url, run string) (bool, error) 
 // named returns what there is under a prefix.
 func (a *account) named(ctx context.Context, prefix string) ([]resource, error) {
 	var all []resource
-	for pages := dynamodb.NewListTablesPaginator(a.tables(), &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
+	for pages := dynamodb.NewListTablesPaginator(a.tables, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("tables: %w", err)
@@ -143,7 +143,7 @@ func (a *account) named(ctx context.Context, prefix string) ([]resource, error) 
 		}
 	}
 	in := &sqs.ListQueuesInput{QueueNamePrefix: aws.String(prefix + "-"), MaxResults: aws.Int32(1000)}
-	for pages := sqs.NewListQueuesPaginator(a.queues(), in); pages.HasMorePages(); {
+	for pages := sqs.NewListQueuesPaginator(a.queues, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("queues: %w", err)
@@ -180,7 +180,7 @@ func (a *account) owned(ctx context.Context, all []resource) (ours, others []res
 			}
 		case "queue":
 			var q *sqs.GetQueueUrlOutput
-			if q, err = a.queues().GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &r.name}); err == nil {
+			if q, err = a.queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &r.name}); err == nil {
 				is, err = a.ownsQueue(ctx, *q.QueueUrl, "")
 			}
 		case "domain":
