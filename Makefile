@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help lambda demo servers test proof steady unit build lint security fmt sim bench ratios figures soak coldstart fuzz clean
+.PHONY: help lambda demo servers test proof aws steady unit build lint security fmt sim bench ratios figures soak coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -51,6 +51,12 @@ proof: ## The long proofs, hours: tests named TestProof or TestWild, with the bu
 	$(gotestsum) -timeout 24h -count 1 -tags integration,proof -run '$(or $(RUN),^Test(Proof|Wild))' \
 	  $(if $(filter ./...,$(PKG)),$$(git grep --untracked -lE '^//go:build .*\bproof\b' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|'),$(PKG))
 	$(if $(filter ./...,$(PKG)),$(MAKE) sim SEEDS=200000 FROM=$$(date +%s)000000)
+
+aws: ## The tests with servers against an account of AWS, under names that begin with PREFIX; says what it creates and costs, and asks. LOCAL=1: on local servers
+	@go build -o bin/awssuite ./internal/cmd/awssuite
+	@$(if $(LOCAL),go build -o bin/withstack ./internal/cmd/withstack; bin/withstack --opensearch) bin/awssuite $(if $(LOCAL),--local) \
+	  $(if $(PREFIX),--prefix '$(PREFIX)') $(if $(OPENSEARCH),--opensearch '$(OPENSEARCH)') $(if $(YES),--yes) $(if $(CLEANUP),--cleanup) \
+	  $(if $(filter-out ./...,$(PKG)),--pkg '$(patsubst ./%,^%,$(PKG:/...=))') $(if $(RUN),--run '$(RUN)')
 
 steady: ## `make test` RUNS (10) times afresh, the last LOADED (2) beside four busy loops a processor; a line for each
 	@bash internal/cmd/withstack/steady $(RUNS) $(LOADED)

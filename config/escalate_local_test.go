@@ -3,7 +3,6 @@
 package config
 
 import (
-	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,7 +26,7 @@ import (
 // once more when the end is taken back.
 func TestEscalateOnServers(t *testing.T) {
 	services := map[string]aws.Config{"dynamodb": localtest.DynamoDB(t), "sqs": localtest.SQS(t)}
-	prefix := rand.Text() + "-"
+	prefix := localtest.Name("escalate") + "-"
 	newTable(t, awsdynamodb.NewFromConfig(services["dynamodb"]), prefix+"calls", []string{"PK", "SK"})
 	var mu sync.Mutex
 	var posts []string

@@ -4,7 +4,6 @@ package config
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -27,7 +26,7 @@ import (
 // which the application consumes itself.
 func TestCountAndCascadeOnServers(t *testing.T) {
 	services := map[string]aws.Config{"dynamodb": localtest.DynamoDB(t), "sqs": localtest.SQS(t)}
-	prefix := rand.Text() + "-"
+	prefix := localtest.Name("count") + "-"
 	db := awsdynamodb.NewFromConfig(services["dynamodb"])
 	for name, key := range map[string][]string{"users": {"user_id"}, "maps": {"user_id", "map_id"}, "points": {"map_id", "point_id"}, "markers": {"pk"}} {
 		newTable(t, db, prefix+name, key)

@@ -4,13 +4,11 @@ package reindex_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	mathrand "math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,7 +76,7 @@ func TestReindexRealServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alias := "re-" + strings.ToLower(rand.Text())
+		alias := localtest.Name("re")
 		one, two := alias+"-000001", alias+"-000002"
 		t.Cleanup(func() {
 			ctx := context.WithoutCancel(t.Context())

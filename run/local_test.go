@@ -4,7 +4,6 @@ package run
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -42,7 +42,7 @@ func newTable(t *testing.T, view types.StreamViewType) table {
 		t.Fatalf("%s is not set: run make test", endpointEnv)
 	}
 	noAWS(t)
-	tb := table{t: t, name: "run-" + rand.Text(), db: dynamodb.New(dynamodb.Options{
+	tb := table{t: t, name: localtest.Name("run"), db: dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 	})}
 	in := &dynamodb.CreateTableInput{

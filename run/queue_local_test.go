@@ -4,7 +4,6 @@ package run
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -66,7 +65,7 @@ func newQueue(t *testing.T) testQueue {
 	t.Helper()
 	noAWS(t)
 	cfg := localtest.SQS(t)
-	q := testQueue{t: t, client: awssqs.NewFromConfig(cfg), name: "run-" + rand.Text(), env: []string{"SLUICE_ENDPOINT_SQS=" + *cfg.BaseEndpoint}}
+	q := testQueue{t: t, client: awssqs.NewFromConfig(cfg), name: localtest.Name("run"), env: []string{"SLUICE_ENDPOINT_SQS=" + *cfg.BaseEndpoint}}
 	out, err := q.client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &q.name})
 	if err != nil {
 		t.Fatal(err)
@@ -98,15 +97,18 @@ func (q testQueue) empty() {
 // holds fails unless there are so many messages, all of them visible.
 func (q testQueue) holds(visible string) {
 	q.t.Helper()
-	out, err := q.client.GetQueueAttributes(q.t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: q.url, AttributeNames: []types.QueueAttributeName{"All"}})
-	if err != nil {
-		q.t.Fatal(err)
-	}
-	for name, want := range map[string]string{"ApproximateNumberOfMessages": visible, "ApproximateNumberOfMessagesNotVisible": "0"} {
-		if n := out.Attributes[name]; n != want {
-			q.t.Errorf("%s is %s, want %s", name, n, want)
+	localtest.Await(q.t, "the messages", func() string {
+		out, err := q.client.GetQueueAttributes(q.t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: q.url, AttributeNames: []types.QueueAttributeName{"All"}})
+		if err != nil {
+			q.t.Fatal(err)
 		}
-	}
+		for name, want := range map[string]string{"ApproximateNumberOfMessages": visible, "ApproximateNumberOfMessagesNotVisible": "0"} {
+			if n := out.Attributes[name]; n != want {
+				return fmt.Sprintf("%s is %s, want %s", name, n, want)
+			}
+		}
+		return ""
+	})
 }
 
 // A daemon reads a table and consumes a queue, with one state file; poison of

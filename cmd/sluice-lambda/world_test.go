@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -121,7 +120,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	cfg, q, search := localtest.OwnDynamoDB(t), localtest.SQS(t), localtest.OpenSearchURL(t)
 	w := &world{
-		t: t, name: "all-" + strings.ToLower(rand.Text()), tables: dynamodb.NewFromConfig(cfg), queues: awssqs.NewFromConfig(q),
+		t: t, name: localtest.Name("all"), tables: dynamodb.NewFromConfig(cfg), queues: awssqs.NewFromConfig(q),
 		urls: map[string]string{}, proxy: map[string]*streamtest.Proxy{}, changes: map[string][]string{}, steps: map[string]string{},
 	}
 	var err error
@@ -171,7 +170,7 @@ func (w *world) table(what string, key ...string) {
 		in.AttributeDefinitions = append(in.AttributeDefinitions, dbtypes.AttributeDefinition{AttributeName: &attribute, AttributeType: dbtypes.ScalarAttributeTypeS})
 		in.KeySchema = append(in.KeySchema, dbtypes.KeySchemaElement{AttributeName: &attribute, KeyType: []dbtypes.KeyType{dbtypes.KeyTypeHash, dbtypes.KeyTypeRange}[i]})
 	}
-	if _, err := w.tables.CreateTable(w.t.Context(), in); err != nil {
+	if _, err := w.tables.CreateTable(w.t.Context(), localtest.OneShard(in)); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http"
@@ -53,7 +52,7 @@ func TestBackfillIntoAnIndex(t *testing.T) {
 	for name, value := range map[string]string{"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"} {
 		t.Setenv(name, value)
 	}
-	table := "cmd-" + rand.Text()
+	table := localtest.Name("cmd")
 	index := strings.ToLower(table)
 	db := dynamodb.New(dynamodb.Options{Region: "us-east-1", BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")})
 	if _, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -156,7 +155,7 @@ func TestBackfillTellsOfAMissingIndex(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	index := strings.ToLower("none-" + rand.Text())
+	index := localtest.Name("none")
 	var out, errs bytes.Buffer
 	execute(t.Context(), []string{"backfill", "--table", index, "--opensearch", search, "--index", index, "--id", "{pk}", "--version-attribute", "rev",
 		"--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", endpoint, "--without-stream"}, func(string) string { return "" }, &out, &errs)

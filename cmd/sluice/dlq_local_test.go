@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func streamOf(t *testing.T, ids ...string) (recs []sluice.Record) {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
 	db := dynamodb.NewFromConfig(cfg)
-	name, arn := localtest.Streamed(t, "oncall-")
+	name, arn := localtest.Streamed(t, "oncall")
 	for _, id := range ids {
 		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}}); err != nil {
 			t.Fatal(err)
@@ -111,7 +110,7 @@ func streamOf(t *testing.T, ids ...string) (recs []sluice.Record) {
 func TestLettersOfAQueue(t *testing.T) {
 	o := newOncall(t)
 	api := sqs.NewFromConfig(localtest.SQS(t))
-	name := "letters-" + rand.Text()
+	name := localtest.Name("letters")
 	q, err := api.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +180,7 @@ func TestLettersOfAQueue(t *testing.T) {
 func TestLettersOfAQueueInOtherHands(t *testing.T) {
 	o := newOncall(t)
 	api := sqs.NewFromConfig(localtest.SQS(t))
-	name := "letters-" + rand.Text()
+	name := localtest.Name("letters")
 	q, err := api.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,7 +72,7 @@ func newFileWorld(t *testing.T, text string) *fileWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &fileWorld{t: t, db: dynamodb.NewFromConfig(cfg), cluster: indices.New(client), name: "file-" + strings.ToLower(rand.Text())}
+	w := &fileWorld{t: t, db: dynamodb.NewFromConfig(cfg), cluster: indices.New(client), name: localtest.Name("file")}
 	folder := t.TempDir()
 	file := filepath.Join(folder, "sluice.yaml")
 	for path, text := range map[string]string{

@@ -4,11 +4,12 @@ package main
 
 import (
 	"bytes"
-	"crypto/rand"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 func TestBadInput(t *testing.T) {
@@ -21,7 +22,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	queue := "no-such-queue-" + rand.Text()
+	queue := localtest.Name("no-such-queue")
 	file := filepath.Join(t.TempDir(), "sluice.yaml")
 	text := "source: {tables: [manhunt], start: LATEST}\nsinks: {calls: {sqs: {queue: " + queue + "}}}\n" +
 		"routes: [{name: call, on: \"search#INSERT\", send: {to: calls}}]\n"

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,7 +29,7 @@ func TestAuditAndReindex(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	name := "cli-" + strings.ToLower(rand.Text())
+	name := localtest.Name("cli")
 	db := dynamodb.NewFromConfig(cfg)
 	_, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,

@@ -4,7 +4,6 @@ package estuve
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,7 +31,7 @@ import (
 func newTables(t *testing.T) (Tables, *dynamodb.Store) {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
-	tables := Named("estuve-" + rand.Text() + "-")
+	tables := Named(localtest.Name("estuve") + "-")
 	for range 2 { // the second time they are there
 		if err := Create(t.Context(), cfg, tables); err != nil {
 			t.Fatal(err)

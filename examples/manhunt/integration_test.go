@@ -4,7 +4,6 @@ package manhunt
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,7 +18,7 @@ import (
 func newTable(t *testing.T) *Table {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
-	table, err := Open(cfg, "manhunt-"+rand.Text())
+	table, err := Open(cfg, localtest.Name("manhunt"))
 	if err != nil {
 		t.Fatal(err)
 	}

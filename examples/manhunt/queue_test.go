@@ -4,7 +4,7 @@ package manhunt
 
 import (
 	"context"
-	"crypto/rand"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -24,7 +24,7 @@ import (
 func TestQueue(t *testing.T) {
 	cfg := localtest.SQS(t)
 	client := awssqs.NewFromConfig(cfg)
-	made, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: aws.String("manhunt-" + rand.Text())})
+	made, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: aws.String(localtest.Name("manhunt"))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,11 @@ func TestQueue(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("received %q\nwant %q", got, want)
 	}
-	out, err := client.GetQueueAttributes(t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []types.QueueAttributeName{"ApproximateNumberOfMessagesDelayed"}})
-	if err != nil || out.Attributes["ApproximateNumberOfMessagesDelayed"] != "1" {
-		t.Errorf("%v delayed messages, %v, want 1", out.Attributes, err)
-	}
+	localtest.Await(t, "one delayed message", func() string {
+		out, err := client.GetQueueAttributes(t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []types.QueueAttributeName{"ApproximateNumberOfMessagesDelayed"}})
+		if err != nil || out.Attributes["ApproximateNumberOfMessagesDelayed"] != "1" {
+			return fmt.Sprint(out, err)
+		}
+		return ""
+	})
 }

@@ -4,14 +4,12 @@ package meadowlark
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"io"
 	"iter"
 	"log/slog"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -55,7 +53,7 @@ type local struct {
 func newLocal(t *testing.T, url string) *local {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
-	l := &local{t: t, table: "meadowlark-" + rand.Text(), prefix: "t-" + strings.ToLower(rand.Text()) + "-", handled: map[string]int{}}
+	l := &local{t: t, table: localtest.Name("meadowlark"), prefix: localtest.Name("t") + "-", handled: map[string]int{}}
 	if err := Create(t.Context(), cfg, l.table); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package products
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -32,17 +31,17 @@ func TestServers(t *testing.T) {
 }
 
 func testServers(t *testing.T, url string) {
-	id := strings.ToLower(rand.Text())
+	name := localtest.Name("products")
 	services := map[string]aws.Config{"dynamodb": localtest.DynamoDB(t), "sqs": localtest.SQS(t)}
 	db, queues := awsdynamodb.NewFromConfig(services["dynamodb"]), awssqs.NewFromConfig(services["sqs"])
-	table, queue := "products-"+id, "prices-"+id
+	table, index, queue := name, name, name+"-prices"
 	newTable(t, db, table)
 	made, err := queues.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &queue})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	c := load(t, map[string]string{"PRODUCTS_TABLE": table, "PRODUCTS_INDEX": "products-" + id, "PRODUCTS_QUEUE": queue, "PRODUCTS_OPENSEARCH": url})
+	c := load(t, map[string]string{"PRODUCTS_TABLE": table, "PRODUCTS_INDEX": index, "PRODUCTS_QUEUE": queue, "PRODUCTS_OPENSEARCH": url})
 	app, err := c.Build(t.Context(), config.Setup{
 		AWS: func(service string) aws.Config { return services[service] }, Check: true, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -51,7 +50,7 @@ func testServers(t *testing.T, url string) {
 	}
 	p := app.Routes[0].Projection
 	t.Cleanup(func() {
-		if err := p.Client.Call(context.Background(), "DELETE", "/products-"+id+"-000001", nil, nil); err != nil {
+		if err := p.Client.Call(context.Background(), "DELETE", "/"+index+"-000001", nil, nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -71,7 +70,6 @@ func testServers(t *testing.T, url string) {
 	}
 	poll(t, services["dynamodb"], app, table)
 
-	index := "products-" + id
 	localtest.Await(t, "documents", func() string {
 		docs, err := p.Client.Get(t.Context(), []document.Ref{{Index: index, ID: "p-1"}, {Index: index, ID: "p-2"}})
 		if err != nil {
@@ -108,9 +106,8 @@ func testServers(t *testing.T, url string) {
 
 // A sink that is not there is told at the start, with its place in the file.
 func TestSinksThatAreNotThere(t *testing.T) {
-	id := strings.ToLower(rand.Text())
 	services := map[string]aws.Config{"dynamodb": localtest.DynamoDB(t), "sqs": localtest.SQS(t)}
-	c := load(t, map[string]string{"PRODUCTS_QUEUE": "none-" + id, "PRODUCTS_OPENSEARCH": "http://127.0.0.1:1"})
+	c := load(t, map[string]string{"PRODUCTS_QUEUE": localtest.Name("none"), "PRODUCTS_OPENSEARCH": "http://127.0.0.1:1"})
 	setup := config.Setup{AWS: func(service string) aws.Config { return services[service] }, Check: true, Logger: slog.New(slog.DiscardHandler)}
 	_, err := c.Build(t.Context(), setup)
 	if err == nil || !strings.Contains(err.Error(), "sluice.yaml:10:3: sinks.search: ") || !strings.Contains(err.Error(), "sinks.prices: ") || !strings.Contains(err.Error(), "there is no such queue") {

@@ -4,7 +4,6 @@ package transitgateway
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,9 +56,9 @@ type city struct {
 func newCity(t *testing.T, url string, stale float64) *city {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
-	name := strings.ToLower(rand.Text())
-	c := &city{t: t, index: "tgw-" + name, stale: stale}
-	prefix := "t" + name + "_"
+	name := localtest.Name("gateway")
+	c := &city{t: t, index: name, stale: stale}
+	prefix := name + "_"
 	for range 2 { // the second time they are there
 		if err := Create(t.Context(), cfg, prefix); err != nil {
 			t.Fatal(err)

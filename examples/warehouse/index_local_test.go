@@ -4,7 +4,6 @@ package warehouse
 
 import (
 	"context"
-	"crypto/rand"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ func TestIndexes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		prefix := "wrhs-" + strings.ToLower(rand.Text()) + "-"
+		prefix := localtest.Name("wrhs") + "-"
 		for range 2 { // the second time they are there
 			if err := CreateIndexes(t.Context(), client, prefix, 0); err != nil {
 				t.Fatal(err)

@@ -4,7 +4,6 @@ package warehouse
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	randv2 "math/rand/v2"
 	"slices"
@@ -48,7 +47,7 @@ func newWorld(t *testing.T) *world {
 func newWorldOn(t *testing.T, write func(context.Context, document.Op) error, indexPrefix string) *world {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
-	prefix := "wrhs-" + rand.Text() + "_"
+	prefix := localtest.Name("wrhs") + "_"
 	if err := Create(t.Context(), cfg, prefix); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package cascade
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"os"
@@ -84,7 +83,7 @@ func exitOn(err error) {
 // newTable makes a table with a string key of two attributes.
 func newTable(t *testing.T, client *sdk.Client, partition, sort string) string {
 	t.Helper()
-	name := "cascade-" + rand.Text()
+	name := localtest.Name("cascade")
 	_, err := client.CreateTable(t.Context(), &sdk.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
@@ -202,7 +201,7 @@ func TestLocalKilledWorker(t *testing.T) {
 func TestLocalKeysAndIndexes(t *testing.T) {
 	cfg := localtest.DynamoDB(t)
 	client := sdk.NewFromConfig(cfg)
-	name := "cascade-" + rand.Text()
+	name := localtest.Name("cascade")
 	attr := func(name string, kind types.ScalarAttributeType) types.AttributeDefinition {
 		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: kind}
 	}

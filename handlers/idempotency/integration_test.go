@@ -4,7 +4,6 @@ package idempotency
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ func newLocal(t *testing.T) *local {
 	t.Helper()
 	cfg := localtest.DynamoDB(t)
 	db := awsdynamodb.NewFromConfig(cfg)
-	name := "idempotency-" + rand.Text()
+	name := localtest.Name("idempotency")
 	_, err := db.CreateTable(t.Context(), &awsdynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},

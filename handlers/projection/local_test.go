@@ -77,7 +77,7 @@ func TestDocumentsComeBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		index := fmt.Sprintf("projection-%x", rand.Uint64())
+		index := localtest.Name("projection")
 		mapping := map[string]any{
 			"settings": map[string]any{"number_of_shards": 1, "number_of_replicas": 0},
 			"mappings": map[string]any{"dynamic_templates": []any{map[string]any{"numbers": map[string]any{"match_mapping_type": "long", "mapping": map[string]any{"type": "double"}}}}},

@@ -2,8 +2,10 @@
 package localtest
 
 import (
+	"crypto/rand"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,6 +13,18 @@ import (
 
 	"github.com/sluicehq/sluice/internal/localstack"
 )
+
+// What make aws sets: EnvPrefix is what every name begins with, and EnvAWS is not
+// empty when the servers are those of AWS.
+const (
+	EnvPrefix = "SLUICE_TEST_PREFIX"
+	EnvAWS    = "SLUICE_TEST_AWS"
+)
+
+// Name returns a name for a table, a queue or an index, which no other test has.
+func Name(kind string) string {
+	return os.Getenv(EnvPrefix) + kind + "-" + strings.ToLower(rand.Text())
+}
 
 // DynamoDB returns the configuration for clients of DynamoDB Local.
 func DynamoDB(t testing.TB) aws.Config { return config(t, localstack.EnvDynamoDB) }
@@ -26,9 +40,14 @@ func DynamoDB(t testing.TB) aws.Config { return config(t, localstack.EnvDynamoDB
 //   - that care for what it says of streams: it numbers the records of all tables
 //     together, and calls an iterator of an empty shard trimmed once another
 //     table was written to.
+//
+// AWS does neither: with [EnvAWS] it is DynamoDB.
 func OwnDynamoDB(t *testing.T) aws.Config {
 	t.Helper()
-	DynamoDB(t) // fails the test outside of make test
+	cfg := DynamoDB(t) // fails the test outside of make test
+	if os.Getenv(EnvAWS) != "" {
+		return cfg
+	}
 	t.Setenv(localstack.EnvDynamoDB, "")
 	stack, err := localstack.Start(t.Context(), localstack.Options{NoSQS: true})
 	if err != nil {
@@ -49,11 +68,16 @@ func config(t testing.TB, env string) aws.Config {
 	endpoint := endpoint(t, env)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
+	attempts := 0 // the SDK's default
+	if os.Getenv(EnvAWS) != "" {
+		attempts = 10 // it throttles
+	}
 	return aws.Config{
-		Region:       "us-east-1",
-		BaseEndpoint: &endpoint,
-		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
-		HTTPClient:   &http.Client{Transport: transport},
+		Region:           "us-east-1",
+		BaseEndpoint:     &endpoint,
+		Credentials:      credentials.NewStaticCredentialsProvider("local", "local", ""),
+		HTTPClient:       &http.Client{Transport: transport},
+		RetryMaxAttempts: attempts,
 	}
 }
 

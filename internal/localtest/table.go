@@ -2,7 +2,7 @@ package localtest
 
 import (
 	"context"
-	"crypto/rand"
+	"os"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,18 +10,33 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Streamed makes a table whose name begins with prefix and whose key is the text
-// id, with a stream of both images, until the end of the test.
-func Streamed(t testing.TB, prefix string) (table, streamARN string) {
+// ShardUnits is the capacity, of writes and of reads, that OneShard gives.
+const ShardUnits = 50
+
+// OneShard has the table that in creates begin with one partition, and so its
+// stream with one shard. On AWS a table on demand begins with several: it takes
+// 4,000 writes a second at once, of which a partition takes 1,000. It is for tables
+// of few writes.
+func OneShard(in *dynamodb.CreateTableInput) *dynamodb.CreateTableInput {
+	if os.Getenv(EnvAWS) != "" {
+		in.BillingMode = types.BillingModeProvisioned
+		in.ProvisionedThroughput = &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(ShardUnits), WriteCapacityUnits: aws.Int64(ShardUnits)}
+	}
+	return in
+}
+
+// Streamed makes a table whose key is the text id, with a stream of both images and
+// one shard, until the end of the test.
+func Streamed(t testing.TB, kind string) (table, streamARN string) {
 	t.Helper()
 	db := dynamodb.NewFromConfig(DynamoDB(t))
-	table = prefix + rand.Text()
-	out, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	table = Name(kind)
+	out, err := db.CreateTable(t.Context(), OneShard(&dynamodb.CreateTableInput{
 		TableName: &table, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 		StreamSpecification:  &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages},
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package dynamodb_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strings"
@@ -29,7 +28,7 @@ import (
 // and returns its name.
 func newTable(t testing.TB, sk types.ScalarAttributeType) string {
 	t.Helper()
-	name := "sink-" + rand.Text()
+	name := localtest.Name("sink")
 	db := awsdynamodb.NewFromConfig(localtest.DynamoDB(t))
 	_, err := db.CreateTable(t.Context(), &awsdynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
@@ -246,7 +245,7 @@ func TestServerRefusesSomeWrites(t *testing.T) {
 	if n := count(t, st, dynamo.Query{Table: table, Partition: item.String("pk", "p")}); n != 56 {
 		t.Errorf("%d items", n)
 	}
-	missing := "missing-" + rand.Text()
+	missing := localtest.Name("missing")
 	for call, err := range map[string]error{
 		"Check":  st.Check(t.Context(), table, missing),
 		"Put":    st.Put(t.Context(), missing, good(1)),

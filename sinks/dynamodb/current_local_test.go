@@ -15,7 +15,7 @@ import (
 
 func TestLocalCurrent(t *testing.T) {
 	cfg := localtest.DynamoDB(t)
-	table, arn := localtest.Streamed(t, "current-")
+	table, arn := localtest.Streamed(t, "current")
 	if _, err := dynamodb.NewFromConfig(cfg).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
 		"id": &types.AttributeValueMemberS{Value: "a"}, "n": &types.AttributeValueMemberN{Value: "7"},
 	}}); err != nil {

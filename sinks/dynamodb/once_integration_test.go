@@ -3,7 +3,6 @@
 package dynamodb_test
 
 import (
-	"crypto/rand"
 	"fmt"
 	"math"
 	mathrand "math/rand/v2"
@@ -26,7 +25,7 @@ import (
 // table makes a table with the key "pk".
 func pkTable(t *testing.T, db *awsdynamodb.Client) string {
 	t.Helper()
-	name := "test-" + rand.Text()
+	name := localtest.Name("test")
 	if _, err := db.CreateTable(t.Context(), &awsdynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
@@ -168,7 +167,7 @@ func TestServerReasons(t *testing.T) {
 		"huge":    {dynamo.Unit{Marker: huge}, func(_ dynamo.Applied, err error) bool { return sluice.IsPermanent(err) }},
 		"syntax":  {with(w.unit("syntax", one("a")), dynamo.Update(w.counters, keyed("x"), "SETTLE")), func(_ dynamo.Applied, err error) bool { return sluice.IsPermanent(err) }},
 		"key":     {with(w.unit("key", one("a")), dynamo.Delete(w.counters, item.Of(item.Number("pk", "1")))), func(_ dynamo.Applied, err error) bool { return sluice.IsPermanent(err) }},
-		"table":   {with(w.unit("table", one("a")), dynamo.Delete("missing-"+rand.Text(), keyed("x"))), func(_ dynamo.Applied, err error) bool { return err != nil && !sluice.IsPermanent(err) }},
+		"table":   {with(w.unit("table", one("a")), dynamo.Delete(localtest.Name("missing"), keyed("x"))), func(_ dynamo.Applied, err error) bool { return err != nil && !sluice.IsPermanent(err) }},
 		"large":   {w.unit("large", dynamo.Add{Key: keyed("a"), By: map[string]int64{"large": math.MaxInt64}}), func(_ dynamo.Applied, err error) bool { return err == nil }},
 		"larger":  {w.unit("larger", dynamo.Add{Key: keyed("a"), By: map[string]int64{"large": math.MaxInt64}}), func(_ dynamo.Applied, err error) bool { return err == nil }},
 	} {

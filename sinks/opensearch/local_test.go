@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"strings"
 	"sync"
@@ -24,7 +23,7 @@ import (
 // localIndex makes an index of the test's own and returns its name.
 func localIndex(t *testing.T, c *Client, settings string) string {
 	t.Helper()
-	index := fmt.Sprintf("sink-%x", rand.Uint64())
+	index := localtest.Name("sink")
 	if settings == "" {
 		settings = `"mappings":{"properties":{"n":{"type":"long"}}}`
 	}

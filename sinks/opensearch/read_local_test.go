@@ -5,7 +5,6 @@ package opensearch
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"reflect"
@@ -21,7 +20,7 @@ import (
 // ownIndex makes an index of the test's own.
 func ownIndex(t *testing.T, c *Client, shards int) string {
 	t.Helper()
-	name := "read-" + strings.ToLower(rand.Text())
+	name := localtest.Name("read")
 	body := fmt.Sprintf(`{"settings":{"number_of_shards":%d,"number_of_replicas":0,"refresh_interval":-1},"mappings":{"dynamic":false}}`, shards)
 	if err := c.Call(t.Context(), "PUT", "/"+name, []byte(body), nil); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package sqs_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ func connect(t *testing.T) *server {
 // create makes a queue with a name of its own and returns the name.
 func (s *server) create(t *testing.T, suffix string, attributes map[string]string) string {
 	t.Helper()
-	name := "test-" + rand.Text() + suffix
+	name := localtest.Name("test") + suffix
 	out, err := s.client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +230,7 @@ func TestServerRefusesWhatIsTooLarge(t *testing.T) {
 
 func TestServerHasNoSuchQueue(t *testing.T) {
 	s := connect(t)
-	name := "missing-" + rand.Text()
+	name := localtest.Name("missing")
 	for _, queue := range []string{name, *s.cfg.BaseEndpoint + "/000000000000/" + name} {
 		q := s.open(t, queue, sqs.Options{})
 		for call, err := range map[string]error{"Check": q.Check(t.Context()), "Send": q.Send(t.Context(), sqs.Message{Body: "x"})} {

@@ -4,7 +4,6 @@ package queue_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +39,7 @@ type server struct {
 
 func newServer(t *testing.T, suffix string) *server {
 	t.Helper()
-	s := &server{t: t, cfg: localtest.SQS(t), name: "queue-" + rand.Text() + suffix}
+	s := &server{t: t, cfg: localtest.SQS(t), name: localtest.Name("queue") + suffix}
 	s.client = awssqs.NewFromConfig(s.cfg)
 	in := &awssqs.CreateQueueInput{QueueName: &s.name}
 	if suffix != "" {
@@ -127,15 +126,18 @@ func (s *server) until(n int) string {
 func (s *server) empty() {
 	s.t.Helper()
 	s.stop()
-	out, err := s.client.GetQueueAttributes(s.t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: s.url, AttributeNames: []types.QueueAttributeName{"All"}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"} {
-		if n := out.Attributes[name]; n != "0" {
-			s.t.Errorf("%s is %s", name, n)
+	localtest.Await(s.t, "an empty queue", func() string {
+		out, err := s.client.GetQueueAttributes(s.t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: s.url, AttributeNames: []types.QueueAttributeName{"All"}})
+		if err != nil {
+			s.t.Fatal(err)
 		}
-	}
+		for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"} {
+			if n := out.Attributes[name]; n != "0" {
+				return name + " is " + n
+			}
+		}
+		return ""
+	})
 }
 
 // Many messages are deleted in few calls; one that fails comes again.

@@ -18,9 +18,9 @@ import (
 // On DynamoDB Local: ranges, single records with and without their shard, and
 // items.
 func TestLocal(t *testing.T) {
-	cfg := localtest.DynamoDB(t)
+	cfg := localtest.OwnDynamoDB(t) // it reads from where the listing says that the shard begins
 	db := dynamodb.NewFromConfig(cfg)
-	name, arn := localtest.Streamed(t, "reread-")
+	name, arn := localtest.Streamed(t, "reread")
 	for i := range 5 {
 		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: map[string]types.AttributeValue{
 			"id": &types.AttributeValueMemberS{Value: fmt.Sprint("item ", i)}, "n": &types.AttributeValueMemberN{Value: "7"},

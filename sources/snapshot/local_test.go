@@ -4,7 +4,6 @@ package snapshot
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
 	"os"
@@ -50,7 +49,7 @@ func newLocalTable(t *testing.T) localTable {
 	if os.Getenv(endpointEnv) == "" {
 		t.Fatalf("%s is not set: run make test", endpointEnv)
 	}
-	tb := localTable{t, dynamodb.NewFromConfig(localConfig()), "snapshot-" + rand.Text()}
+	tb := localTable{t, dynamodb.NewFromConfig(localConfig()), localtest.Name("snapshot")}
 	if _, err := tb.db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &tb.name, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	cfg := localtest.DynamoDB(t)
-	prefix := "estuve-" + rand.Text() + "-"
+	prefix := localtest.Name("estuve") + "-"
 	w := &world{t: t, prefix: prefix, tables: estuve.Named(prefix), env: map[string]string{
 		"ESTUVE_PREFIX": prefix, "SLUICE_ENDPOINT_DYNAMODB": *cfg.BaseEndpoint,
 	}}

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -75,7 +74,7 @@ func TestWorkerIsKilledAfterItsFirstPage(t *testing.T) {
 	w := newWorld(t)
 	proxy := streamtest.NewProxy(t, w.env["SLUICE_ENDPOINT_DYNAMODB"])
 	q := localtest.SQS(t)
-	name := "estuve-" + rand.Text()
+	name := localtest.Name("estuve")
 	made, err := awssqs.NewFromConfig(q).CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &name})
 	if err != nil {
 		t.Fatal(err)

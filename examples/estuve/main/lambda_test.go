@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -33,7 +32,7 @@ func TestWorkerAsAFunction(t *testing.T) {
 	}
 	q := localtest.SQS(t)
 	queues := awssqs.NewFromConfig(q)
-	name := "estuve-" + rand.Text()
+	name := localtest.Name("estuve")
 	made, err := queues.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &name})
 	if err != nil {
 		t.Fatal(err)
@@ -66,10 +65,13 @@ func TestWorkerAsAFunction(t *testing.T) {
 	if it, err := w.store.Get(t.Context(), w.tables.Points, item.Of(item.String("map_id", "m-2"), item.String("point_id", "kept"))); !it.Exists() || err != nil {
 		t.Errorf("the point of another map: %v", err)
 	}
-	out, err := queues.GetQueueAttributes(t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessagesDelayed}})
-	if err != nil || out.Attributes["ApproximateNumberOfMessagesDelayed"] != "1" {
-		t.Errorf("the sweep: %v, %v", out.Attributes, err)
-	}
+	localtest.Await(t, "the sweep", func() string {
+		out, err := queues.GetQueueAttributes(t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessagesDelayed}})
+		if err != nil || out.Attributes["ApproximateNumberOfMessagesDelayed"] != "1" {
+			return fmt.Sprint(out, err)
+		}
+		return ""
+	})
 }
 
 // queueEvent is what Lambda hands over of messages.

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -27,7 +26,7 @@ import (
 // out of the queue.
 func TestDaemon(t *testing.T) {
 	db, q := localtest.DynamoDB(t), localtest.SQS(t)
-	name := "manhunt-" + rand.Text()
+	name := localtest.Name("manhunt")
 	if err := manhunt.Create(t.Context(), db, name); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +107,7 @@ func daemon(t *testing.T, table string, env map[string]string) (stop func() stri
 // are tried, up to the one that is to wait.
 func TestDaemonConsumes(t *testing.T) {
 	db, q := localtest.DynamoDB(t), localtest.SQS(t)
-	name := "manhunt-" + rand.Text()
+	name := localtest.Name("manhunt")
 	if err := manhunt.Create(t.Context(), db, name); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package reflex
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -57,14 +56,14 @@ type city struct {
 
 func newCity(t *testing.T, clock string) *city {
 	db, q := localtest.DynamoDB(t), localtest.SQS(t)
-	name := strings.ToLower(rand.Text())
-	c := &city{t: t, table: "reflex-" + name, calls: make(map[string]int), skipped: make(map[string]bool), bodies: make(map[string]map[string]bool)}
+	name := localtest.Name("reflex")
+	c := &city{t: t, table: name + "-reflex", calls: make(map[string]int), skipped: make(map[string]bool), bodies: make(map[string]map[string]bool)}
 	c.move(clock)
-	if err := errors.Join(manhunt.Create(t.Context(), db, "manhunt-"+name), Create(t.Context(), db, c.table)); err != nil {
+	if err := errors.Join(manhunt.Create(t.Context(), db, name+"-manhunt"), Create(t.Context(), db, c.table)); err != nil {
 		t.Fatal(err)
 	}
 	c.queues = awssqs.NewFromConfig(q)
-	for _, n := range []string{"attempts-" + name, "reflex-" + name, "watch-" + name} {
+	for _, n := range []string{name + "-attempts", name + "-reflex", name + "-watch"} {
 		made, err := c.queues.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &n})
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +73,7 @@ func newCity(t *testing.T, clock string) *city {
 	t.Cleanup(func() { // the test's own context has ended by now
 		ctx := context.Background()
 		client := awsdynamodb.NewFromConfig(db)
-		for _, table := range []string{"manhunt-" + name, c.table} {
+		for _, table := range []string{name + "-manhunt", c.table} {
 			if _, err := client.DeleteTable(ctx, &awsdynamodb.DeleteTableInput{TableName: &table}); err != nil {
 				t.Error(err)
 			}
@@ -89,9 +88,9 @@ func newCity(t *testing.T, clock string) *city {
 	if c.store, err = dynamodb.New(db, dynamodb.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	c.searches = manhunt.NewTable(c.store, "manhunt-"+name)
+	c.searches = manhunt.NewTable(c.store, name+"-manhunt")
 	for range 2 {
-		c.daemon(db, q, "manhunt-"+name)
+		c.daemon(db, q, name+"-manhunt")
 	}
 	return c
 }
@@ -272,7 +271,7 @@ func (c *city) people(manhuntTable string) {
 // From a search to an answered call, by two daemons at once.
 func TestSearchOnServers(t *testing.T) {
 	c := newCity(t, "19:32:20")
-	name := strings.Replace(c.table, "reflex", "manhunt", 1)
+	name := strings.TrimSuffix(c.table, "reflex") + "manhunt"
 	c.people(name)
 	c.put(name, manhunt.Fixtures()[3])
 	c.until("the email", func() bool { return c.called("a271244#0") })
@@ -305,7 +304,7 @@ func (c *city) bodiesOf(key string) []string {
 // An incident to its acknowledgement, by two daemons at once.
 func TestIncidentOnServers(t *testing.T) {
 	c := newCity(t, "20:00:00")
-	c.people(strings.Replace(c.table, "reflex", "manhunt", 1))
+	c.people(strings.TrimSuffix(c.table, "reflex") + "manhunt")
 	c.put(c.table, Fixtures()[0])
 	c.until("the first email", func() bool { return c.called("e923fda#0") })
 	c.until("the first timer", func() bool { return slices.Equal(c.bodiesOf("I-1#1"), []string{firstTimer}) })

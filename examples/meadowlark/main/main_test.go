@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,12 +50,12 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	db, sqs := localtest.DynamoDB(t), localtest.SQS(t)
 	w := &world{
-		t: t, table: "meadowlark-" + rand.Text(), queues: awssqs.NewFromConfig(sqs),
+		t: t, table: localtest.Name("meadowlark"), queues: awssqs.NewFromConfig(sqs),
 		proxy: streamtest.NewProxy(t, localtest.OpenSearchURL(t)),
 	}
 	w.env = map[string]string{
 		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint, "SLUICE_ENDPOINT_SQS": *sqs.BaseEndpoint, "SLUICE_TABLES": w.table,
-		"MEADOWLARK_OPENSEARCH": w.proxy.URL(), "MEADOWLARK_INDEX_PREFIX": "m-" + strings.ToLower(rand.Text()) + "-", "MEADOWLARK_REPLICAS": "0",
+		"MEADOWLARK_OPENSEARCH": w.proxy.URL(), "MEADOWLARK_INDEX_PREFIX": localtest.Name("m") + "-", "MEADOWLARK_REPLICAS": "0",
 		"MEADOWLARK_ALERTS": w.queue("alerts"), "MEADOWLARK_CHECKS": w.queue("checks"),
 	}
 	var err error
@@ -93,7 +92,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) queue(name string) string {
 	w.t.Helper()
-	made, err := w.queues.CreateQueue(w.t.Context(), &awssqs.CreateQueueInput{QueueName: aws.String(name + "-" + rand.Text())})
+	made, err := w.queues.CreateQueue(w.t.Context(), &awssqs.CreateQueueInput{QueueName: aws.String(localtest.Name(name))})
 	if err != nil {
 		w.t.Fatal(err)
 	}

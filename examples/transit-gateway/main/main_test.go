@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -47,7 +46,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	db, q := localtest.DynamoDB(t), localtest.SQS(t)
-	name := strings.ToLower(rand.Text())
+	name := localtest.Name("gateway")
 	w := &world{t: t, queues: awssqs.NewFromConfig(q)}
 	made, err := w.queues.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &name})
 	if err != nil {
@@ -55,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.env = map[string]string{
 		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
-		"TGW_PREFIX": "t" + name + "-", "TGW_INDEX": "tgw-" + name, "TGW_REPLICAS": "0", "TGW_QUEUE": *made.QueueUrl,
+		"TGW_PREFIX": name + "-", "TGW_INDEX": name, "TGW_REPLICAS": "0", "TGW_QUEUE": *made.QueueUrl,
 		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint, "SLUICE_ENDPOINT_SQS": *q.BaseEndpoint,
 		"SLUICE_ENDPOINT_OPENSEARCH": localtest.OpenSearchURL(t),
 	}
@@ -64,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	}
 	for range 2 {
 		var out strings.Builder
-		if err := create(t.Context(), nil, w.getenv, &out); err != nil || !strings.Contains(out.String(), "index tgw-"+name+", are there") {
+		if err := create(t.Context(), nil, w.getenv, &out); err != nil || !strings.Contains(out.String(), "index "+name+", are there") {
 			t.Fatal(out.String(), err)
 		}
 	}

@@ -4,7 +4,6 @@ package indices
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ func connect(t *testing.T, url string) (*opensearch.Client, *Cluster, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "idx-" + strings.ToLower(rand.Text())
+	name := localtest.Name("idx")
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		c := New(client)

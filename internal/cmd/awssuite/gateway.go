@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tagKey marks what the suite made; its value is the run.
+const tagKey = "sluice-aws-suite"
+
+//go:embed policy.json
+var policyText []byte
+
+// gateway is what the tests see of the account: three servers on this machine's
+// loopback, used like the local ones. It signs requests and passes them on. A
+// table or queue whose name does not begin with the prefix does not exist here,
+// and an action that policy.json does not allow is denied. It tags what tests
+// create, waits until it can be used, and remembers its name.
+//
+// While the suite runs, every program on this machine can use it.
+type gateway struct {
+	account *account
+	prefix  string // with the hyphen
+	run     string // the value of the tag
+	allowed map[string]bool
+
+	mu     sync.Mutex
+	tables map[string]bool // names that tests asked for; true while the table may be there
+	queues map[string]bool
+	calls  map[string]int // by service
+	total  int
+	wrote  map[string]time.Time // by table, when the last write was done
+	search string               // the domain's URL; empty before it is there
+
+	servers []*http.Server
+	ended   context.Context
+	stop    context.CancelFunc
+
+	// DynamoDB and its streams share one, as they do in DynamoDB Local.
+	dynamodbURL, sqsURL, searchURL string
+}
+
+func newGateway(a *account, prefix, run string) (*gateway, error) {
+	g := &gateway{
+		account: a, prefix: prefix + "-", run: run, allowed: actions(),
+		tables: map[string]bool{}, queues: map[string]bool{}, calls: map[string]int{}, wrote: map[string]time.Time{},
+	}
+	g.ended, g.stop = context.WithCancel(context.Background())
+	for _, s := range []struct {
+		url    *string
+		handle http.HandlerFunc
+	}{{&g.dynamodbURL, g.serveDynamoDB}, {&g.sqsURL, g.serveSQS}, {&g.searchURL, g.serveSearch}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			g.close()
+			return nil, err
+		}
+		*s.url = "http://" + l.Addr().String()
+		server := &http.Server{Handler: s.handle}
+		g.servers = append(g.servers, server)
+		go server.Serve(l) //nolint:errcheck // it ends with Close
+	}
+	return g, nil
+}
+
+// close waits for calls that create or change something, whose outcome must be
+// known before it is removed.
+func (g *gateway) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, s := range g.servers {
+		s.Shutdown(ctx) //nolint:errcheck // what has taken too long ends with the next line
+	}
+	g.stop()
+	for _, s := range g.servers {
+		s.Close()
+	}
+}
+
+// actions are those that policy.json allows.
+func actions() map[string]bool {
+	var policy struct{ Statement []struct{ Action []string } }
+	if err := json.Unmarshal(policyText, &policy); err != nil {
+		panic(err) // it is part of the program
+	}
+	all := map[string]bool{}
+	for _, s := range policy.Statement {
+		for _, a := range s.Action {
+			all[a] = true
+		}
+	}
+	return all
+}
+
+// actionsOf are the actions that a call needs, where they have other names.
+var actionsOf = map[string][]string{
+	"dynamodb:TransactWriteItems":      {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"},
+	"dynamodb:TransactGetItems":        {"dynamodb:GetItem"},
+	"sqs:SendMessageBatch":             {"sqs:SendMessage"},
+	"sqs:DeleteMessageBatch":           {"sqs:DeleteMessage"},
+	"sqs:ChangeMessageVisibilityBatch": {"sqs:ChangeMessageVisibility"},
+}
+
+// denied returns the action of a call that policy.json does not allow.
+func (g *gateway) denied(service, operation string) string {
+	need, ok := actionsOf[service+":"+operation]
+	if !ok {
+		need = []string{service + ":" + operation}
+	}
+	if service == "dynamodb" && operation == "CreateTable" || service == "sqs" && operation == "CreateQueue" {
+		need = append(need, service+":Tag"+map[string]string{"dynamodb": "Resource", "sqs": "Queue"}[service])
+	}
+	for _, a := range need {
+		if !g.allowed[a] {
+			return a
+		}
+	}
+	return ""
+}
+
+// request is one that a test made.
+type request struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	body []byte
+	op   string // of X-Amz-Target
+}
+
+func (g *gateway) read(w http.ResponseWriter, r *http.Request, service string) (request, bool) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the test has hung up
+	}
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	q := request{w, r, body, op}
+	g.mu.Lock()
+	g.calls[service]++
+	g.total++
+	over := g.total > maxCalls
+	g.mu.Unlock()
+	if over {
+		q.refuse("LimitOfTheSuite", fmt.Sprintf("the tests have made %d requests: the suite passes no more", maxCalls))
+	}
+	return q, !over
+}
+
+// pass sends the request on and returns the answer's status and body. Large
+// answers go through memory: they are of a few MB.
+func (g *gateway) pass(q request, service, base string) (int, []byte) {
+	return g.passFor(q.r.Context(), q, service, base)
+}
+
+func (g *gateway) passFor(ctx context.Context, q request, service, base string) (int, []byte) {
+	resp, err := g.account.send(ctx, service, base, q.r.Method, q.r.URL.RequestURI(), q.r.Header, q.body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the test's client sees what the gateway saw: a broken connection
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	for _, name := range hopHeaders {
+		resp.Header.Del(name)
+	}
+	maps.Copy(q.w.Header(), resp.Header)
+	return resp.StatusCode, body
+}
+
+func (q request) answer(status int, body []byte) {
+	q.w.WriteHeader(status)
+	q.w.Write(body) //nolint:errcheck // the test has hung up
+}
+
+// refuse answers with an error in the service's own form.
+func (q request) refuse(code, message string) {
+	q.w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	body, _ := json.Marshal(map[string]string{"__type": code, "message": message})
+	q.answer(http.StatusBadRequest, body)
+}
+
+// serveSearch passes requests to the domain, once it is there.
+func (g *gateway) serveSearch(w http.ResponseWriter, r *http.Request) {
+	q, ok := g.read(w, r, "opensearch")
+	if !ok {
+		return
+	}
+	g.mu.Lock()
+	base := g.search
+	g.mu.Unlock()
+	action := "ESHttp" + r.Method[:1] + strings.ToLower(r.Method[1:])
+	switch {
+	case base == "":
+		q.answer(http.StatusServiceUnavailable, []byte(`{"error":"there is no domain yet"}`))
+	case g.denied("es", action) != "":
+		q.answer(http.StatusForbidden, fmt.Appendf(nil, `{"Message":"policy.json does not allow es:%s"}`, action))
+	default:
+		status, body := g.pass(q, "es", base)
+		q.answer(status, body)
+	}
+}
+
+func (g *gateway) setSearch(url string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.search = url
+}
+
+// remember notes a name before the call that creates it.
+func (g *gateway) remember(names map[string]bool, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	names[name] = true
+}
+
+func (g *gateway) forget(names map[string]bool, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := names[name]; ok {
+		names[name] = false
+	}
+}
+
+// left returns the names of what may still be there.
+func (g *gateway) left(names map[string]bool) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var left []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if names[name] {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// withTags returns the body of a call that creates something, with the tag.
+func withTags(body []byte, name string, tags any) []byte {
+	var call map[string]json.RawMessage
+	if json.Unmarshal(body, &call) != nil {
+		return body // the service says what is wrong with it
+	}
+	call[name], _ = json.Marshal(tags)
+	tagged, err := json.Marshal(call)
+	if err != nil {
+		return body
+	}
+	return bytes.TrimSpace(tagged)
+}
+
+// made returns what may still be there of what tests made.
+func (g *gateway) made() []resource {
+	var all []resource
+	for _, name := range g.left(g.tables) {
+		all = append(all, resource{"table", name})
+	}
+	for _, name := range g.left(g.queues) {
+		all = append(all, resource{"queue", name})
+	}
+	return all
+}
+
+// used says what the tests have asked for.
+func (g *gateway) used() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return fmt.Sprintf("%d tables, %d queues; %d requests to DynamoDB, %d to SQS, %d to OpenSearch",
+		len(g.tables), len(g.queues), g.calls["dynamodb"], g.calls["sqs"], g.calls["opensearch"])
+}

@@ -1,0 +1,18 @@
+package main
+
+// leftOut are packages, and tests of others, that do not run against AWS, and
+// why.
+var leftOut = map[string]string{
+	"deploy/checks":          "checks files with tools, on no server",
+	"internal/sim":           "uses no server",
+	"internal/cmd/withstack": "is about the local servers",
+	"internal/localtest":     "is about the local servers",
+	"internal/demo":          "names its tables itself; the examples that it runs have tests of their own",
+	"sources/poller":         "names its tables without the prefix",
+	"streamtest":             "names its tables without the prefix",
+	"internal/losstest":      "kills its own OpenSearch",
+
+	directPkg + ".TestGatewayOnServers":               "is about the local servers",
+	"examples/transit-gateway.TestOpenSearchIsKilled": "kills its own OpenSearch",
+	"sinks/opensearch.TestLocalExactOverRestarts":     "kills its own OpenSearch",
+}
