@@ -1,7 +1,6 @@
 package streamtest
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,8 +13,6 @@ import (
 )
 
 const both = "NEW_AND_OLD_IMAGES"
-
-func nonce() string { return strings.ToLower(rand.Text()[:10]) }
 
 // differ compares two items.
 func differ(what string, got sluice.Item, want string) error {

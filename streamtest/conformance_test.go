@@ -3,7 +3,6 @@ package streamtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/streamsapi"
 )
 
@@ -128,7 +128,6 @@ type world struct {
 	ctx     context.Context
 	streams *streamsapi.Client
 	tables  *dynamodb.Client
-	names   int
 }
 
 func newWorld(t testing.TB, d driver) *world {
@@ -138,8 +137,7 @@ func newWorld(t testing.TB, d driver) *world {
 
 // table makes a table and returns its name.
 func (w *world) table(sortKey, view string) string {
-	w.names++
-	name := fmt.Sprintf("conformance-%s-%d", nonce(), w.names)
+	name := localtest.Name("conformance")
 	w.create(name, sortKey, view)
 	return name
 }

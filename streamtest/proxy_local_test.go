@@ -4,7 +4,6 @@ package streamtest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"testing"
@@ -31,7 +30,7 @@ type spoiled struct {
 
 func newSpoiled(t *testing.T) *spoiled {
 	cfg := localtest.DynamoDB(t)
-	s := &spoiled{t: t, name: "proxy-" + rand.Text(), direct: dynamodb.NewFromConfig(cfg), proxy: NewProxy(t, *cfg.BaseEndpoint)}
+	s := &spoiled{t: t, name: localtest.Name("proxy"), direct: dynamodb.NewFromConfig(cfg), proxy: NewProxy(t, *cfg.BaseEndpoint)}
 	s.through = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.BaseEndpoint = aws.String(s.proxy.URL())
 		o.Retryer = aws.NopRetryer{}
@@ -186,7 +185,7 @@ func TestProxyLocalQueue(t *testing.T) {
 	p := NewProxy(t, *cfg.BaseEndpoint)
 	cfg.BaseEndpoint = aws.String(p.URL())
 	c := sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
-	queue, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("proxy-" + rand.Text())})
+	queue, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(localtest.Name("proxy"))})
 	if err != nil {
 		t.Fatal(err)
 	}

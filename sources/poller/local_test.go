@@ -4,7 +4,6 @@ package poller
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"slices"
@@ -40,7 +39,7 @@ func newTable(t *testing.T, view types.StreamViewType) (*dynamodb.Client, string
 		t.Fatalf("%s is not set: run make test", endpointEnv)
 	}
 	c := dynamodb.NewFromConfig(localConfig())
-	name := "poller-" + rand.Text()
+	name := localtest.Name("poller")
 	in := &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},

@@ -8,10 +8,9 @@ var leftOut = map[string]string{
 	"internal/cmd/withstack": "is about the local servers",
 	"internal/localtest":     "is about the local servers",
 	"internal/demo":          "names its tables itself; the examples that it runs have tests of their own",
-	"sources/poller":         "names its tables without the prefix",
-	"streamtest":             "names its tables without the prefix",
 	"internal/losstest":      "kills its own OpenSearch",
 
+	"sources/poller.TestLocalBeginningOfAShard":       "needs a stream of one shard, of a table on demand",
 	directPkg + ".TestGatewayOnServers":               "is about the local servers",
 	"examples/transit-gateway.TestOpenSearchIsKilled": "kills its own OpenSearch",
 	"sinks/opensearch.TestLocalExactOverRestarts":     "kills its own OpenSearch",
