@@ -408,6 +408,40 @@ func TestManyEndsDoNotPutOffTheNextStream(t *testing.T) {
 	})
 }
 
+// fullDisk is a store whose shards cannot be read while it is full.
+type fullDisk struct {
+	state.Store
+	full atomic.Bool
+}
+
+func (d *fullDisk) Shards(ctx context.Context, s state.Stream) ([]state.Shard, error) {
+	if d.full.Load() {
+		return nil, errDisk
+	}
+	return d.Store.Shards(ctx, s)
+}
+
+// Nor do listings that fail put it off once they succeed again.
+func TestFailuresDoNotPutOffTheNextStream(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub()
+		old := s.enable("orders", s.filled("a", 1))
+		var got sink
+		store := &fullDisk{Store: state.NewMemory()}
+		r := start(t, s, got.handle, testOptions(store, "orders"))
+		pass(time.Second)
+		s.disable(old)
+		s.enable("orders", s.filled("b", 1))
+		store.full.Store(true)
+		pass(10 * time.Minute)
+		want(t, "handled", got.all(), "a/1")
+		store.full.Store(false)
+		pass(65 * time.Second) // a minute until somebody looks
+		want(t, "handled", got.all(), "a/1 b/1")
+		r.mustEnd()
+	})
+}
+
 // An answer about the table may be older than all that is known: the stream it
 // names is not a later one. So it is at the next start, too.
 func TestAnAnswerOlderThanTheFirst(t *testing.T) {

@@ -38,6 +38,7 @@ type stream struct {
 	stop    context.CancelFunc // of run
 	listAt  time.Time
 	soon    time.Duration
+	failing bool    // the last listing did
 	errs    []error // of the end
 	ending          // see generation.go
 	aged            // see forget.go
@@ -267,6 +268,9 @@ func (s *stream) look(ctx context.Context, parent string, finds chan<- found) {
 func (s *stream) merge(f found) {
 	d := Discovery{Table: s.table, StreamARN: s.id.ARN, Pages: f.pages, Shards: len(f.shards), Took: f.took, Err: f.err}
 	if f.err == nil {
+		if s.failing { // what failures have put off comes soon again
+			s.failing, s.soon = false, soon
+		}
 		d.New = s.forest.merge(f.shards, f.began)
 		s.forest.remember(f.stored)
 		s.p.checkpoints.check(s.id, f.stored)
@@ -277,6 +281,7 @@ func (s *stream) merge(f found) {
 			s.confirmed(f)
 		}
 	} else if !errors.Is(f.err, context.Canceled) {
+		s.failing = true
 		s.troubled(f.err)
 		s.concluded(f, 0)
 	}
