@@ -179,15 +179,15 @@ func (w *when) match(rec *sluice.Record) (bool, error) {
 }
 
 func (w *when) run(e *evaluation, rec *sluice.Record) (bool, error) {
+	e.work.reset()
 	for i := range w.slots {
 		s := &w.slots[i]
-		v, err := s.load(rec, w.typ)
+		v, err := s.load(rec, w.typ, &e.work)
 		if err != nil {
 			return false, fmt.Errorf("when %q: %w", w.text, err)
 		}
 		e.env[s.name] = v
 	}
-	e.work.reset()
 	result, err := e.vm.Run(w.program, e.env)
 	if err != nil {
 		return false, w.failed(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/expr-lang/expr/types"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -53,7 +52,7 @@ var events = map[sluice.EventName]any{
 	sluice.Insert: "INSERT", sluice.Modify: "MODIFY", sluice.Remove: "REMOVE", sluice.Snapshot: "SNAPSHOT", sluice.Delivery: "MESSAGE",
 }
 
-func (s *slot) load(rec *sluice.Record, typ router.Resolver) (any, error) {
+func (s *slot) load(rec *sluice.Record, typ router.Resolver, w *work) (any, error) {
 	var it sluice.Item
 	switch s.image {
 	case newImage:
@@ -73,7 +72,7 @@ func (s *slot) load(rec *sluice.Record, typ router.Resolver) (any, error) {
 		return it.Exists(), nil
 	}
 	if len(s.path) == 0 {
-		return mapOf(it), nil
+		return w.mapOf(it), w.spend(0)
 	}
 	v, ok := it.Lookup(s.path[0])
 	for _, name := range s.path[1:] {
@@ -85,7 +84,7 @@ func (s *slot) load(rec *sluice.Record, typ router.Resolver) (any, error) {
 	if !ok {
 		return nil, nil
 	}
-	return valueOf(v), nil
+	return w.valueOf(v), w.spend(0)
 }
 
 // rewriter makes of an expression one that says what happens to what is not
@@ -175,7 +174,7 @@ func (r *rewriter) Visit(node *ast.Node) {
 		switch {
 		case !ok || r.slots[id.Value].name != "":
 			r.fail(n, "an attribute cannot be called")
-		case id.Value == "split":
+		case slices.Contains([]string{"split", "lower", "upper", "trim"}, id.Value):
 			n.Arguments = append([]ast.Node{&ast.IdentifierNode{Value: workName}}, n.Arguments...)
 		}
 	case *ast.UnaryNode:
@@ -254,7 +253,11 @@ func (r *rewriter) binary(node *ast.Node, n *ast.BinaryNode) {
 				ast.Patch(node, &ast.UnaryNode{Operator: "!", Node: there})
 			}
 		}
-	case "+", "-", "*":
+	case "+":
+		if !literal(n) {
+			ast.Patch(node, metered(n.Operator, n.Left, n.Right))
+		}
+	case "-", "*":
 		if !literal(n) {
 			ast.Patch(node, call(n.Operator, n.Left, n.Right))
 		}
@@ -350,7 +353,7 @@ func (r *rewriter) truth(n ast.Node) ast.Node {
 		switch {
 		case ok && isTest(id.Value):
 			return n
-		case ok && slices.Contains([]string{"+", "-", "*", "split"}, id.Value):
+		case ok && slices.Contains([]string{"+", "-", "*", "split", "lower", "upper", "trim"}, id.Value):
 			r.fail(n, "what "+id.Value+" makes is neither true nor false")
 		}
 	case *ast.IdentifierNode:
@@ -371,48 +374,4 @@ func (r *rewriter) truth(n ast.Node) ast.Node {
 	made := call("?", n)
 	made.SetLocation(n.Location())
 	return made
-}
-
-// valueOf is an attribute as expressions see it: text, int, float64, decimal,
-// bool, nil, []any (lists and sets) and map[string]any; binary is its base64.
-func valueOf(v item.Value) any {
-	switch v.Kind() {
-	case item.S:
-		return v.Str()
-	case item.N:
-		return numberOf(v)
-	case item.BOOL:
-		return v.Bool()
-	case item.B:
-		text, _ := v.AppendText(nil)
-		return string(text)
-	case item.M:
-		return mapOf(v.Map())
-	case item.L:
-		all := make([]any, 0, v.Len())
-		for one := range v.List() {
-			all = append(all, valueOf(one))
-		}
-		return all
-	case item.SS, item.NS, item.BS:
-		all := make([]any, 0, v.Len())
-		for one := range v.Set() {
-			all = append(all, valueOf(one))
-		}
-		// A set has no order, and two images may have it in two.
-		slices.SortFunc(all, func(a, b any) int { c, _ := compare(a, b); return c })
-		return all
-	}
-	return nil
-}
-
-func mapOf(it sluice.Item) any {
-	if !it.Exists() {
-		return nil
-	}
-	all := make(map[string]any, it.Len())
-	for name, v := range it.All() {
-		all[name] = valueOf(v)
-	}
-	return all
 }

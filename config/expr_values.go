@@ -10,6 +10,7 @@ import (
 	"regexp/syntax"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/vm/runtime"
@@ -64,7 +65,9 @@ var operators = []*builtin.Function{
 		}
 		return p.MatchString(s), nil
 	}),
-	arithmetic("+", add),
+	function("+", reflect.TypeFor[func(*work, any, any) any](), func(args ...any) (any, error) {
+		return args[0].(*work).add(args[1], args[2])
+	}),
 	arithmetic("-", subtract),
 	arithmetic("*", multiply),
 	// The language's own makes a []string, which is no list to anything else here.
@@ -100,6 +103,30 @@ var operators = []*builtin.Function{
 	}),
 	function("weigh", reflect.TypeFor[func(*work, any) any](), func(args ...any) (any, error) {
 		return args[1], args[0].(*work).spend(weight(args[1]))
+	}),
+	changing("lower", strings.ToLower),
+	changing("upper", strings.ToUpper),
+	function("trim", reflect.TypeFor[func(*work, string, ...string) string](), func(args ...any) (any, error) {
+		var texts [2]string
+		for i, arg := range args[1:] {
+			s, ok := arg.(string)
+			if !ok || i == len(texts) {
+				return nil, fmt.Errorf("trim of %s: want text, and at most one more of letters", kindOf(arg))
+			}
+			texts[i] = s
+		}
+		s, letters := texts[0], texts[1]
+		if len(args) == 2 {
+			return strings.TrimSpace(s), args[0].(*work).spend(len(s))
+		}
+		cost := len(s) + len(letters)
+		if strings.ContainsFunc(letters, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			cost = len(s) * len(letters) // each of s is looked for among the letters
+		}
+		if err := args[0].(*work).spend(cost); err != nil {
+			return nil, err
+		}
+		return strings.Trim(s, letters), nil
 	}),
 	function(".", reflect.TypeFor[func(any, any) any](), func(args ...any) (any, error) { return get(args[0], args[1]) }),
 	function("?", reflect.TypeFor[func(any) bool](), func(args ...any) (any, error) {
@@ -165,6 +192,20 @@ func texts(name string, holds func(s, t string) bool) *builtin.Function {
 	})
 }
 
+// changing is a function that makes another text of one.
+func changing(name string, change func(string) string) *builtin.Function {
+	return function(name, reflect.TypeFor[func(*work, string) string](), func(args ...any) (any, error) {
+		s, ok := args[1].(string)
+		if !ok {
+			return nil, fmt.Errorf("%s of %s: want text", name, kindOf(args[1]))
+		}
+		if err := args[0].(*work).spend(3 * len(s)); err != nil { // it grows as it is made
+			return nil, err
+		}
+		return change(s), nil
+	})
+}
+
 func arithmetic(name string, of func(a, b any) (any, error)) *builtin.Function {
 	return function(name, reflect.TypeFor[func(any, any) any](), func(args ...any) (any, error) { return of(args[0], args[1]) })
 }
@@ -175,11 +216,17 @@ const maxJoined = 1 << 20
 
 var errOverflow = errors.New("the result is no integer of 64 bits")
 
-func add(a, b any) (any, error) {
+func (w *work) add(a, b any) (any, error) {
 	switch x := a.(type) {
 	case string:
-		if y, ok := b.(string); ok && len(x)+len(y) > maxJoined {
-			return nil, fmt.Errorf("+ makes a text of %d bytes, more than %d", len(x)+len(y), maxJoined)
+		if y, ok := b.(string); ok {
+			n := len(x) + len(y)
+			if n > maxJoined {
+				return nil, fmt.Errorf("+ makes a text of %d bytes, more than %d", n, maxJoined)
+			}
+			if err := w.spend(n); err != nil {
+				return nil, err
+			}
 		}
 	case int:
 		if y, ok := b.(int); ok && (x+y > x) != (y > 0) {
@@ -237,8 +284,11 @@ func decimals(v any) string {
 	case int:
 		return strconv.Itoa(v)
 	case float64:
-		if math.IsNaN(v - v) { // it has none, or is infinite
+		switch {
+		case math.IsNaN(v - v): // it has none, or is infinite
 			return ""
+		case v == 0: // -0, too
+			return "0"
 		}
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case decimal:

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/expr-lang/expr/ast"
@@ -9,11 +10,13 @@ import (
 
 // What one evaluation may do, so that whoever writes items cannot keep a route
 // busy for minutes. A condition of a function, such as that of all, runs for
-// each element of a list; all else runs once, over at most an item.
+// each element of a list. All else runs once, over at most an item; what it makes
+// is counted, too.
 const (
-	maxWork    = 32 << 20 // bytes of text that conditions look at or make
+	maxWork    = 32 << 20 // bytes of text that are made, or that conditions look at
 	perElement = 32       // and so many for each element, and for each part of the condition
 	perPart    = 96       // and so many for each that split makes
+	perMap     = 384      // and so many for each map of an item
 
 	fewMembers = 16 // of a list that is not hashed
 	manyLists  = 64 // are hashed at most
@@ -92,7 +95,7 @@ func scalar(v any) (key any, ok bool) {
 		if i, err := strconv.ParseInt(decimals(v), 10, 64); err == nil {
 			return int(i), true
 		}
-		return v, true
+		return v, !math.IsNaN(v - v) // what is not finite equals nothing
 	}
 	return nil, false
 }
@@ -101,7 +104,15 @@ func scalar(v any) (key any, ok bool) {
 // again, in a condition, is hashed.
 func (w *work) in(needle, all any) (bool, error) {
 	list, ok := all.([]any)
-	if !ok || len(list) <= fewMembers {
+	if !ok {
+		return in(needle, all)
+	}
+	if len(list) <= fewMembers {
+		if _, ok := scalar(needle); !ok {
+			if err := w.spend(weight(list)); err != nil {
+				return false, err
+			}
+		}
 		return in(needle, all)
 	}
 	m := w.lists[&list[0]]
@@ -155,7 +166,7 @@ func (m *metering) Visit(node *ast.Node) {
 		weighAll(n.Arguments)
 	case *ast.CallNode:
 		switch n.Callee.(*ast.IdentifierNode).Value {
-		case "?", ".", "matches", "split": // cost little, or count themselves
+		case "?", ".", "matches", "split", "lower", "upper", "trim", "+": // cost little, or count themselves
 		case "in": // counts its list
 			weighAll(n.Arguments[1:2])
 		default:

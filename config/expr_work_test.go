@@ -78,7 +78,6 @@ var corpus = map[string]bool{
 // What large items cost an expression is bounded, in what is counted and in memory.
 func TestWhenWork(t *testing.T) {
 	rec := large(t)
-	const mostBytes = 32 << 20
 	for text, want := range corpus {
 		w, err := compileWhen(text, router.Attribute("entityType"))
 		if err != nil {

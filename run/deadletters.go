@@ -58,8 +58,8 @@ type letterServer struct {
 
 // DeadLetters shows, redrives and deletes the dead letters of a box: what a daemon
 // answers under /deadletters, to those who have its token. Whoever else serves it
-// sees to who may ask. Redrives end with ctx. docs/dead-letters.md lists the requests. state is the path of the file
-// that box keeps them in; requests whose header [StateHeader] names another one,
+// sees to who may ask. Redrives end with ctx. docs/dead-letters.md lists the
+// requests. state is the path of the file that box keeps them in; requests whose header [StateHeader] names another one,
 // or [ApplicationHeader] another application, are refused.
 func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
 	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}

@@ -28,8 +28,9 @@ type RouteParker interface {
 	Park(route string) (parked, pending int) // see [flow.Flow.Park]
 }
 
-// Parking parks the records that a route fails for, for programs on this machine:
-// what a daemon answers to POST /park?route=NAME. With dryRun=1 it parks none.
+// Parking parks the records that a route fails for: what a daemon answers to
+// POST /park?route=NAME, to those who have its token. Whoever else serves it sees
+// to who may ask. With dryRun=1 it parks none.
 // state is the path of the daemon's state file; requests that are meant for
 // another one, or for another application, are refused, as by [DeadLetters].
 func Parking(state, application string, p RouteParker, logger *slog.Logger) http.Handler {

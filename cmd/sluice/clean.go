@@ -9,7 +9,7 @@ import (
 
 // colour is what paint and the shells' own messages use; nothing else that
 // begins with an escape reaches a terminal.
-var colour = regexp.MustCompile(`^\x1b\[(?:(?:0|1|2|22|3[1-6]|39)(?:;|m))+`)
+var colour = regexp.MustCompile(`^\x1b\[(?:0|1|2|22|3[1-6]|39)(?:;(?:0|1|2|22|3[1-6]|39))*m`)
 
 // clean is text as a terminal may have it. What else than letters, lines and tabs
 // stands in it, such as the name of an item, could move the cursor, change what
@@ -29,7 +29,7 @@ func clean(text string) (cleaned, rest string) {
 	var b strings.Builder
 	for len(text) > 0 {
 		if text[0] == '\x1b' {
-			if c := colour.FindString(text); strings.HasSuffix(c, "m") {
+			if c := colour.FindString(text); c != "" {
 				b.WriteString(c)
 				text = text[len(c):]
 				continue

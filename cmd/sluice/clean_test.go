@@ -17,6 +17,7 @@ func TestClean(t *testing.T) {
 		"\x1b[8mhidden\x1b[0m":     "\\u001b[8mhidden\x1b[0m",
 		"\x1b[31mred\x1b[0m":       "\x1b[31mred\x1b[0m",
 		"\x1b[1;31m":               "\x1b[1;31m",
+		"\x1b[31m1;x\x1b[0m":       "\x1b[31m1;x\x1b[0m", // an id that begins as colours do
 		"\x1b[31":                  `\u001b[31`,
 		"\u009b2J":                 `\u009b2J`,
 		"a\rb":                     `a\u000db`,

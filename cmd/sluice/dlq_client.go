@@ -63,6 +63,9 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	if resp.StatusCode == http.StatusUnauthorized {
 		problem = fmt.Sprintf("the daemon at %s wants its token: %s", c.base, c.token.refused)
 	}
+	if to := resp.Header.Get("Location"); to != "" {
+		problem = fmt.Sprintf("the program at %s sends on to %s: name the daemon's own address by --daemon", c.base, to)
+	}
 	if problem == "404 page not found" {
 		problem += ": an older daemon, or another program?"
 	}

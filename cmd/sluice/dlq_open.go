@@ -258,16 +258,22 @@ func (c *cli) applicationName(flag string, cfg *config.Config) string {
 }
 
 // ask is for the daemon at a URL, which keeps its state in a file, if that is known.
-func (p *letterPlace) ask(url, state string, cfg *config.Config) (*lettersOpen, error) {
-	token, err := p.token(url, state, cfg)
+func (p *letterPlace) ask(daemon, state string, cfg *config.Config) (*lettersOpen, error) {
+	u, err := daemonURL(daemon)
 	if err != nil {
 		return nil, err
 	}
-	client := &letterClient{base: url, token: token, http: &http.Client{}, down: "its state file by --state"}
+	token, err := p.token(u, state, cfg)
+	if err != nil {
+		return nil, err
+	}
+	// A redirect to another port or to plain HTTP would have the token, too.
+	direct := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &letterClient{base: u.String(), token: token, http: direct, down: "its state file by --state"}
 	if p.live {
 		client.down = "start it"
 	}
-	return &lettersOpen{api: client, where: "the daemon at " + url, daemon: true, close: func() error {
+	return &lettersOpen{api: client, where: "the daemon at " + client.base, daemon: true, close: func() error {
 		client.http.CloseIdleConnections()
 		return nil
 	}}, nil

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"strings"
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/internal/access"
@@ -20,11 +21,7 @@ type daemonToken struct {
 
 // token finds that of a daemon, which may keep its state in a file: the one that
 // somebody names, or the one beside the state file of this machine.
-func (p *letterPlace) token(daemon, state string, cfg *config.Config) (daemonToken, error) {
-	u, err := url.Parse(daemon)
-	if err != nil {
-		return daemonToken{}, usage("--daemon: %w", err)
-	}
+func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemonToken, error) {
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	file, named := p.tokenFile, "--token-file"
@@ -65,6 +62,21 @@ func (p *letterPlace) token(daemon, state string, cfg *config.Config) (daemonTok
 		return daemonToken{}, err
 	}
 	return daemonToken{token, fmt.Sprintf("it is not the one in %s: name the address that your daemon logs by --daemon, if this is another one, or else %s", file, other)}, nil
+}
+
+// daemonURL reads the address of a daemon. localhost is 127.0.0.1, where a daemon
+// listens that is told so: at [::1] another user's program may.
+func daemonURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, usage("--daemon: this is no address of a daemon: want one such as %s", defaultDaemon)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, usage("--daemon: the address has a user, a query or a fragment: want one such as %s, and the token by --token-file", defaultDaemon)
+	case u.Scheme == "http" && strings.EqualFold(u.Hostname(), "localhost"):
+		u.Host = strings.TrimSuffix(net.JoinHostPort("127.0.0.1", u.Port()), ":")
+	}
+	return u, nil
 }
 
 // sent refuses to send a token where others can read it on its way.

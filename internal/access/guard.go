@@ -65,6 +65,7 @@ func (g *Guard) Protect(h http.Handler) http.Handler {
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		h.ServeHTTP(w, r)
 	}))
 }
@@ -84,16 +85,32 @@ func (g *Guard) Knows(r *http.Request) bool {
 	return g.sessions.find(c.Value) >= 0
 }
 
-// named refuses what is meant for another host, or comes from another's page.
+// named refuses requests that are meant for another host, or that another's page makes.
 func (g *Guard) named(h http.Handler) http.Handler {
-	return g.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := g.ofOthers(r); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
 		u := url.URL{Host: r.Host}
 		if host := u.Hostname(); net.ParseIP(host) == nil && host != "localhost" && !slices.Contains(g.hosts, r.Host) && !slices.Contains(g.hosts, host) {
 			http.Error(w, fmt.Sprintf("the host %q is not known: ask for the daemon by its address, or start it with --allow-host", r.Host), http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
-	}))
+	})
+}
+
+// ofOthers returns an error for a request that a page of another origin makes, by
+// whatever method: a browser sends a cookie to every port of its host. A link on
+// such a page is its reader's request.
+func (g *Guard) ofOthers(r *http.Request) error {
+	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+		return nil
+	}
+	strict := r.WithContext(r.Context())
+	strict.Method = http.MethodPost // the check lets every GET through
+	return g.cross.Check(strict)
 }
 
 // Link is the answer of POST /session: the path of a link that opens a browser's
@@ -119,7 +136,8 @@ func (g *Guard) Sessions() http.Handler {
 
 // enter takes a link for a session.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet { // HEAD, by what looks where a link leads
+	if r.Method != http.MethodGet || r.Header.Get("Sec-Purpose") != "" { // HEAD, or a browser that expects somebody to follow the link
+		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	session := rand.Text()

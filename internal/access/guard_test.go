@@ -38,25 +38,47 @@ func TestProtect(t *testing.T) {
 		change func(*http.Request)
 		code   int
 	}{
-		"the token":                  {"GET", bearer, 200},
-		"none, from this machine":    {"GET", func(*http.Request) {}, 401},
-		"none, through a proxy":      {"DELETE", func(r *http.Request) { r.Header.Set("X-Forwarded-For", "203.0.113.9") }, 401},
-		"another":                    {"GET", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token+"x") }, 401},
-		"an empty one":               {"GET", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401},
-		"a password":                 {"GET", func(r *http.Request) { r.SetBasicAuth("x", token) }, 401},
-		"in the URL":                 {"GET", func(r *http.Request) { r.URL.RawQuery = "token=" + token }, 401},
-		"a made-up session":          {"GET", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "sluice-9464", Value: "x"}) }, 401},
-		"a name that leads here":     {"GET", func(r *http.Request) { bearer(r); r.Host = "rebound.example.com:9464" }, 403},
-		"localhost":                  {"GET", func(r *http.Request) { bearer(r); r.Host = "localhost:9464" }, 200},
-		"an IPv6 address":            {"GET", func(r *http.Request) { bearer(r); r.Host = "[::1]:9464" }, 200},
-		"a pod's address":            {"GET", func(r *http.Request) { bearer(r); r.Host = "10.1.2.3:9464" }, 200},
-		"the name of a proxy":        {"GET", func(r *http.Request) { bearer(r); r.Host = "sluice.example.com" }, 200},
-		"it on any port":             {"GET", func(r *http.Request) { bearer(r); r.Host = "sluice.example.com:444" }, 200},
-		"one on another port":        {"GET", func(r *http.Request) { bearer(r); r.Host = "other.example.com" }, 403},
-		"one on its port":            {"GET", func(r *http.Request) { bearer(r); r.Host = "other.example.com:8443" }, 200},
-		"a change from a page":       {"POST", func(r *http.Request) { bearer(r); r.Header.Set("Origin", "http://example.com") }, 403},
-		"a change from another site": {"DELETE", func(r *http.Request) { bearer(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
-		"a change from its own page": {"POST", func(r *http.Request) { bearer(r); r.Header.Set("Sec-Fetch-Site", "same-origin") }, 200},
+		"the token":                       {"GET", bearer, 200},
+		"none, from this machine":         {"GET", func(*http.Request) {}, 401},
+		"none, through a proxy":           {"DELETE", func(r *http.Request) { r.Header.Set("X-Forwarded-For", "203.0.113.9") }, 401},
+		"another":                         {"GET", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token+"x") }, 401},
+		"an empty one":                    {"GET", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401},
+		"a password":                      {"GET", func(r *http.Request) { r.SetBasicAuth("x", token) }, 401},
+		"in the URL":                      {"GET", func(r *http.Request) { r.URL.RawQuery = "token=" + token }, 401},
+		"a made-up session":               {"GET", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "sluice-9464", Value: "x"}) }, 401},
+		"a name that leads here":          {"GET", func(r *http.Request) { bearer(r); r.Host = "rebound.example.com:9464" }, 403},
+		"localhost":                       {"GET", func(r *http.Request) { bearer(r); r.Host = "localhost:9464" }, 200},
+		"an IPv6 address":                 {"GET", func(r *http.Request) { bearer(r); r.Host = "[::1]:9464" }, 200},
+		"a pod's address":                 {"GET", func(r *http.Request) { bearer(r); r.Host = "10.1.2.3:9464" }, 200},
+		"the name of a proxy":             {"GET", func(r *http.Request) { bearer(r); r.Host = "sluice.example.com" }, 200},
+		"it on any port":                  {"GET", func(r *http.Request) { bearer(r); r.Host = "sluice.example.com:444" }, 200},
+		"one on another port":             {"GET", func(r *http.Request) { bearer(r); r.Host = "other.example.com" }, 403},
+		"one on its port":                 {"GET", func(r *http.Request) { bearer(r); r.Host = "other.example.com:8443" }, 200},
+		"a change from a page":            {"POST", func(r *http.Request) { bearer(r); r.Header.Set("Origin", "http://example.com") }, 403},
+		"a change from another site":      {"DELETE", func(r *http.Request) { bearer(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		"a change from its own page":      {"POST", func(r *http.Request) { bearer(r); r.Header.Set("Sec-Fetch-Site", "same-origin") }, 200},
+		"a look from a page":              {"GET", func(r *http.Request) { bearer(r); r.Header.Set("Origin", "http://example.com") }, 403},
+		"a look from another port's page": {"GET", func(r *http.Request) { bearer(r); r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
+		"a look from its own page":        {"GET", func(r *http.Request) { bearer(r); r.Header.Set("Sec-Fetch-Site", "same-origin") }, 200},
+		"an address that somebody types":  {"GET", func(r *http.Request) { bearer(r); r.Header.Set("Sec-Fetch-Site", "none") }, 200},
+		"a link on another page": {"GET", func(r *http.Request) {
+			bearer(r)
+			r.Header.Set("Sec-Fetch-Site", "same-site")
+			r.Header.Set("Sec-Fetch-Mode", "navigate")
+			r.Header.Set("Sec-Fetch-Dest", "document")
+		}, 200},
+		"a frame on another page": {"GET", func(r *http.Request) {
+			bearer(r)
+			r.Header.Set("Sec-Fetch-Site", "same-site")
+			r.Header.Set("Sec-Fetch-Mode", "navigate")
+			r.Header.Set("Sec-Fetch-Dest", "iframe")
+		}, 403},
+		"a form on another page": {"POST", func(r *http.Request) {
+			bearer(r)
+			r.Header.Set("Sec-Fetch-Site", "same-site")
+			r.Header.Set("Sec-Fetch-Mode", "navigate")
+			r.Header.Set("Sec-Fetch-Dest", "document")
+		}, 403},
 		"a change from a page of the proxy": {"POST", func(r *http.Request) {
 			bearer(r)
 			r.Header.Set("Origin", "https://sluice.example.com")
@@ -65,6 +87,9 @@ func TestProtect(t *testing.T) {
 		w := ask(h, c.method, "/lanes", c.change)
 		if w.Code != c.code || (w.Body.String() == "kept") != (c.code == 200) {
 			t.Errorf("%s: %d %s, want %d", name, w.Code, w.Body, c.code)
+		}
+		if w.Code == 200 && w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: a browser may take the answer for another type", name)
 		}
 		if strings.Contains(w.Body.String(), token) {
 			t.Errorf("%s: the answer has the token", name)
@@ -101,6 +126,9 @@ func TestSession(t *testing.T) {
 		first := link()
 		if w := ask(sessions, "HEAD", first); len(w.Result().Cookies()) != 0 {
 			t.Error("to look where a link leads uses it up")
+		}
+		if w := ask(sessions, "GET", first, func(r *http.Request) { r.Header.Set("Sec-Purpose", "prefetch;prerender") }); w.Code == 200 || len(w.Result().Cookies()) != 0 {
+			t.Errorf("a browser that fetches a link before somebody follows it uses it up: %d", w.Code)
 		}
 		if w := ask(sessions, "GET", first, func(r *http.Request) { r.Host = "rebound.example.com" }); w.Code != 403 {
 			t.Errorf("a link of another host: %d", w.Code)

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ const (
 	TokenFileEnv = "SLUICE_TOKEN_FILE"
 
 	leastToken = 16 // characters
+	maxToken   = 4 << 10
 )
 
 // FileOf is the path of the token of the daemon that keeps its state in a file.
@@ -28,8 +30,12 @@ func FileOf(state string) string { return state + ".token" }
 
 // Make reads the token in the file at path. Where there is no file it makes one,
 // with a random token, that only its owner can read. Only one process at a time
-// may call it for a path.
+// may call it for a path. It refuses a file of another user than that of this
+// process, root or whoever has the folder: that user would know the token.
 func Make(path string) (string, error) {
+	if err := checkOwner(path, uint32(os.Geteuid()), ownerOf); err != nil {
+		return "", err
+	}
 	token, err := Read(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, err
@@ -52,13 +58,37 @@ func Make(path string) (string, error) {
 	return token, nil
 }
 
+func checkOwner(path string, me uint32, ownerOf func(path string) (uint32, error)) error {
+	owner, err := ownerOf(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	folder, folderErr := ownerOf(filepath.Dir(path) + "/.") // of the folder itself, where its name is a link
+	if err := errors.Join(err, folderErr); err != nil {
+		return err
+	}
+	if owner != 0 && owner != me && owner != folder {
+		return fmt.Errorf("%s belongs to another user (%d), who may know the token: delete the file", path, owner)
+	}
+	return nil
+}
+
 // Read reads the token in the file at path, which others than its owner and its
 // group may not read. An error that is [fs.ErrNotExist] says that there is none.
 func Read(path string) (string, error) {
-	if err := CheckMode(path); err != nil {
+	f, err := os.Open(path)
+	if err != nil {
 		return "", err
 	}
-	data, err := os.ReadFile(path)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if err := checkMode(path, info); err != nil { // of the file that is read, whatever has its name by now
+		return "", err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxToken))
 	if err != nil {
 		return "", err
 	}
@@ -77,6 +107,10 @@ func CheckMode(path string) error {
 	if err != nil {
 		return err
 	}
+	return checkMode(path, info)
+}
+
+func checkMode(path string, info fs.FileInfo) error {
 	if mode := info.Mode(); mode.IsRegular() && mode&0o007 != 0 && runtime.GOOS != "windows" {
 		return fmt.Errorf("%s has mode %04o, so that everybody on this machine may use it: chmod o= %[1]s", path, mode.Perm())
 	}

@@ -68,3 +68,40 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+// Who may write to the folder of a state file could make the token's file first,
+// and know it.
+func TestMakeRefusesFilesOfOthers(t *testing.T) {
+	if !owned {
+		t.Log("files have no owners here")
+		return
+	}
+	const me, another = 1000, 2000
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		file, folder uint32
+		fine         bool
+	}{
+		"mine":                        {me, me, true},
+		"root's":                      {0, me, true},
+		"of whoever has the folder":   {another, another, true},
+		"another's in root's folder":  {another, 0, false},
+		"another's in a folder of me": {another, me, false},
+	} {
+		owners := map[string]uint32{dir + "/.": c.folder, filepath.Join(dir, "t"): c.file}
+		err := checkOwner(filepath.Join(dir, "t"), me, func(path string) (uint32, error) { return owners[path], nil })
+		if (err == nil) != c.fine || err != nil && !strings.Contains(err.Error(), "belongs to another user (2000)") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // only root gives files away
+	}
+	path := filepath.Join(dir, "link")
+	if err := errors.Join(os.Symlink(filepath.Join(dir, "target"), path), os.WriteFile(filepath.Join(dir, "target"), []byte("0123456789abcdef"), 0o600), os.Lchown(path, another, another)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(path); err == nil || !strings.Contains(err.Error(), "belongs to another user (2000)") {
+		t.Errorf("a link of another: %v", err)
+	}
+}

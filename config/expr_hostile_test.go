@@ -1,0 +1,259 @@
+package config
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/router"
+)
+
+const mostBytes = 32 << 20 // that an evaluation may allocate, whatever the item
+
+// evaluated is the work of an expression for a record, and the bytes it allocated.
+func evaluated(t *testing.T, text string, rec *sluice.Record) (work int, bytes uint64, got bool, err error) {
+	t.Helper()
+	w, err := compileWhen(text, router.Attribute("entityType"))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	e := w.pool.New().(*evaluation)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err = w.run(e, rec)
+	runtime.ReadMemStats(&after)
+	return maxWork - e.work.left, after.TotalAlloc - before.TotalAlloc, got, err
+}
+
+// hostile has what costs most for its bytes: maps with one short name, numbers of
+// two types, long texts, letters of two bytes, lists of lists.
+func hostile(t *testing.T, maps, numbers, letters, nulls int) *sluice.Record {
+	var small, mixed, none []string
+	for i := range maps {
+		small = append(small, fmt.Sprintf(`{"M":{"%c":{"S":""}}}`, 'a'+i%26))
+	}
+	for i := range numbers / 2 {
+		mixed = append(mixed, fmt.Sprint(1000+i*7919%numbers), fmt.Sprintf("%d.5", 1000+i*7919%numbers))
+	}
+	none = slices.Repeat([]string{`{"NULL":true}`}, nulls)
+	deep := `{"N":"1"}`
+	for range 28 {
+		deep = `{"M":{"d":` + deep + `}}`
+	}
+	image := func(order func([]string) string) sluice.Item {
+		return parseItem(t, `{"maps":{"L":[`+order(small)+`]},"mixed":{"NS":["`+strings.ReplaceAll(order(mixed), ",", `","`)+`"]},"deep":`+deep+
+			`,"nulls":{"L":[`+order(none)+`]},"s":{"S":"`+strings.Repeat("ɐ", letters)+`"},"c":{"S":"`+strings.Repeat("ĩ", letters)+`ɐ"},"n":{"N":"7"}}`)
+	}
+	return &sluice.Record{
+		EventName: sluice.Modify, Keys: parseItem(t, `{"id":{"S":"1"}}`),
+		New: image(func(all []string) string { return strings.Join(all, ",") }),
+		Old: image(func(all []string) string {
+			all = slices.Clone(all)
+			slices.Reverse(all)
+			return strings.Join(all, ",")
+		}),
+	}
+}
+
+// What only one attribute of an item makes expensive is bounded, too.
+func TestWhenWorkOfHostileItems(t *testing.T) {
+	const spent = "it takes too long for the record"
+	for _, c := range []struct {
+		rec        *sluice.Record
+		text, want string // in the error
+	}{
+		{hostile(t, 60_000, 2, 1, 1), `new == old`, spent},
+		{hostile(t, 1, 90_000, 1, 1), `new.mixed == old.mixed`, ""},
+		{hostile(t, 1, 2, 90_000, 1), `trim(new.s, new.c) == ""`, spent},
+		{hostile(t, 1, 2, 1000, 1), `trim(new.s, new.c) == ""`, ""},
+		{hostile(t, 1, 2, 180_000, 1), strings.Repeat("upper(lower(", 60) + "new.s" + strings.Repeat("))", 60) + ` == ""`, spent},
+		{hostile(t, 1, 2, 100_000, 1), strings.Repeat("new.s + new.c + new.s + new.c == '' or ", 20) + `false`, spent},
+		{hostile(t, 1, 2, 1, 180_000), `new.nulls in [old.nulls, old.nulls, old.nulls, old.nulls, old.nulls, old.nulls]`, spent},
+	} {
+		work, bytes, _, err := evaluated(t, c.text, c.rec)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%.60s: %d: %v, want %q", c.text, work, err, c.want)
+		}
+		if bytes > mostBytes && c.want == "" || bytes > mostBytes*5/4 {
+			t.Errorf("%.60s: %d bytes", c.text, bytes)
+		}
+	}
+}
+
+// grammar makes expressions that compile, of every operator and function.
+type grammar struct {
+	*rand.Rand
+	within bool // a condition
+}
+
+func (g *grammar) one(of ...string) string { return of[g.IntN(len(of))] }
+
+func (g *grammar) any(depth int) string {
+	if depth <= 0 {
+		return g.one(`new.n`, `new.missing`, `new.deep.d.d`, `new.s`, `new.mixed`, `new["maps"]`, `new`, `old`, `nil`)
+	}
+	return g.one(g.text(depth-1), g.list(depth-1), g.number(depth-1), g.boolean(depth-1),
+		`(`+g.boolean(depth-1)+` ? `+g.any(depth-1)+` : `+g.any(depth-1)+`)`, `(new.missing ?? `+g.any(depth-1)+`)`)
+}
+
+func (g *grammar) text(depth int) string {
+	if depth <= 0 {
+		return g.one(`new.s`, `old.s`, `new.c`, `"ɐ"`, `event`)
+	}
+	a, b := g.text(depth-1), g.text(depth-1)
+	return g.one(`lower(`+a+`)`, `upper(`+a+`)`, `trim(`+a+`)`, `trim(`+a+`, `+b+`)`, `(`+a+` + `+b+`)`, `(new.none ?? `+a+`)`, a+`[1:]`)
+}
+
+func (g *grammar) list(depth int) string {
+	if depth <= 0 {
+		return g.one(`new.maps`, `old.maps`, `new.mixed`, `old.mixed`, `new.nulls`, `split(new.s, "x")`, `[1, "a", nil]`)
+	}
+	a := g.list(depth - 1)
+	if g.within {
+		return g.one(a, `[`+a+`, `+g.any(depth-1)+`]`, `split(`+g.text(depth-1)+`, `+g.text(0)+`)`, a+`[1:]`)
+	}
+	return g.one(`filter(`+a+`, `+g.condition(depth)+`)`, `map(`+a+`, `+g.element(depth)+`)`, `[`+a+`, `+g.any(depth-1)+`]`,
+		`split(`+g.text(depth-1)+`, `+g.text(0)+`)`)
+}
+
+func (g *grammar) number(depth int) string {
+	if depth <= 0 {
+		return g.one(`new.n`, `7`, `-0.5`)
+	}
+	return g.one(`len(`+g.list(depth-1)+`)`, `len(`+g.text(depth-1)+`)`, `(`+g.number(depth-1)+` * `+g.number(depth-1)+`)`,
+		`round(`+g.number(depth-1)+`)`, `indexOf(`+g.text(depth-1)+`, `+g.text(0)+`)`)
+}
+
+func (g *grammar) boolean(depth int) string {
+	if depth <= 0 {
+		return g.one(`new == old`, `new.maps != old.maps`, `event == "MODIFY"`, `old != nil`)
+	}
+	a, b := g.any(depth-1), g.any(depth-1)
+	simple := []string{
+		`(` + a + ` == ` + b + `)`, `(` + a + ` in ` + g.list(depth-1) + `)`, `(` + g.text(depth-1) + ` matches "(ɐ|ĩ)*x$")`,
+		`(` + g.text(depth-1) + ` contains ` + g.text(depth-1) + `)`, `(` + g.number(depth-1) + ` < ` + g.number(depth-1) + `)`,
+		`(` + g.boolean(depth-1) + ` && ` + g.boolean(depth-1) + `)`, `not (` + g.boolean(depth-1) + `)`, `("d" in new.deep)`,
+	}
+	if !g.within {
+		list := g.list(depth - 1)
+		for _, f := range []string{"all", "any", "none", "one"} {
+			simple = append(simple, f+`(`+list+`, `+g.condition(depth)+`)`)
+		}
+	}
+	return g.one(simple...)
+}
+
+// condition is of an element, which element is made of.
+func (g *grammar) condition(depth int) string {
+	e, f := g.element(depth), g.element(depth)
+	g.within = true
+	defer func() { g.within = false }()
+	return g.one(e+` == `+f, e+` in `+g.list(depth-1), `let x = `+e+`; x != `+f, g.boolean(depth-1), `# in old.mixed`)
+}
+
+func (g *grammar) element(depth int) string {
+	g.within = true
+	defer func() { g.within = false }()
+	return g.one(`#`, `[#, #]`, `(#.a ?? #)`, g.any(depth-1), `((#.b ?? new.s) + `+g.text(depth-1)+`)`)
+}
+
+// Whatever an expression says, and whatever an item holds, an evaluation ends when
+// its work is spent. All that it counts takes little more memory than it counts.
+func TestWhenWorkOfAnyExpression(t *testing.T) {
+	rec := hostile(t, 12_000, 30_000, 20_000, 30_000)
+	g := &grammar{Rand: rand.New(rand.NewPCG(1, 2))}
+	failed, most := 0, uint64(0)
+	for range 60 {
+		text := g.boolean(4)
+		if _, err := compileWhen(text, router.Attribute("entityType")); err != nil {
+			if len(text) < 200 && !strings.Contains(err.Error(), "cannot") && !strings.Contains(err.Error(), "invalid") && !strings.Contains(err.Error(), "neither") {
+				t.Errorf("%s: %v", text, err)
+			}
+			failed++
+			continue
+		}
+		work, bytes, _, err := evaluated(t, text, rec)
+		if most = max(most, bytes); bytes > mostBytes*5/4 {
+			t.Errorf("%d bytes, work %d: %s: %v", bytes, work, text, err)
+		}
+	}
+	t.Logf("%d do not compile, the most is %d bytes", failed, most)
+}
+
+// Numbers are ordered as big.Rat orders them.
+func TestCompareDecimals(t *testing.T) {
+	texts := []string{"0", "-0", "0.0", "1", "-1", "0.1", "0.10", "-0.1", "0.11", "0.09", "10", "9", "-10", "-9", "100", "1E2", "1e-2", "0.01", "5E-1", "1E125", "-1E125", "1E-130",
+		"-1E-130", "9.9999999999999999999999999999999999999E125", "9007199254740993", "9007199254740992", "9007199254740992.5", "-9007199254740993",
+		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "12345678901234567890123456789012345678", "0.30000000000000004", "0.3"}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 60 {
+		n := 1 + r.IntN(38)
+		digits := make([]byte, n)
+		for i := range digits {
+			digits[i] = byte('0' + r.IntN(10))
+		}
+		sign := []string{"", "-"}[r.IntN(2)]
+		texts = append(texts, fmt.Sprintf("%s%c.%se%d", sign, digits[0], string(digits), r.IntN(80)-40))
+	}
+	type number struct {
+		text  string
+		value any
+		exact *big.Rat
+	}
+	var all []number
+	for _, text := range texts {
+		exact, ok := new(big.Rat).SetString(text)
+		it, err := item.Parse([]byte(`{"n":{"N":"` + text + `"}}`))
+		if err != nil || !ok {
+			continue // no number of DynamoDB
+		}
+		v, _ := it.Lookup("n")
+		all = append(all, number{text, (&work{left: 1}).valueOf(v), exact})
+	}
+	if len(all) < 60 {
+		t.Fatalf("only %d numbers", len(all))
+	}
+	for _, f := range []float64{0.1, 1e22, -0.5, 5, 1.0 / 3, 1e300, 5e-324} {
+		exact, _ := new(big.Rat).SetString(fmt.Sprint(f)) // its shortest decimal form
+		all = append(all, number{fmt.Sprint("float64 ", f), f, exact})
+	}
+	minusNothing := -0.5
+	minusNothing *= 0
+	all = append(all, number{"float64 -0", minusNothing, new(big.Rat)})
+	for _, a := range all {
+		for _, b := range all {
+			want := a.exact.Cmp(b.exact)
+			if got, ok := compare(a.value, b.value); got != want || !ok {
+				t.Errorf("%s (%T) and %s (%T): %d, want %d", a.text, a.value, b.text, b.value, got, want)
+			}
+			x, _ := scalar(a.value)
+			y, _ := scalar(b.value)
+			if (x == y) != (want == 0) || equal(a.value, b.value) != (want == 0) {
+				t.Errorf("%s (%T) and %s (%T) are equal: %v hashed, %v not; want %v", a.text, a.value, b.text, b.value, x == y, equal(a.value, b.value), want == 0)
+			}
+		}
+	}
+}
+
+// What is not finite equals nothing, hashed or not; nothing is below itself.
+func TestWhenOfOddNumbers(t *testing.T) {
+	rec := &sluice.Record{New: parseItem(t, `{"z":{"N":"0"},"h":{"N":"-0.4"}}`)}
+	for _, text := range []string{
+		`not (new.z * -1.5 < 0)`, `not (round(new.h) < 0)`, `ceil(new.h) >= 0`, `ceil(new.h) == 0`, `ceil(new.h) in [0]`,
+		`let odd = map(split("aaaaaaaaaaaaaaaaaaaaaaaa", ""), 1 / new.z); none(odd, # in odd)`,
+	} {
+		w, err := compileWhen(text, router.Attribute("entityType"))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if ok, err := w.match(rec); !ok || err != nil {
+			t.Errorf("%s: %v, %v", text, ok, err)
+		}
+	}
+}
