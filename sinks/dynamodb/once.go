@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	slowCommit = 300 * time.Millisecond // a commit of Once keeps the next one from starting for so long
-	onceLinger = time.Millisecond       // shorter than others': a commit waits for the one before it as well
+	slowTransaction = 300 * time.Millisecond // others wait for its items so long; by then it hangs, and may not have reached DynamoDB
+	onceLinger      = time.Millisecond       // shorter than others': a unit waits for transactions as well
 )
 
 // Once applies a Unit, or finds that it was applied before. When it returns
@@ -33,8 +33,9 @@ const (
 // each other, Adds to one item summed up. Transactions of one Store that touch
 // the same item run one after another, and what comes meanwhile goes into the
 // next one. So a hot counter costs one write a transaction, not one a record,
-// and does not conflict with itself. Only a request that takes longer than
-// 300 ms is not waited for: then DynamoDB finds the conflict.
+// and does not conflict with itself. Units of other items do not wait for it.
+// A transaction that takes longer than 300 ms is not waited for: then DynamoDB
+// finds the conflict.
 //
 // A condition of Ops that does not hold is a [*dynamo.ConditionError] with the
 // indexes in u.Ops. What will never succeed is sluice.Permanent: an item that
@@ -62,32 +63,29 @@ func (s *Store) Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 }
 
 // once groups the units of concurrent callers into commits. A commit packs its
-// units into transactions that touch different items, and sends these at the
-// same time. A unit that finds no place goes into the next commit.
-//
-// One commit runs at a time. So two transactions do not meet at an item, and
-// units that come meanwhile are together in the next commit.
+// units into transactions that touch different items, and starts these. A unit
+// is done when its own transaction has ended. A unit that needs an item of
+// another transaction waits for that one, and goes into a later commit.
 type once struct {
 	send    func(context.Context, *dynamodb.TransactWriteItemsInput) error
 	explain func(error) error // for people
 	opt     Options
 	batch   *batch.Batcher[*unit]
 	asked   atomic.Uint64 // units
-	sending chan struct{} // holds one for each request on its way
+	sending chan struct{} // holds one for each transaction on its way
 
-	mu   sync.Mutex
-	slow int // commits that the next one does not wait for
+	mu      sync.Mutex
+	holders map[ref]*step // of the items that transactions have not given free
 }
 
 func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error, explain func(error) error, opt Options) *once {
-	o := &once{send: send, explain: explain, opt: opt, sending: make(chan struct{}, opt.InFlight)}
+	o := &once{send: send, explain: explain, opt: opt, sending: make(chan struct{}, opt.InFlight), holders: map[ref]*step{}}
 	o.batch = batch.New(o.commit, nil, batch.Options{
 		MaxItems: opt.InFlight * maxOperations,
-		InFlight: opt.InFlight,
+		InFlight: 1,
 		Linger:   cmp.Or(opt.Linger, onceLinger),
 		Timeout:  opt.Timeout,
 	})
-	o.batch.SetInFlight(1)
 	return o
 }
 
@@ -104,25 +102,58 @@ func (s *Store) transactOnce(ctx context.Context, in *dynamodb.TransactWriteItem
 func (o *once) do(ctx context.Context, u *unit) error {
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Timeout)
 	defer cancel()
-	u.nth = o.asked.Add(1)
+	u.nth, u.member = o.asked.Add(1), quorum.From(ctx)
 	for {
 		last := u.err
 		u.outcome = outcome{}
-		if err := o.batch.Do(ctx, u); err != nil {
-			if ctx.Err() != nil && last != nil {
-				err = errors.Join(err, last)
-			}
-			return err
+		err := o.batch.Do(ctx, u)
+		if err == nil {
+			err = o.await(ctx, u)
 		}
 		switch {
+		case err != nil && ctx.Err() != nil && last != nil:
+			return errors.Join(err, last)
+		case err != nil:
+			return err
 		case u.again:
 			u.err = last
 		case u.wait == 0:
-			return nil
+			return u.err
 		case !pauseParked(ctx, u.wait):
 			return fmt.Errorf("not written in time: %w", u.err)
 		}
 	}
+}
+
+// await waits, parked, until the transaction of u has ended, or until the one that
+// u is behind gives its items free. When ctx ends first, u is withdrawn from there.
+func (o *once) await(ctx context.Context, u *unit) error {
+	u.member.Park()
+	if u.sent {
+		<-u.at.ended
+		return nil
+	}
+	select {
+	case <-u.at.freed:
+	case <-ctx.Done():
+		if o.withdraw(u) {
+			unpark([]*unit{u})
+			return fmt.Errorf("not sent: %w", context.Cause(ctx))
+		}
+		<-u.at.freed
+	}
+	return nil
+}
+
+func (o *once) withdraw(u *unit) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := u.at
+	i := slices.Index(t.behind, u)
+	if i >= 0 {
+		t.behind = slices.Delete(t.behind, i, i+1)
+	}
+	return i >= 0
 }
 
 // pauseParked waits for d as a handler that gives its place to others. It
@@ -134,20 +165,90 @@ func pauseParked(ctx context.Context, d time.Duration) bool {
 	return backoff.Within(ctx, d)
 }
 
-// commit makes one attempt to apply units.
+// commit starts transactions for units, the oldest first, so that each has its
+// turn. While as many as are allowed are on their way, what comes gathers for
+// the next commit.
 func (o *once) commit(ctx context.Context, units []*unit) []error {
-	begin := time.Now()
-	timer := time.AfterFunc(slowCommit, func() { o.countSlow(1) })
+	slices.SortFunc(units, func(a, b *unit) int { return cmp.Compare(a.nth, b.nth) })
+	deadline, _ := ctx.Deadline() // ctx itself ends with this commit
+	for _, t := range o.start(units) {
+		select {
+		case o.sending <- struct{}{}:
+			go func() {
+				defer func() { <-o.sending }()
+				o.run(deadline, t)
+			}()
+		case <-ctx.Done():
+			go o.run(deadline, t) // which says that its time is over
+		}
+	}
+	return nil
+}
+
+func (o *once) start(units []*unit) []*transaction {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ts, places := pack(units, o.holders)
+	for i, u := range units {
+		if u.at, u.sent = places[i], !u.again; u.again {
+			u.at.behind = append(u.at.behind, u)
+		}
+	}
+	return ts
+}
+
+// run makes one attempt to apply the units of t, and wakes all who wait. What it
+// calls may panic, or end its goroutine.
+func (o *once) run(deadline time.Time, t *transaction) {
+	begin, returned := time.Now(), false
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	slow := time.AfterFunc(slowTransaction, func() { o.free(t) })
 	defer func() {
-		if !timer.Stop() {
-			o.countSlow(-1)
+		slow.Stop()
+		unpark(t.units)
+		o.free(t)
+		close(t.ended)
+	}()
+	defer func() {
+		if !returned {
+			t.fail(outcome{err: o.explain(&sluice.PanicError{Value: recover(), Stack: debug.Stack()})})
 		}
 	}()
-	o.apply(ctx, slices.Clone(units))
-	done, tries := map[ref]*unit{}, 0
-	for _, u := range units {
+	o.apply(ctx, t)
+	c := o.judge(t)
+	if hook := o.opt.Hooks.Committed; hook != nil && c.Items > 0 {
+		c.Took = time.Since(begin)
+		hook(c)
+	}
+	returned = true
+}
+
+// apply sends t. Where one of several units must be to blame for what became of
+// all, it sends each half apart.
+func (o *once) apply(ctx context.Context, t *transaction) {
+	if t.err = context.Cause(ctx); t.err == nil {
+		t.err = o.send(ctx, t.input())
+	}
+	apart := o.settle(t)
+	if len(apart) == 0 {
+		return
+	}
+	for _, half := range [][]*unit{apart[:len(apart)/2], apart[len(apart)/2:]} {
+		ts, _ := pack(half, map[ref]*step{})
+		for _, t := range ts {
+			o.apply(ctx, t)
+		}
+	}
+}
+
+// judge says which units of t are tried again, and that those behind it with the
+// marker of one that is applied need no request. It counts those that are done.
+func (o *once) judge(t *transaction) (c batch.Commit) {
+	applied, tries := map[ref]*unit{}, 0
+	for _, u := range t.units {
 		if u.err == nil && !u.again {
-			done[u.parts[0].ref] = u
+			applied[u.parts[0].ref] = u
 		}
 		if u.refused {
 			u.tries++
@@ -155,70 +256,49 @@ func (o *once) commit(ctx context.Context, units []*unit) []error {
 		}
 	}
 	wait := backoff.Full(o.opt.Backoff, o.opt.Backoff<<10, tries) // for all, so that they come back together
-	errs, c := make([]error, len(units)), batch.Commit{}
-	for i, u := range units {
-		if d := done[u.parts[0].ref]; u.again && d != nil && d.marker.Table == u.marker.Table && d.marker.Item.Equal(u.marker.Item) {
-			u.again, u.applied.Before = false, true
-		}
-		switch errs[i] = u.err; {
+	for _, u := range t.units {
+		switch {
 		case u.again:
 			continue
 		case u.refused && u.tries < o.opt.Attempts:
-			u.wait, errs[i] = wait, nil
+			u.wait = wait
 			continue
 		case u.err != nil:
 			c.Failed++
 		}
 		c.Items++
 	}
-	if hook := o.opt.Hooks.Committed; hook != nil && c.Items > 0 {
-		c.Took = time.Since(begin)
-		hook(c)
-	}
-	return errs
-}
-
-// countSlow lets as many more commits run as there are slow ones.
-func (o *once) countSlow(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.slow += n
-	o.batch.SetInFlight(1 + o.slow)
-}
-
-// apply sends units, the oldest first, so that each has its turn. Where one of
-// several must be to blame for what became of all, it sends each half apart.
-func (o *once) apply(ctx context.Context, units []*unit) {
-	slices.SortFunc(units, func(a, b *unit) int { return cmp.Compare(a.nth, b.nth) })
-	var sending sync.WaitGroup
-	ts := pack(units)
-	for _, t := range ts {
-		sending.Go(func() { o.run(ctx, t) })
-	}
-	sending.Wait()
-	for _, t := range ts {
-		if apart := o.settle(t); len(apart) > 0 {
-			o.apply(ctx, apart[:len(apart)/2])
-			o.apply(ctx, apart[len(apart)/2:])
+	for _, u := range t.behind {
+		if a := applied[u.parts[0].ref]; a != nil && a.marker.Table == u.marker.Table && a.marker.Item.Equal(u.marker.Item) {
+			u.again, u.applied.Before = false, true
+			c.Items++
 		}
 	}
+	return c
 }
 
-// run sends t. What it calls may panic, or end its goroutine.
-func (o *once) run(ctx context.Context, t *transaction) {
-	select {
-	case o.sending <- struct{}{}:
-		defer func() { <-o.sending }()
-	case <-ctx.Done():
+// free gives the items of t to the units behind it, the first time.
+func (o *once) free(t *transaction) {
+	o.mu.Lock()
+	refs, behind := t.refs, t.behind
+	t.refs, t.behind = nil, nil // from now on no unit can be withdrawn, or come behind t
+	for _, r := range refs {
+		delete(o.holders, r)
 	}
-	if t.err = context.Cause(ctx); t.err != nil {
-		return
+	o.mu.Unlock()
+	if refs != nil {
+		unpark(behind)
+		close(t.freed)
 	}
-	t.err = &sluice.PanicError{}
-	defer func() {
-		if p := recover(); p != nil {
-			t.err = &sluice.PanicError{Value: p, Stack: debug.Stack()}
-		}
-	}()
-	t.err = o.send(ctx, t.input())
+}
+
+// unpark comes before units are woken, for all: see [quorum.Unpark].
+func unpark(units []*unit) {
+	members := make([]*quorum.Member, len(units))
+	for i, u := range units {
+		members[i] = u.member
+	}
+	quorum.Unpark(members)
 }

@@ -140,7 +140,7 @@ func TestOnceDoesNotGuessKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ts := pack([]*unit{u}); u.alone || len(ts) != 1 || len(ts[0].steps) != 3 {
+	if ts, _ := pack([]*unit{u}, map[ref]*step{}); u.alone || len(ts) != 1 || len(ts[0].steps) != 3 {
 		t.Errorf("alone: %v, %d transactions", u.alone, len(ts))
 	}
 }

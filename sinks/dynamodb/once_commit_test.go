@@ -2,6 +2,9 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
+	"math"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,9 +48,158 @@ func TestOnceGoesOnBesideASlowRequest(t *testing.T) {
 			t.Errorf("a hundred others took %v", took)
 		}
 		slow.Wait()
-		if st.once.slow != 0 {
-			t.Errorf("%d commits are still thought to be slow", st.once.slow)
+		if len(st.once.holders) > 0 {
+			t.Errorf("%d items are still held", len(st.once.holders))
 		}
+	})
+}
+
+// Of two transactions of one commit, the caller of the fast one does not wait for
+// the slow one.
+func TestOnceAnswersBesideASlowTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newService(t, 1, faults{}).store(Options{})
+		took := map[string]time.Duration{"slow": 3 * time.Second, "fast": 10 * time.Millisecond}
+		st.once.send = func(_ context.Context, in *dynamodb.TransactWriteItemsInput) error {
+			time.Sleep(took[plain(in.TransactItems[0].Put.Item["pk"])])
+			return nil
+		}
+		var wg sync.WaitGroup
+		for name, d := range took {
+			wg.Go(func() {
+				begin := time.Now()
+				u := dynamo.Unit{Marker: marker("%s", name), Ops: []dynamo.Op{dynamo.Put(name, pk("x"))}} // of a key that is not known: it goes alone
+				if _, err := st.Once(t.Context(), u); err != nil {
+					t.Error(err)
+				}
+				if waited := time.Since(begin) - d; waited > 2*onceLinger {
+					t.Errorf("%s: its caller had the result %v after its transaction took %v", name, waited, d)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// What comes while a transaction holds an item waits for it, together; but not for
+// one that hangs.
+func TestOnceWaitsForItemsOnTheirWay(t *testing.T) {
+	for took, free := range map[time.Duration]time.Duration{100 * time.Millisecond: 100 * time.Millisecond, 3 * time.Second: slowTransaction} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newService(t, 1, faults{})
+			s.answer = func(n int, _ *dynamodb.TransactWriteItemsInput) error {
+				if n == 1 {
+					s.mu.Unlock()
+					time.Sleep(took)
+					s.mu.Lock()
+				}
+				return nil
+			}
+			s.items["counters/a"] = map[string]string{"pk": "a"}
+			st := s.store(Options{})
+			begin := time.Now()
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					if _, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("%d", i), Adds: []dynamo.Add{addTo("a", 1)}}); err != nil {
+						t.Error(err)
+					}
+					if waited := time.Since(begin); i > 0 && (waited < free || waited > free+50*time.Millisecond) {
+						t.Errorf("took %v: unit %d waited for %v", took, i, waited)
+					}
+				})
+				time.Sleep(5 * time.Millisecond)
+			}
+			wg.Wait()
+			if want := []int{2, 4}; !slices.Equal(s.steps, want) {
+				t.Errorf("took %v: requests of %v operations, want %v", took, s.steps, want)
+			}
+		})
+	}
+}
+
+// A unit that waits for another's transaction is not sent when its caller's time
+// is over.
+func TestOnceWithdrawsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(t, 1, faults{})
+		st := s.store(Options{})
+		st.once.send = func(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+			time.Sleep(200 * time.Millisecond)
+			return s.send(ctx, in)
+		}
+		a := addTo("a", 1)
+		a.Create = true
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("1"), Adds: []dynamo.Add{a}}); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(10 * time.Millisecond)
+		var w waits
+		m := &quorum.Member{Scope: &quorum.Scope{}, Host: &w}
+		m.Scope.Enter(1)
+		ctx, cancel := context.WithTimeout(quorum.With(t.Context(), m), 20*time.Millisecond)
+		defer cancel()
+		begin := time.Now()
+		if _, err := st.Once(ctx, dynamo.Unit{Marker: marker("2"), Adds: []dynamo.Add{a}}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took != 20*time.Millisecond {
+			t.Errorf("withdrawn after %v", took)
+		}
+		wg.Wait()
+		if w.parked != w.unparked || m.Scope.Idle() {
+			t.Errorf("its handler waited %d times, and was woken %d times", w.parked, w.unparked)
+		}
+		if n := s.items["counters/a"]["n"]; n != "1" {
+			t.Errorf("counted %q", n)
+		}
+	})
+}
+
+// A unit with two items that are never free at the same time has its turn.
+func TestOnceKeepsTheTurnOutOfStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newService(t, 1, faults{}).store(Options{})
+		st.once.send = func(_ context.Context, in *dynamodb.TransactWriteItemsInput) error {
+			took := 40*time.Millisecond - onceLinger
+			if plain(in.TransactItems[1].Update.Key["pk"]) == "a" {
+				took -= 20 * time.Millisecond
+			}
+			time.Sleep(took)
+			return nil
+		}
+		done := make(chan struct{})
+		var others sync.WaitGroup
+		for w := range 8 {
+			others.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					if _, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("%d-%d", w, i), Adds: []dynamo.Add{addTo([]string{"a", "b"}[w%2], math.MaxInt64)}}); err != nil { // two of them share no transaction
+						t.Error(err)
+					}
+				}
+			})
+			if w == 0 {
+				time.Sleep(10 * time.Millisecond) // that b comes after a
+			}
+		}
+		time.Sleep(time.Second)
+		begin := time.Now()
+		if _, err := st.Once(t.Context(), dynamo.Unit{Marker: marker("both"), Adds: []dynamo.Add{addTo("a", 1), addTo("b", 1)}}); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 500*time.Millisecond {
+			t.Errorf("it waited for %v", took)
+		}
+		close(done)
+		others.Wait()
 	})
 }
 
@@ -73,7 +225,7 @@ func TestOnceGivesItsPlaceToOthers(t *testing.T) {
 		if _, err := s.store(Options{}).Once(quorum.With(t.Context(), m), dynamo.Unit{Marker: marker("1")}); err != nil {
 			t.Error(err)
 		}
-		if w.parked != 3 || w.unparked != 3 { // an attempt, the wait, an attempt
+		if w.parked != 5 || w.unparked != 5 { // for the commit and its transaction, before the next try, and as before
 			t.Errorf("it waited %d times, and was woken %d times", w.parked, w.unparked)
 		}
 	})

@@ -27,7 +27,7 @@ func TestOnceKeepsTransactionsApart(t *testing.T) {
 		units = append(units, newUnit(i, a))
 	}
 	both := newUnit(60, addTo("c55", 1), addTo("c3", 1))
-	ts := pack(append(units, both))
+	ts, _ := pack(append(units, both), map[ref]*step{})
 	if len(ts) != 2 || len(ts[0].units) != 50 || len(ts[1].units) != 10 || !both.again {
 		t.Errorf("%d transactions, of them the last has %d units; the one of both goes again: %v", len(ts), len(ts[len(ts)-1].units), both.again)
 	}
@@ -47,9 +47,10 @@ func TestOnceSendsTheOldestFirst(t *testing.T) {
 		u.nth = uint64(2 - i)
 		units = append(units, u)
 	}
-	st.once.apply(t.Context(), []*unit{units[0], units[1]})
-	if !units[0].again || units[1].again {
-		t.Errorf("the younger one goes again: %v, the older one: %v", units[0].again, units[1].again)
+	younger, older := units[0], units[1]
+	st.once.commit(t.Context(), units)
+	if <-older.at.ended; !older.sent || younger.sent {
+		t.Errorf("the older one is sent: %v, the younger one: %v", older.sent, younger.sent)
 	}
 }
 

@@ -1,8 +1,8 @@
 package dynamodb
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -17,6 +17,11 @@ type transaction struct {
 	steps []*step
 	bytes int
 	err   error
+
+	refs   []ref         // that it holds; refs and behind are guarded by once.mu
+	behind []*unit       // that wait for refs
+	freed  chan struct{} // closed when refs are free
+	ended  chan struct{} // closed when units have their outcome
 }
 
 // step is one operation of a transaction: one part, or several that add to the
@@ -28,10 +33,11 @@ type step struct {
 	by    map[string]int64 // of Adds: the sums
 }
 
-// pack puts units into transactions that touch different items. A unit without
-// a place in them is to go again.
-func pack(units []*unit) (ts []*transaction) {
-	at := map[ref]*step{}
+// pack puts units into new transactions. No two transactions touch one item: at
+// has those of all that hold any. A unit without a place is to go again, once the
+// transaction at places is freed. Until then that one holds all items of the unit,
+// so that no younger unit takes them.
+func pack(units []*unit, at map[ref]*step) (ts, places []*transaction) {
 	for _, u := range units {
 		var t *transaction
 		for p := range u.written {
@@ -44,14 +50,27 @@ func pack(units []*unit) (ts []*transaction) {
 			t = ts[len(ts)-1]
 		}
 		if t == nil {
-			t = &transaction{}
+			t = &transaction{freed: make(chan struct{}), ended: make(chan struct{})}
 			ts = append(ts, t)
 		}
-		if u.again = !t.fits(u, at); !u.again {
+		if u.again = !slices.Contains(ts, t) || !t.fits(u, at); u.again {
+			t.hold(u, at)
+		} else {
 			t.add(u, at)
 		}
+		places = append(places, t)
 	}
-	return ts
+	return ts, places
+}
+
+// hold has those who need an item of u wait for t, as u does.
+func (t *transaction) hold(u *unit, at map[ref]*step) {
+	for p := range u.written {
+		if at[p.ref] == nil {
+			at[p.ref] = &step{of: t}
+			t.refs = append(t.refs, p.ref)
+		}
+	}
 }
 
 func (t *transaction) fits(u *unit, at map[ref]*step) bool {
@@ -77,6 +96,7 @@ func (t *transaction) add(u *unit, at map[ref]*step) {
 		if s == nil || !s.merges(p) { // of u's own, when they are only alike
 			s = &step{of: t, index: len(t.steps)}
 			at[p.ref] = s
+			t.refs = append(t.refs, p.ref)
 			t.steps = append(t.steps, s)
 		}
 		p.step = s.index
@@ -95,6 +115,9 @@ func (t *transaction) add(u *unit, at map[ref]*step) {
 // merges reports whether p can be added to what s adds. A sum that leaves the
 // range of int64 cannot: it would wrap.
 func (s *step) merges(p *part) bool {
+	if len(s.parts) == 0 { // held for another unit
+		return false
+	}
 	first := s.parts[0]
 	if p.what != anAdd || first.what != anAdd || !p.sameItem(first) || p.add.Create != first.add.Create {
 		return false
@@ -130,7 +153,6 @@ func (o *once) settle(t *transaction) (apart []*unit) {
 		}
 		return nil
 	}
-	var panicked *sluice.PanicError
 	reasons, meaning := reasonsOf(t.err), awserror.Of(t.err)
 	switch {
 	case len(reasons) == len(t.steps) && worst(reasons) != none:
@@ -139,8 +161,6 @@ func (o *once) settle(t *transaction) (apart []*unit) {
 				apart = append(apart, u)
 			}
 		}
-	case errors.As(t.err, &panicked):
-		t.fail(outcome{err: o.explain(t.err)})
 	case reasons != nil || meaning.Passes():
 		t.fail(outcome{err: o.explain(t.err), refused: true})
 	case len(t.units) > 1 && meaning != awserror.NoCredentials && meaning != awserror.NotAccepted:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/quorum"
 	"github.com/sluicehq/sluice/sdkitem"
 )
 
@@ -27,6 +28,9 @@ type unit struct {
 	alone  bool   // it touches an item whose key is not known, and shares no transaction
 	nth    uint64 // of those that were asked for
 	tries  int    // that were refused for the moment
+	member *quorum.Member
+	at     *transaction
+	sent   bool // in at; else it waits behind at
 
 	applied dynamo.Applied
 	outcome
