@@ -58,7 +58,7 @@ func (s *stateFile) with(do func(store *boltstate.Store, app string) error) erro
 	}
 	store, err := openState(s.c.statePath(s.path, cfg))
 	if errors.Is(err, boltstate.ErrLocked) {
-		return fmt.Errorf("%w. While a daemon runs, its page shows how far it is: curl %s/", err, defaultDaemon)
+		return fmt.Errorf("%w. While a daemon runs, sluice status shows how far it is", err)
 	}
 	if err != nil {
 		return err
