@@ -278,7 +278,7 @@ func compare(a, b any) (c int, ok bool) {
 }
 
 // decimals are the digits of a number, without exponent and needless zeros; none
-// of what is no finite number.
+// of NaN and infinity.
 func decimals(v any) string {
 	switch v := v.(type) {
 	case int:

@@ -28,7 +28,7 @@ const workName = "\x00work"
 // work is what an evaluation may still do.
 type work struct {
 	left  int
-	lists map[*any]*members // those that in was asked for
+	lists map[*any]*members // by their first element; in has searched them
 }
 
 func (w *work) reset() {
@@ -95,7 +95,7 @@ func scalar(v any) (key any, ok bool) {
 		if i, err := strconv.ParseInt(decimals(v), 10, 64); err == nil {
 			return int(i), true
 		}
-		return v, !math.IsNaN(v - v) // what is not finite equals nothing
+		return v, !math.IsNaN(v - v) // NaN and infinity equal nothing
 	}
 	return nil, false
 }
@@ -155,7 +155,7 @@ func meter(root *ast.Node) {
 	}
 }
 
-// metering counts the parts of a condition, and has those that look at a whole
+// metering counts the parts of a condition, and has functions that look at a whole
 // text or list count it.
 type metering struct{ parts int }
 

@@ -29,7 +29,7 @@ func (o Options) token(env func(string) string) (token, file string, err error) 
 	}
 	token, err = access.Read(o.TokenFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("there is no file %s: make one, such as by (umask 077; openssl rand -hex 16 > %[1]s)", o.TokenFile)
+		err = fmt.Errorf("file %s does not exist: make one, such as by (umask 077; openssl rand -hex 16 > %[1]s)", o.TokenFile)
 	}
 	if err != nil {
 		err = fmt.Errorf("--token-file (%s): %w", access.TokenFileEnv, err)

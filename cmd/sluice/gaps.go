@@ -60,7 +60,7 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 			return printJSON(c.stdout, o)
 		}
 		if len(o.Gaps) == 0 {
-			fmt.Fprintln(c.stdout, "there is no open gap")
+			fmt.Fprintln(c.stdout, "no open gaps")
 		}
 		for _, g := range o.Gaps {
 			fmt.Fprintf(c.stdout, "%s%s (found %s)\n", before, g.Lost, g.Found.Local().Format(time.RFC3339))

@@ -18,11 +18,11 @@ func statusCommand(c *cli) *cobra.Command {
 		Use:   "status",
 		Short: "Show how the running daemon fares, and why it is not ready",
 		Long: `Show how the running daemon fares: whether it is ready, and if not, why; what its
-routes fail for, how far behind its shards are, and what is parked.
+routes fail for, how far behind its shards are, and which records are parked.
 
 The daemon shows this to those alone who have its token. It makes one as it
 starts, in a file beside its state file that only its user can read, where sluice
-finds it. A daemon that has another is told of by --token-file.
+finds it. If the daemon has another token, name its file by --token-file.
 
 With --link it prints a link that shows the same in a browser: it works once,
 within a minute, and for 12 hours from then.

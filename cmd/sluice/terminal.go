@@ -17,7 +17,7 @@ func isTerminal(f any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// screen is a terminal, which only shows what is [clean], with a status, such as a bar, on its last line: what begins
+// screen is a terminal, which shows [clean] text alone, with a status, such as a bar, on its last line: what begins
 // with a carriage return and ends without a new line. Whatever else is printed
 // takes the place of the status; a new line alone ends it.
 type screen struct {

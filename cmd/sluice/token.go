@@ -55,7 +55,7 @@ func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemo
 	token, err := access.Read(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return daemonToken{refused: fmt.Sprintf("there is none in %s: %s", file, other)}, nil
+		return daemonToken{refused: fmt.Sprintf("no token in %s: %s", file, other)}, nil
 	case errors.Is(err, fs.ErrPermission):
 		return daemonToken{refused: fmt.Sprintf("it is in %s, which you may not read: ask as the user of the daemon (sudo -u)", file)}, nil
 	case err != nil:

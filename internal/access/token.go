@@ -74,7 +74,7 @@ func checkOwner(path string, me uint32, ownerOf func(path string) (uint32, error
 }
 
 // Read reads the token in the file at path, which others than its owner and its
-// group may not read. An error that is [fs.ErrNotExist] says that there is none.
+// group may not read. Without a file the error is [fs.ErrNotExist].
 func Read(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
