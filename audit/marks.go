@@ -43,7 +43,7 @@ func (m *Marks) least(doc document.Doc) int64 {
 
 // tombstones looks for those whose version is too low: another program copied them,
 // and an older change would restore the document. A tombstone in the place of a
-// document that an item asks for is told as missing.
+// document that an item asks for is reported as missing.
 func (s *search) tombstones(ctx context.Context, name string) error {
 	if s.Marks == nil || s.Marks.Tombstones == nil {
 		return nil

@@ -97,7 +97,7 @@ func (s *Escalator) recorded(ctx context.Context, rec *sluice.Record) (Escalatio
 	return s.c.active(ctx, id)
 }
 
-// active reads an escalation; one that is over, or not there, is a Skip.
+// active reads an escalation. It returns a Skip when the escalation is over or missing.
 func (c Config) active(ctx context.Context, id string) (Escalation, error) {
 	it, err := c.Get(ctx, id)
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *Escalator) watch(ctx context.Context, rec *sluice.Record) error {
 // look sees whether something is overdue. A permanent error is worth an alarm.
 func (s *Escalator) look(ctx context.Context, v *vigil) error {
 	e, err := s.c.active(ctx, v.id)
-	if err != nil { // one that is over needs no watchdog
+	if err != nil { // an escalation that is over needs no watchdog
 		return err
 	}
 	if e.Round != v.round {

@@ -103,7 +103,7 @@ func (r *recount) verdict() *BrakeError {
 	return nil
 }
 
-// release lowers what is held, unless it is too much.
+// release lowers the counters that are held, unless it would lower them too much.
 func (r *recount) release(ctx context.Context) error {
 	if r.done.Brake = r.verdict(); r.DryRun {
 		return nil

@@ -140,7 +140,7 @@ func Of(err error) Meaning {
 	return m
 }
 
-// Code is the code of err, "" when there is none.
+// Code is the code of err, "" without one.
 func Code(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -162,7 +162,7 @@ func Status(err error) int {
 	return 0
 }
 
-// Hint tells a person what to do about err; "" when there is nothing to tell.
+// Hint tells a person what to do about err; "" when nothing helps.
 // action is the call as a permission, thing what it is about, such as "queue",
 // and name how people call it, such as "name or URL".
 func Hint(err error, action, thing, name string) string {

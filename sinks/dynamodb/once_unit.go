@@ -26,7 +26,7 @@ type unit struct {
 	parts  []*part // the marker, then each Add with its Else, then Ops
 	size   int
 	alone  bool   // it touches an item whose key is not known, and shares no transaction
-	nth    uint64 // of those that were asked for
+	nth    uint64 // among the units of this Store
 	tries  int    // that were refused for the moment
 	member *quorum.Member
 	at     *transaction
@@ -41,7 +41,7 @@ type outcome struct {
 	again   bool // at once
 	err     error
 	refused bool          // for the moment
-	wait    time.Duration // before the next try; 0: there is none
+	wait    time.Duration // before the next try; 0: no other try
 }
 
 // part is one operation of a unit.

@@ -88,7 +88,7 @@ func (g *gateway) close() {
 	}
 }
 
-// actions are those that policy.json allows.
+// actions are allowed by policy.json.
 func actions() map[string]bool {
 	var policy struct{ Statement []struct{ Action []string } }
 	if err := json.Unmarshal(policyText, &policy); err != nil {
@@ -129,7 +129,7 @@ func (g *gateway) denied(service, operation string) string {
 	return ""
 }
 
-// request is one that a test made.
+// request comes from a test.
 type request struct {
 	w    http.ResponseWriter
 	r    *http.Request
