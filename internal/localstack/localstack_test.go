@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,11 +28,18 @@ func TestMain(m *testing.M) {
 	case "":
 		goleak.VerifyTestMain(m)
 	case "serve":
-		fmt.Println("serving on", os.Args[len(os.Args)-1])
-		err := http.ListenAndServe("127.0.0.1:"+os.Args[len(os.Args)-1], http.HandlerFunc(
-			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
-		fmt.Println(err)
-		os.Exit(1)
+		serve()
+	case "archive": // a Java that writes its classes when it is asked to end
+		if file, ok := strings.CutPrefix(os.Args[1], "-XX:ArchiveClassesAtExit="); ok {
+			asked := make(chan os.Signal, 1)
+			signal.Notify(asked, syscall.SIGTERM)
+			go func() {
+				<-asked
+				os.WriteFile(file, []byte("classes"), 0o600)
+				os.Exit(143)
+			}()
+		}
+		serve()
 	case "crash":
 		fmt.Println("first line")
 		fmt.Println("no license to run")
@@ -40,7 +49,7 @@ func TestMain(m *testing.M) {
 		select {}
 	case "parent": // starts a server, says where it is, and never stops it
 		os.Setenv(roleEnv, "serve")
-		p, err := launch(context.Background(), testServer(nil), os.Args[0], ".", os.Args[1], time.Minute)
+		p, err := launch(context.Background(), start{server: testServer(nil), java: os.Args[0], home: "."}, os.Args[1], time.Minute)
 		if err != nil {
 			fmt.Println("error:", err)
 			os.Exit(1)
@@ -48,6 +57,14 @@ func TestMain(m *testing.M) {
 		fmt.Println(p.endpoint)
 		select {}
 	}
+}
+
+func serve() {
+	port := os.Args[len(os.Args)-1]
+	fmt.Println("serving on", port)
+	fmt.Println(http.ListenAndServe("127.0.0.1:"+port, http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) })))
+	os.Exit(1)
 }
 
 // testServer returns a server whose ports are the given ones first.
@@ -67,7 +84,7 @@ func testServer(ports []int) server {
 
 func TestLaunch(t *testing.T) {
 	t.Setenv(roleEnv, "serve")
-	p, err := launch(t.Context(), testServer(nil), os.Args[0], ".", t.TempDir(), time.Minute)
+	p, err := launch(t.Context(), start{server: testServer(nil), java: os.Args[0], home: "."}, t.TempDir(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +112,7 @@ func TestWatch(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		srv := testServer(nil)
 		srv.name = name
-		p, err := launch(t.Context(), srv, os.Args[0], ".", t.TempDir(), time.Minute)
+		p, err := launch(t.Context(), start{server: srv, java: os.Args[0], home: "."}, t.TempDir(), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +151,7 @@ func TestLaunchTakesAnotherPortWhenOneWasTaken(t *testing.T) {
 	srv := testServer([]int{port})
 	args := srv.args
 	srv.args = func(run string, port int) ([]string, error) { starts++; return args(run, port) }
-	p, err := launch(t.Context(), srv, os.Args[0], ".", t.TempDir(), time.Minute)
+	p, err := launch(t.Context(), start{server: srv, java: os.Args[0], home: "."}, t.TempDir(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +172,7 @@ func TestLaunchFails(t *testing.T) {
 	} {
 		t.Run(tt.role, func(t *testing.T) {
 			t.Setenv(roleEnv, tt.role)
-			_, err := launch(t.Context(), testServer(nil), os.Args[0], ".", t.TempDir(), tt.timeout)
+			_, err := launch(t.Context(), start{server: testServer(nil), java: os.Args[0], home: "."}, t.TempDir(), tt.timeout)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -173,7 +190,7 @@ func TestLaunchEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	srv := testServer(nil)
 	srv.args = func(string, int) ([]string, error) { cancel(); return nil, nil }
-	if _, err := launch(ctx, srv, os.Args[0], ".", t.TempDir(), time.Minute); !errors.Is(err, context.Canceled) {
+	if _, err := launch(ctx, start{server: srv, java: os.Args[0], home: "."}, t.TempDir(), time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
 }

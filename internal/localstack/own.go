@@ -29,7 +29,7 @@ func StartOpenSearch(ctx context.Context, o Options, run string) (*OpenSearch, e
 	if err != nil {
 		return nil, err
 	}
-	p, err := launch(ctx, st.server, st.java, st.home, run, o.Timeout)
+	p, err := launch(ctx, st, run, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (s *OpenSearch) Start(ctx context.Context) error {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
-		p, err := launchOn(ctx, s.start.server, port, s.start.java, s.start.home, s.run, s.options.Timeout)
+		p, err := launchOn(ctx, s.start, port, s.run, s.options.Timeout)
 		if errors.Is(err, errPortTaken) && attempt < 5 {
 			continue // by a connection of somebody's, which ends
 		}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -28,14 +29,14 @@ type process struct {
 
 var errPortTaken = errors.New("port taken by another process")
 
-// launch starts srv on a free loopback port and returns when it answers.
-func launch(ctx context.Context, srv server, java, home, run string, timeout time.Duration) (*process, error) {
+// launch starts a server on a free loopback port and returns when it answers.
+func launch(ctx context.Context, st start, run string, timeout time.Duration) (*process, error) {
 	for attempt := 1; ; attempt++ {
 		port, err := freePort()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", srv.name, err)
+			return nil, fmt.Errorf("%s: %w", st.server.name, err)
 		}
-		p, err := launchOn(ctx, srv, port, java, home, run, timeout)
+		p, err := launchOn(ctx, st, port, run, timeout)
 		if errors.Is(err, errPortTaken) && attempt < 5 {
 			continue
 		}
@@ -43,20 +44,21 @@ func launch(ctx context.Context, srv server, java, home, run string, timeout tim
 	}
 }
 
-func launchOn(ctx context.Context, srv server, port int, java, home, run string, timeout time.Duration) (*process, error) {
+func launchOn(ctx context.Context, st start, port int, run string, timeout time.Duration) (*process, error) {
+	srv := st.server
 	args, err := srv.args(run, port)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{
 		name:     srv.name,
-		cmd:      exec.Command(java, args...),
+		cmd:      exec.Command(st.java, append(slices.Clone(st.options), args...)...),
 		endpoint: "http://127.0.0.1:" + strconv.Itoa(port),
 		logPath:  filepath.Join(run, srv.name+".log"),
 		data:     filepath.Join(run, srv.name),
 		done:     make(chan struct{}),
 	}
-	p.cmd.Dir = home
+	p.cmd.Dir = st.home
 	p.cmd.SysProcAttr = childAttr()
 	if err := p.begin(); err != nil {
 		return nil, fmt.Errorf("%s: %w", srv.name, err)

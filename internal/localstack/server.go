@@ -19,6 +19,8 @@ type server struct {
 	pom  []byte
 	java java
 
+	archive bool // its classes are kept in a file, for faster starts
+
 	// args returns java's arguments. The working directory is the one that
 	// holds lib/; run is this run's folder.
 	args func(run string, port int) ([]string, error)
@@ -69,7 +71,7 @@ var (
 )
 
 // ownOpenSearch runs beside the others, for one test.
-var ownOpenSearch = openSearch("opensearch", local.OpenSearch2POM, java{major: 17, compiler: true, anywhere: true}, "-Xms512m", "-Xmx512m")
+var ownOpenSearch = openSearch("opensearch2", local.OpenSearch2POM, java{major: 17, compiler: true, anywhere: true}, "-Xms512m", "-Xmx512m")
 
 // openSearch returns a node of OpenSearch with its documents in a folder of the
 // run that has the server's name.
@@ -77,7 +79,7 @@ func openSearch(name string, pom []byte, j java, options ...string) server {
 	return server{
 		name: name,
 		pom:  pom,
-		java: j,
+		java: j, archive: true,
 		args: func(run string, port int) ([]string, error) {
 			launcher := filepath.Join(run, name+".java")
 			if err := os.WriteFile(launcher, local.OpenSearchNode, 0o600); err != nil {

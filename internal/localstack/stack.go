@@ -108,7 +108,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 type start struct {
 	server     server
 	java, home string
-	endpoint   *string // to be set
+	options    []string // for java, before the server's
+	endpoint   *string  // to be set
 }
 
 func prepare(ctx context.Context, o Options, srv server) (start, error) {
@@ -116,8 +117,11 @@ func prepare(ctx context.Context, o Options, srv server) (start, error) {
 	if err != nil {
 		return start{}, err
 	}
-	home, err := fetch(ctx, o, srv, mavenResolve)
-	return start{server: srv, java: java, home: home}, err
+	st := start{server: srv, java: java}
+	if st.home, err = fetch(ctx, o, srv, mavenResolve); err == nil && srv.archive {
+		st.options, err = archived(ctx, o, srv, java, st.home)
+	}
+	return st, err
 }
 
 // startAll adds those that started to the stack's processes, also when another
@@ -136,7 +140,7 @@ func (s *Stack) startAll(ctx context.Context, o Options, starts []start) error {
 	var all sync.WaitGroup
 	for i, st := range starts {
 		all.Go(func() {
-			p, err := launch(ctx, st.server, st.java, st.home, s.LogDir, o.Timeout)
+			p, err := launch(ctx, st, s.LogDir, o.Timeout)
 			if err != nil {
 				cancel(err)
 				return
