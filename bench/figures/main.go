@@ -109,7 +109,7 @@ func (b *bench) run(ctx context.Context, only string) error {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, NoSQS: true})
+	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, NoSQS: true, Benchmark: true})
 	if err != nil {
 		return err
 	}

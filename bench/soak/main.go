@@ -108,7 +108,7 @@ func run(ctx context.Context, o options) error {
 	for _, name := range []string{localstack.EnvDynamoDB, localstack.EnvSQS, localstack.EnvOpenSearch} {
 		os.Unsetenv(name) //nolint:errcheck // servers of its own, whatever the environment names
 	}
-	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, OpenSearch: true})
+	stack, err := localstack.Start(ctx, localstack.Options{Log: os.Stderr, OpenSearch: true, Benchmark: true})
 	if err != nil {
 		return err
 	}

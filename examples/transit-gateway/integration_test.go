@@ -436,7 +436,7 @@ func (c *city) race(creations int64, now func(created int64)) {
 	wg.Wait()
 }
 
-func TestRaces(t *testing.T) { races(t, 200) }
+func TestRaces(t *testing.T) { races(t, 80) }
 
 // Gateways are created and deleted many times, by several writers at once,
 // while old records come again: in the end the index is what the table is, and
@@ -473,8 +473,8 @@ func TestOpenSearchIsKilled(t *testing.T) {
 	localtest.OwnDynamoDB(t)
 	own := localtest.OwnOpenSearch(t)
 	c := newCity(t, own.URL, 0)
-	c.race(150, func(created int64) {
-		if created == 40 {
+	c.race(60, func(created int64) {
+		if created == 20 {
 			own.Kill()
 		}
 	})

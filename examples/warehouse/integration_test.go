@@ -151,7 +151,7 @@ func renamed(f Fixture, pkg string) sluice.Item {
 	return it
 }
 
-func TestOrdersOfEvents(t *testing.T) { everyOrder(t, 6) }
+func TestOrdersOfEvents(t *testing.T) { everyOrder(t, 12) }
 
 // Every order in which the six events of a build can arrive leads to the same;
 // one in so many is tried.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 // restart delivers the record until it is settled, then the messages, and
@@ -53,6 +54,9 @@ func settled(err error) bool { return err == nil || sluice.IsSkip(err) }
 // Whichever call the process dies at, before or after its effect: in the end
 // no child is left, and no other row is gone.
 func TestEachCrashPoint(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, tt := range []struct {
 		name            string
 		rows, threshold int
@@ -123,7 +127,12 @@ func TestDoubleDelivery(t *testing.T) {
 
 // Random tables, kinds, limits and deaths: what goes is exactly what an oracle
 // calls children.
-func TestOnlyChildrenGo(t *testing.T) { onlyChildrenGo(t, 150) }
+func TestOnlyChildrenGo(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
+	onlyChildrenGo(t, 150)
+}
 
 func onlyChildrenGo(t *testing.T, seeds uint64) {
 	for seed := range seeds {

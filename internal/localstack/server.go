@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,10 +90,7 @@ func openSearch(name string, pom []byte, j java, options ...string) server {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			// The second compiler costs more than the server's whole start: 13 s
-			// of processor time with it, 6 s without.
-			args := append([]string{"-XX:TieredStopAtLevel=1"}, options...)
-			return append(args, "-cp", "lib/*", launcher,
+			return append(slices.Clone(options), "-cp", "lib/*", launcher,
 				filepath.Join(run, name), strconv.Itoa(port), strconv.Itoa(transport)), nil
 		},
 		ready: func(r *http.Response) bool {

@@ -27,6 +27,7 @@ type Options struct {
 	Log         io.Writer     // one line for what takes long, such as a fetch (default: none)
 	NoSQS       bool          // no ElasticMQ
 	OpenSearch  bool          // OpenSearch 2, too
+	Benchmark   bool          // servers with Java's second compiler: slower for ten seconds, then a third faster
 	OpenSearch3 bool          // OpenSearch 3, too, if there is a Java for it; Log is told when there is none
 }
 
@@ -120,6 +121,9 @@ func prepare(ctx context.Context, o Options, srv server) (start, error) {
 	st := start{server: srv, java: java}
 	if st.home, err = fetch(ctx, o, srv, mavenResolve); err == nil && srv.archive {
 		st.options, err = archived(ctx, o, srv, java, st.home)
+	}
+	if !o.Benchmark {
+		st.options = append(st.options, "-XX:TieredStopAtLevel=1")
 	}
 	return st, err
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// A table changes 20,000 times, and 100,000 times as a proof. A daemon writes the
+// A table changes 8,000 times, and 100,000 times as a proof. A daemon writes the
 // documents, and meanwhile their server is killed twice, refuses every
 // request for a while and long ones always, and breaks connections after it has done what it was asked.
 // In the end table and index are the same, and no document was ever older than

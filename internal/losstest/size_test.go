@@ -2,4 +2,4 @@
 
 package losstest
 
-const items = 2000
+const items = 800

@@ -66,7 +66,7 @@ func work(ctx context.Context) error {
 // worker: kill -9. Another one takes the message that comes again, and the
 // totals are right in the end.
 func TestWorkerIsKilledAfterItsFirstPage(t *testing.T) {
-	const many = 3000
+	const many = 1600
 	if localtest.Elsewhere(t) {
 		return
 	}
