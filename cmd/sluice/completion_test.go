@@ -89,7 +89,7 @@ routes:
 func TestCompletionHelp(t *testing.T) {
 	var stdout, stderr strings.Builder
 	execute(t.Context(), []string{"completion", "--help"}, func(string) string { return "" }, &stdout, &stderr)
-	for _, want := range []string{"package bash-completion", "routes", "tables", "source <(sluice completion bash)"} {
+	for _, want := range []string{"routes", "tables", "source <(sluice completion bash)"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("does not say %q:\n%s%s", want, &stdout, &stderr)
 		}
