@@ -24,17 +24,16 @@ import (
 // A built function runs beside its package as under Lambda: it takes the file
 // that is packed with it, does its work, and Lambda would send again what failed.
 func TestLambdaInvokeABuiltFunction(t *testing.T) {
-	var sent []string
+	sent := make(chan string, 10)
 	sqs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		sent = append(sent, string(body))
+		sent <- string(body)
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		if strings.Contains(string(body), "o-2") {
 			w.WriteHeader(http.StatusBadRequest)
 			io.WriteString(w, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"no such queue"}`)
 			return
 		}
-
 		io.WriteString(w, `{"Successful":[{"Id":"0","MessageId":"m","MD5OfMessageBody":"`+md5Of(`{"order":"o-1"}`)+`"}],"Failed":[]}`)
 	}))
 	defer sqs.Close()
@@ -75,8 +74,11 @@ func TestLambdaInvokeABuiltFunction(t *testing.T) {
 		!slices.Equal(got.Effects.Routes, []routeEffects{{Route: "send", Done: 1}}) || !slices.Equal(got.Effects.Sinks, []sinkEffects{{"queue", 1, 0}}) {
 		t.Errorf("exit %d, %+v, %+v", exit, got, got.Effects)
 	}
-	if len(sent) != 1 || !strings.Contains(sent[0], `o-1`) {
-		t.Errorf("sent %q", sent)
+	if len(sent) != 1 {
+		t.Fatalf("%d requests, want 1", len(sent))
+	}
+	if body := <-sent; !strings.Contains(body, "o-1") {
+		t.Errorf("sent %s", body)
 	}
 	got, exit = invoke("o-2")
 	if exit != exitFound || len(got.Again) != 1 || got.Effects == nil || got.Effects.Settled != 0 ||
