@@ -32,9 +32,10 @@ longest := ./sources/poller ./internal/sim
 # and that is no failure.
 processors := $(shell getconf _NPROCESSORS_ONLN)
 testfiles := {{$$dir := .Dir}}{{range .TestGoFiles}}{{$$dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$dir}}/{{.}}{{"\n"}}{{end}}
+searches = search=$$(go list -tags integration,proof -f '$(testfiles)' $(PKG) | tr '\n' '\0' | xargs -0 grep -ls 'localtest\.OpenSearch' || true)
 define gotestsum
 mkdir -p .out; go build -o bin/withstack ./internal/cmd/withstack; \
-	search=$$(go list -tags integration,proof -f '$(testfiles)' $(PKG) | tr '\n' '\0' | xargs -0 grep -ls 'localtest\.OpenSearch' || true); \
+	$(searches); \
 	bin/withstack $${search:+--opensearch} $(tool) gotestsum --format pkgname --format-hide-empty-pkg \
 	  --jsonfile .out/$@.json --post-run-command 'bash internal/cmd/withstack/summary' \
 	  -- -vet=off -p $$((2 * $(processors))) -timeout 2h
@@ -54,7 +55,7 @@ proof: ## The long proofs, hours: tests named TestProof or TestWild, with the bu
 
 aws: ## The tests with servers against an account of AWS, under names that begin with PREFIX; says what it creates and costs, and asks. LOCAL=1: on local servers
 	@go build -o bin/awssuite ./internal/cmd/awssuite
-	@$(if $(LOCAL),go build -o bin/withstack ./internal/cmd/withstack; bin/withstack --opensearch) bin/awssuite $(if $(LOCAL),--local) \
+	@$(if $(LOCAL),go build -o bin/withstack ./internal/cmd/withstack; $(searches); bin/withstack $${search:+--opensearch}) bin/awssuite $(if $(LOCAL),--local) \
 	  $(if $(PREFIX),--prefix '$(PREFIX)') $(if $(OPENSEARCH),--opensearch '$(OPENSEARCH)') $(if $(YES),--yes) $(if $(CLEANUP),--cleanup) \
 	  $(if $(filter-out ./...,$(PKG)),--pkg '$(patsubst ./%,^%,$(PKG:/...=))') $(if $(RUN),--run '$(RUN)')
 

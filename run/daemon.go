@@ -113,7 +113,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			answers["/debug/pprof/"] = profiles()
 		}
 		answers = protected(guard, answers)
-		answers["GET /livez"], answers["GET /metrics"] = livez(pulse.dead), prom.Handler(registry)
+		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(pulse.dead), startedz(src.waiting), prom.Handler(registry)
 		srv, err := serve(o.Listen, answers, unready, logger)
 		if err != nil {
 			return err

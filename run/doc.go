@@ -6,7 +6,7 @@
 //
 // Its flags, and the environment variables for each, are those of [Options];
 // --help lists them. It keeps positions and dead letters in a state file,
-// answers /metrics, /livez and /readyz on a loopback address, shows its state at
+// answers /metrics, /livez, /startedz and /readyz on a loopback address, shows its state at
 // / and the items that wait at /lanes, and logs to standard error. A gap, records
 // that were trimmed before they were read, keeps it from being ready until
 // somebody on its machine has seen it: POST /gaps/acknowledge. SIGTERM and SIGINT

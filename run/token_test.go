@@ -55,7 +55,7 @@ func TestDaemonIsForThoseWhoHaveItsToken(t *testing.T) {
 		text, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(text)
 	}
-	for _, path := range []string{"/livez", "/metrics"} {
+	for _, path := range []string{"/livez", "/startedz", "/metrics"} {
 		if code, body := ask("GET", path, ""); code != 200 {
 			t.Errorf("%s by any name: %d %s", path, code, body)
 		}

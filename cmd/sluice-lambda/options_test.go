@@ -1,20 +1,16 @@
 package main
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/function"
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
@@ -40,7 +36,7 @@ func TestFileReachesFunction(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, o, err := function(t.Context())
+		m, o, err := function.New(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,21 +50,30 @@ func TestFileReachesFunction(t *testing.T) {
 // A letter is no longer than a queue takes once it is escaped, either.
 func TestEscapedLetterFits(t *testing.T) {
 	q := newQueues(t)
-	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: &q.URL, Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")}
-	park, err := deadLetters(cfg, q.URL+"/1/dead", batch.Hooks{}, slog.New(slog.DiscardHandler))
+	path := filepath.Join(t.TempDir(), "sluice.yaml")
+	t.Setenv("SLUICE_CONFIG", path)
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "local")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+	t.Setenv("SLUICE_ENDPOINT_SQS", q.URL)
+	text := "source: {tables: [orders]}\nroutes: [{name: x, on: 'a#*', log: {}}]\ndeadLetter: {queue: " + q.URL + "/1/dead}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, o, err := function.New(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Repeat("\uFFFE", 60_000)
+	text = strings.Repeat("\uFFFE", 60_000)
 	page, err := sluice.DecodeEvent(recordtest.Event(recordtest.New(order(`{"S":"`+text+`"}`, "c"))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := park.Park(t.Context(), &page.Records[0], sluice.Failure{}); err != nil {
+	if err := o.DeadLetter.Park(t.Context(), &page.Records[0], sluice.Failure{}); err != nil {
 		t.Fatal(err)
 	}
 	dead := q.take("dead")
-	if len(dead) != 1 || len(dead[0]) > mostLetter {
+	if len(dead) != 1 || len(dead[0]) > 256<<10 {
 		t.Fatalf("%d letters, the first of %d bytes", len(dead), len(dead[0]))
 	}
 	e, err := deadletter.Parse([]byte(dead[0]))

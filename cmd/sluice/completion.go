@@ -13,7 +13,7 @@ import (
 // session.
 func shellExamples(completion *cobra.Command) {
 	of := map[string][2]string{
-		"bash":       {"source <(sluice completion bash)", "sluice completion bash >/etc/bash_completion.d/sluice"},
+		"bash":       {"source <(sluice completion bash)", "echo 'source <(sluice completion bash)' >>~/.bashrc"},
 		"zsh":        {"source <(sluice completion zsh)", `sluice completion zsh >"${fpath[1]}/_sluice"`},
 		"fish":       {"sluice completion fish | source", "sluice completion fish >~/.config/fish/completions/sluice.fish"},
 		"powershell": {"sluice completion powershell | Out-String | Invoke-Expression", "sluice completion powershell >>$PROFILE"},

@@ -20,8 +20,7 @@ const completionHelp = `Print a script that has your shell complete commands, fl
 the routes, tables and queues of the configuration, the ids of dead letters, and
 the tables and applications of a state file that no daemon holds.
 
-Each shell has its own, and its help says where to put it. That of bash needs the
-package bash-completion of your system.`
+Each shell has its own, and its help says where to put it.`
 
 // completeRest is for the flags and arguments that no command has spoken for: a
 // shell proposes the names that are known, files where one is meant, and else

@@ -16,8 +16,8 @@ import (
 // the arguments.
 func TestFilesAreProposedWhereTheyAreMeant(t *testing.T) {
 	t.Chdir(t.TempDir())
-	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--opensearch-ca", "--indices", "--schema"}
-	arguments := []string{"sluice explain", "sluice replay"}
+	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--bootstrap", "--opensearch-ca", "--indices", "--schema"}
+	arguments := []string{"sluice explain", "sluice replay", "sluice lambda invoke"}
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
 	ask := func(cmd *cobra.Command, what string, want bool, args ...string) {
 		t.Helper()
@@ -89,7 +89,7 @@ routes:
 func TestCompletionHelp(t *testing.T) {
 	var stdout, stderr strings.Builder
 	execute(t.Context(), []string{"completion", "--help"}, func(string) string { return "" }, &stdout, &stderr)
-	for _, want := range []string{"package bash-completion", "routes", "tables", "source <(sluice completion bash)"} {
+	for _, want := range []string{"routes", "tables", "source <(sluice completion bash)"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("does not say %q:\n%s%s", want, &stdout, &stderr)
 		}

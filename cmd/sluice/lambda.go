@@ -17,14 +17,15 @@ import (
 func lambdaCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lambda",
-		Short: "Prepare the configuration's Lambda function",
-		Long:  "Prepare the Lambda function that the configuration describes.",
-		Example: `  sluice lambda filters --table orders
+		Short: "Prepare and try the configuration's Lambda function",
+		Long:  "Prepare the Lambda function that the configuration describes, and run it on this machine.",
+		Example: `  sluice lambda invoke event.json
+  sluice lambda filters --table orders
   sluice lambda filters --view NEW_AND_OLD_IMAGES --format terraform`,
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(lambdaFiltersCommand(c))
+	cmd.AddCommand(lambdaInvokeCommand(c), lambdaFiltersCommand(c), lambdaFunctionCommand(c))
 	return cmd
 }
 

@@ -115,6 +115,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
 			cmd.Args = knownCommand
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			cmd.Long = completionHelp
+			withOwnBash(cmd)
 			shellExamples(cmd)
 		case "help": // else a command that there is not has that of sluice, and 0
 			cmd.Args = func(_ *cobra.Command, args []string) error {

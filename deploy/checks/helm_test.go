@@ -88,7 +88,8 @@ func TestHelmChart(t *testing.T) {
 			c.at("securityContext", "readOnlyRootFilesystem").is(true)
 			c.at("securityContext", "allowPrivilegeEscalation").is(false)
 			c.at("livenessProbe", "httpGet", "path").is("/livez")
-			c.at("readinessProbe", "httpGet", "path").is("/readyz")
+			c.at("readinessProbe", "httpGet", "path").is("/startedz")
+			set.at("podManagementPolicy").is("Parallel")
 			docs["PodDisruptionBudget"].at("spec", "maxUnavailable").is(1)
 			if !strings.Contains(strings.Join(args, ""), "existing") {
 				text := docs["ConfigMap"].at("data", "sluice.yaml").text()
@@ -129,7 +130,6 @@ func TestHelmGraceIsLongerThanTheDaemons(t *testing.T) {
 
 func TestHelmRefusesWhatCannotWork(t *testing.T) {
 	for name, args := range map[string][]string{
-		"no configuration":     {},
 		"two replicas":         {minimal, "--set", "replicas=2"},
 		"a map":                {"--set", "config.name=x"},
 		"many writers":         {minimal, "--set", "persistence.accessMode=ReadWriteMany"},
@@ -140,6 +140,35 @@ func TestHelmRefusesWhatCannotWork(t *testing.T) {
 		out, err := try(t, helm(t), append([]string{"template", "s", chart, "--kube-version", "1.37"}, args...)...)
 		if err == nil || !strings.Contains(out, "don't meet the specifications of the schema") {
 			t.Errorf("%s: %v, want a refusal by the schema:\n%s", name, err, out)
+		}
+	}
+}
+
+// The chart works with its defaults and a configuration. Without one it says what
+// to set.
+func TestHelmSaysThatItNeedsAConfiguration(t *testing.T) {
+	out, err := try(t, helm(t), "template", "s", chart, "--kube-version", "1.37")
+	if err == nil || !strings.Contains(out, "--set-file config=sluice.yaml") || !strings.Contains(out, "existingConfigMap=NAME") {
+		t.Errorf("%v, want it to say what to set:\n%s", err, out)
+	}
+	must(t, helm(t), "lint", "--strict", chart)
+}
+
+// The notes say how a StatefulSet whose fields cannot be changed is replaced.
+// Helm renders notes only beside a cluster: a copy of the chart has them in a document.
+func TestHelmNotes(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(deploy, "helm/sluice"))); err != nil {
+		t.Fatal(err)
+	}
+	text := "kind: Notes\nnotes: |\n  " + strings.ReplaceAll(read(t, deploy, "helm/sluice/templates/NOTES.txt"), "\n", "\n  ")
+	if err := os.WriteFile(filepath.Join(folder, "templates/notes.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	notes := must(t, helm(t), "template", "search", folder, "--namespace", "n", "--kube-version", "1.37", minimal, "--show-only", "templates/notes.yaml")
+	for _, want := range []string{"kubectl -n n delete sts search-sluice --cascade=orphan", "kubectl -n n exec search-sluice-0 -- sluice status"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in\n%s", want, notes)
 		}
 	}
 }

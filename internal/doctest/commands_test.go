@@ -14,7 +14,7 @@ import (
 
 // foreign are commands of others that documents may use.
 var foreign = []string{
-	"aws", "curl", "jq", "docker", "kubectl", "helm", "terraform", "systemctl", "journalctl", "systemd-analyze", "podman",
+	"aws", "curl", "jq", "sed", "date", ".", "docker", "kubectl", "helm", "terraform", "systemctl", "journalctl", "systemd-analyze", "podman",
 	"git", "cat", "cd", "cp", "mv", "rm", "mkdir", "chmod", "install", "ls", "tar", "unzip", "zip", "echo", "printf", "export", "alias", "kill", "wait", "sleep", "seq", "head", "tail", "grep", "tee", "true",
 	"apt-get", "brew", "useradd", "promtool", "sam", "cosign", "sha256sum",
 }

@@ -18,6 +18,8 @@ import (
 const (
 	initTimeout = 3 * time.Minute
 	killDelay   = time.Minute
+
+	outputDelay = 2 * time.Second // for output after the process is gone, which its children may keep open
 )
 
 // Command says which function to run. The process gets the environment of a
@@ -25,6 +27,7 @@ const (
 type Command struct {
 	Path           string
 	Args           []string
+	Dir            string        // where it runs (default: here); Lambda's is that of the package
 	Env            []string      // "key=value"
 	MaxConcurrency int           // AWS_LAMBDA_MAX_CONCURRENCY when above 1
 	InitTimeout    time.Duration // from exec to the first poll (default 3 min)
@@ -50,6 +53,7 @@ func Start(ctx context.Context, c Command) (*Function, error) {
 		return nil, err
 	}
 	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Dir, cmd.WaitDelay = c.Dir, outputDelay
 	cmd.Env = append(environment(s.addr, c.MaxConcurrency), c.Env...)
 	cmd.Stdout, cmd.Stderr = c.Stdout, c.Stderr
 	f := &Function{cmd: cmd, server: s, started: time.Now(), exited: make(chan struct{})}

@@ -25,7 +25,13 @@ func TestAfter(t *testing.T) {
 		if w.c.Health().Ready {
 			t.Error("ready before it receives")
 		}
+		select {
+		case <-w.c.Opened():
+			t.Error("opened before it may receive")
+		default:
+		}
 		close(begin)
+		<-w.c.Opened()
 		pass(time.Second)
 		w.end()
 		w.expectEnds(map[End]int{EndSettled: 1})

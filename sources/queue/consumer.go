@@ -23,6 +23,7 @@ type Consumer struct {
 	group   *flow.Group
 	sources []*source
 	ran     atomic.Bool
+	opened  chan struct{}
 }
 
 // New returns a Consumer that calls SQS by cfg. It makes no call; its error
@@ -40,7 +41,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 	if len(m.Routes()) == 0 {
 		return nil, errors.New("queue: there is no route: nothing would be handled")
 	}
-	c := &Consumer{matcher: m, o: o, group: o.Group}
+	c := &Consumer{matcher: m, o: o, group: o.Group, opened: make(chan struct{})}
 	if c.group == nil {
 		c.group = flow.NewGroup(m)
 	}
@@ -91,6 +92,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+	close(c.opened)
 	var t terms
 	var ends [3]context.CancelFunc
 	reserve := min(c.o.Grace/4, 3*time.Second)
@@ -103,6 +105,10 @@ func (c *Consumer) Run(ctx context.Context) error {
 	each(func(_ int, s *source) { s.run(ctx, t) })
 	return nil
 }
+
+// Opened returns a channel that is closed when Run has opened every queue and may
+// receive: it does not return one of the errors of a start any more.
+func (c *Consumer) Opened() <-chan struct{} { return c.opened }
 
 // terms are contexts that end at different times after Run's has.
 type terms struct {

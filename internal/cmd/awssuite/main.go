@@ -121,7 +121,7 @@ func (w *world) suite(ctx context.Context, o options, a *account) error {
 		return err
 	}
 	if len(all) == 0 {
-		return fmt.Errorf("no test of this name in %q", o.pkg)
+		return fmt.Errorf("no test with servers: PKG %q, RUN %q; PKG=./sinks/sqs is a package with some", o.pkg, o.run)
 	}
 	search := false
 	for _, j := range all {
@@ -211,7 +211,7 @@ func (w *world) run(ctx context.Context, o options, a *account, all []job, searc
 	case len(failed) > 0:
 		return fmt.Errorf("%d of %d packages failed: %s", len(failed), len(all), strings.Join(failed, " "))
 	}
-	fmt.Fprintf(w.out, "All of %d packages passed.\n", len(all))
+	fmt.Fprintf(w.out, "%d of %[1]d packages passed.\n", len(all))
 	return nil
 }
 

@@ -58,6 +58,9 @@ func plan(o options, a *account, search bool) string {
 	line("")
 	line("  tables   up to %d, named %s-…, small; each goes with its test", usualTables, o.prefix)
 	line("  queues   up to %d, named %s-…", usualQueues, o.prefix)
+	if o.pkg != "" || o.run != "" {
+		line("           (the whole suite: this run makes fewer)")
+	}
 	domain := search && o.opensearch == ""
 	if domain {
 		line("  domain   %s: one %s with %d GiB, %s; only you may use it, by signed requests", domainName(o.prefix), instanceType, volumeGiB, o.engine)

@@ -385,8 +385,11 @@ func TestPlan(t *testing.T) {
 	if strings.Contains(text, instanceType) || !strings.Contains(text, "indices are made in https://search-x") || !strings.Contains(text, "half an hour") {
 		t.Errorf("with a domain that is there:\n%s", text)
 	}
-	if text = plan(options{prefix: prefix}, a, false); strings.Contains(text, "domain") {
+	if text = plan(options{prefix: prefix}, a, false); strings.Contains(text, "domain") || strings.Contains(text, "whole suite") {
 		t.Errorf("without tests that need one:\n%s", text)
+	}
+	if text = plan(options{prefix: prefix, pkg: "^sinks/sqs"}, a, false); !strings.Contains(text, "the whole suite: this run makes fewer") {
+		t.Errorf("of one package:\n%s", text)
 	}
 }
 
@@ -401,7 +404,7 @@ func TestUsage(t *testing.T) {
 		{prefix: "abc-"}:               "no hyphen last",
 		{prefix: "a23456789012345678"}: "3 to 16",
 		{prefix: "abc", opensearch: "search-x.es.amazonaws.com"}: "want a URL",
-		{prefix: "abc", run: "TestNobodyHas"}:                    "no test of this name",
+		{prefix: "abc", run: "TestNobodyHas"}:                    "no test with servers",
 		{prefix: "abc", local: true}:                             localstack.EnvDynamoDB,
 	} {
 		if _, err := f.run(t.Context(), o, "", nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -57,6 +57,37 @@ func TestExports(t *testing.T) {
 }
 
 // A signal to withstack alone reaches the command, which may end in its own way.
+// Who uses Docker reads the same variables from a file, with the ports of the
+// compose file.
+func TestExportsAreThoseForDocker(t *testing.T) {
+	local := filepath.Join("..", "..", "..", "deploy", "local")
+	text, err := os.ReadFile(filepath.Join(local, "env.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compose, err := os.ReadFile(filepath.Join(local, "compose.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at [4]string
+	for i, service := range []string{"dynamodb", "sqs", "opensearch2", "opensearch3"} {
+		port := regexp.MustCompile(`(?s)\n  ` + service + `:\n.*?ports: \["(127\.0\.0\.1:\d+):`).FindSubmatch(compose)
+		if port == nil {
+			t.Fatalf("no port of %s", service)
+		}
+		at[i] = "http://" + string(port[1])
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "#") {
+			lines.WriteString(line)
+		}
+	}
+	if want := exports(&localstack.Stack{DynamoDB: at[0], SQS: at[1], OpenSearch: at[2], OpenSearch3: at[3]}); lines.String() != want {
+		t.Errorf("deploy/local/env.sh has\n%s\nwant what make servers prints\n%s", &lines, want)
+	}
+}
+
 func TestRunPassesOnTermination(t *testing.T) {
 	t.Setenv(localstack.EnvDynamoDB, "http://127.0.0.1:8000")
 	t.Setenv(localstack.EnvSQS, "http://127.0.0.1:9324")

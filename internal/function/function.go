@@ -1,30 +1,13 @@
-// Command sluice-lambda runs a configuration file as a Lambda function, for the
-// streams of its tables and for its queues. It links what a function needs and
-// no more, so that it starts fast: neither the daemon nor its state.
-//
-//	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -tags lambda.norpc -o bootstrap ./cmd/sluice-lambda
-//	zip function.zip bootstrap sluice.yaml
-//
-// The function's runtime is provided.al2023. Its event source mapping has to set
-// ReportBatchItemFailures, as docs/lambda.md says.
-//
-//	SLUICE_CONFIG              the file, within the package (default sluice.yaml)
-//	SLUICE_ENDPOINT_DYNAMODB   URLs that stand in for the Region's endpoints, and
-//	SLUICE_ENDPOINT_SQS        for those of the file
-//	SLUICE_EMF                 off: no metrics are written to the log; see docs/lambda.md
-//
-// and what the file itself takes of the environment. Of the file, source says
-// what the mappings should read, which a function is not asked for, and daemon
-// is not looked at. A record that fails for good goes to deadLetter.queue;
-// without one it stops its batch. With one, deadLetter.park must be record: what
-// was parked is not known to the next invocation. What is wrong with the file ends the process
-// at its start, each mistake with its line in the log.
-package main
+// Package function is the Lambda function of a configuration file: what
+// cmd/sluice-lambda runs under Lambda, and sluice lambda invoke on your machine.
+// The comment of cmd/sluice-lambda says what it takes of file and environment.
+package function
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -44,19 +27,23 @@ import (
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
-func main() {
-	m, o, err := function(context.Background())
+// Run takes invocations from Lambda, and does not return. When the function
+// cannot start, it prints each mistake on a line and returns the exit code.
+func Run(ctx context.Context, stderr io.Writer) (exit int) {
+	m, o, err := New(ctx)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintln(os.Stderr, "sluice-lambda:", line)
+			fmt.Fprintln(stderr, "sluice-lambda:", line)
 		}
-		os.Exit(1)
+		return 1
 	}
 	lambda.Start(m, o)
+	return 0
 }
 
-// function makes what runs of the file and the environment.
-func function(ctx context.Context) (*router.Router, lambda.Options, error) {
+// New makes the routes and options of the file that SLUICE_CONFIG names, and of
+// the process' environment.
+func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	cfg, err := load()
 	if err != nil {

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// effects are what a function's metrics tell of one invocation.
+type effects struct {
+	Records  int            `json:"records"`
+	Settled  int            `json:"settled"`
+	Unrouted int            `json:"unrouted"`
+	Routes   []routeEffects `json:"routes"`
+	Sinks    []sinkEffects  `json:"sinks"`
+}
+
+type routeEffects struct {
+	Route   string `json:"route"`
+	Done    int    `json:"done"`
+	Skipped int    `json:"skipped"`
+	Parked  int    `json:"parked"`
+	Failed  int    `json:"failed"`
+}
+
+type sinkEffects struct {
+	Sink     string `json:"sink"`
+	Items    int    `json:"items"`
+	Failures int    `json:"failures"`
+}
+
+func (e *effects) text(line func(name, format string, args ...any)) {
+	line("records", "%d, %d settled%s", e.Records, e.Settled, others(count{e.Unrouted, "taken by no route"}))
+	for _, r := range e.Routes {
+		line("route", "%s: %d done%s", plain(r.Route), r.Done, others(count{r.Skipped, "skipped"}, count{r.Parked, "parked"}, count{r.Failed, "failed"}))
+	}
+	for _, s := range e.Sinks {
+		line("sink", "%s: %d sent or written%s", plain(s.Sink), s.Items-s.Failures, others(count{s.Failures, "failed"}))
+	}
+}
+
+type count struct {
+	n    int
+	what string
+}
+
+// others lists the counts that are not 0.
+func others(all ...count) string {
+	var b strings.Builder
+	for _, c := range all {
+		if c.n > 0 {
+			fmt.Fprintf(&b, ", %d %s", c.n, c.what)
+		}
+	}
+	return b.String()
+}
+
+// amount is a number of the embedded metric format, or the sum of several.
+type amount int
+
+func (a *amount) UnmarshalJSON(data []byte) error {
+	var all []float64
+	if data[0] != '[' {
+		all = make([]float64, 1)
+		if err := json.Unmarshal(data, &all[0]); err != nil {
+			return err
+		}
+	} else if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	*a = 0
+	for _, v := range all {
+		*a += amount(v)
+	}
+	return nil
+}
+
+// metricLine is a line of the embedded metric format that package metrics/emf
+// writes: of an invocation, of a route or of a sink.
+type metricLine struct {
+	AWS                           json.RawMessage `json:"_aws"`
+	Route, Sink                   *string
+	Invocations                   amount
+	Records, Settled, Unrouted    amount
+	Done, Skipped, Parked, Failed amount
+	CommitItems, CommitFailures   amount
+}
+
+// take adds what a line of the function's output tells, if it is one of metrics.
+func (e *effects) take(line []byte) bool {
+	var m metricLine
+	if !bytes.HasPrefix(line, []byte(`{"_aws":`)) || json.Unmarshal(line, &m) != nil {
+		return false
+	}
+	switch {
+	case m.Route != nil:
+		e.Routes = append(e.Routes, routeEffects{*m.Route, int(m.Done), int(m.Skipped), int(m.Parked), int(m.Failed)})
+	case m.Sink != nil:
+		e.Sinks = append(e.Sinks, sinkEffects{*m.Sink, int(m.CommitItems), int(m.CommitFailures)})
+	case m.Invocations > 0:
+		e.Records, e.Settled, e.Unrouted = int(m.Records), int(m.Settled), int(m.Unrouted)
+	}
+	return true
+}
+
+// functionLog takes a function's output apart: metrics, and the lines of its log.
+// It is not safe for concurrent use: a process that has it for both outputs
+// writes to it from one goroutine.
+type functionLog struct {
+	live    io.Writer // gets the log as it comes; may be nil
+	lines   []string
+	effects *effects // nil until there were metrics
+	rest    []byte   // of a line
+}
+
+func (l *functionLog) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(l.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		l.line(line)
+		l.rest = rest
+	}
+}
+
+// end takes what stands behind the last line end.
+func (l *functionLog) end() {
+	if len(l.rest) > 0 {
+		l.line(l.rest)
+		l.rest = nil
+	}
+}
+
+func (l *functionLog) line(line []byte) {
+	e := l.effects
+	if e == nil {
+		e = &effects{Routes: []routeEffects{}, Sinks: []sinkEffects{}}
+	}
+	if e.take(line) {
+		l.effects = e
+		return
+	}
+	l.lines = append(l.lines, string(line))
+	if l.live != nil {
+		fmt.Fprintf(l.live, "%s\n", line)
+	}
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/function"
+	"github.com/sluicehq/sluice/internal/runtimeapi"
+)
+
+type invokeOptions struct {
+	bootstrap string
+	timeout   time.Duration
+	asJSON    bool
+}
+
+func lambdaInvokeCommand(c *cli) *cobra.Command {
+	var o invokeOptions
+	cmd := &cobra.Command{
+		Use:   "invoke [event.json]",
+		Short: "Run the function on this machine with one event",
+		Long: `Run the Lambda function on this machine with one event, and print its log, what
+its routes did, and its answer. The function does what it would do under Lambda:
+it sends, writes and deletes. sluice explain only says what it would do.
+
+The function is that of the configuration file, as sluice-lambda runs it. With
+--bootstrap it is a built program, such as that of make lambda or your own; the
+folder that it is in stands for /var/task. Either is a process of its own, that
+Sluice serves Lambda's Runtime API on a loopback address, and that is ended
+after the answer.
+
+The event is read from the file, or from standard input: the batch of a stream or
+a queue, as Lambda sends it. The function has the environment of the command, the
+AWS credentials that the command finds, and the Region of the environment or of
+the profile; without one, that of the event. SLUICE_ENDPOINT_DYNAMODB and
+SLUICE_ENDPOINT_SQS lead it to local servers.
+
+What the routes did is read from the function's metrics. A program that writes
+none says it by its log alone.
+
+It exits with 0 when every record is settled, with 3 when Lambda would send some
+again, with 1 when the function does not start, fails, ends or gives no answer in
+time, or the event is none, and with 2 for wrong usage.`,
+		Example: `  sluice lambda invoke event.json
+  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s
+  sluice lambda invoke event.json --json | jq .answer.batchItemFailures`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage("%d files are named: want one event", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.timeout <= 0 {
+				return usage("--timeout is %v: want more than 0", o.timeout)
+			}
+			return c.invoke(cmd.Context(), args, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.bootstrap, "bootstrap", "", "built `file` to run, or the folder that bootstrap is in (default: the function of the configuration)")
+	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long the function may take to start, and then to answer")
+	f.BoolVar(&o.asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// lambdaFunctionCommand is what invoke starts as a process.
+func lambdaFunctionCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:    "function",
+		Short:  "Be the function of the configuration",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if function.Run(cmd.Context(), c.stderr) != 0 {
+				return errMistakes
+			}
+			return nil
+		},
+	}
+}
+
+// invoked is what came of an invocation.
+type invoked struct {
+	Answer  json.RawMessage `json:"answer,omitempty"`
+	Again   []string        `json:"again"`           // identifiers of records: the first of a stream that comes again, all of a queue
+	Error   string          `json:"error,omitempty"` // in place of an answer
+	Effects *effects        `json:"effects"`         // null when the function writes no metrics
+	Log     []string        `json:"log"`
+	StartMS float64         `json:"startMillis"`
+	TookMS  float64         `json:"tookMillis"`
+}
+
+func (c *cli) invoke(ctx context.Context, args []string, o invokeOptions) error {
+	event, region, err := c.readEvent(args)
+	if err != nil {
+		return err
+	}
+	command, err := c.functionCommand(ctx, o, region)
+	if err != nil {
+		return err
+	}
+	log := &functionLog{}
+	if !o.asJSON {
+		log.live = c.stderr
+	}
+	command.Stdout, command.Stderr = log, log
+	result, failed := invokeOnce(ctx, command, event, o.timeout)
+	log.end()
+	result.Log, result.Effects = append([]string{}, log.lines...), log.effects
+	if failed != nil {
+		failed = stopped(ctx, failed, "the function's answer")
+		result.Error = failed.Error()
+	}
+	if o.asJSON {
+		if err := printJSON(c.stdout, result); err != nil {
+			return err
+		}
+	} else if _, err := io.WriteString(c.stdout, result.text()); err != nil {
+		return err
+	}
+	switch {
+	case failed != nil:
+		return failed
+	case len(result.Again) > 0:
+		return &findings{"Lambda would send records again: " + strings.Join(result.Again, ", ")}
+	}
+	return nil
+}
+
+// readEvent returns the event, and the Region that it comes from.
+func (c *cli) readEvent(args []string) (event []byte, region string, err error) {
+	from := "standard input"
+	if len(args) > 0 {
+		from = args[0]
+		event, err = os.ReadFile(from)
+	} else {
+		event, err = io.ReadAll(c.stdin)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("the event: %w", err)
+	}
+	event = bytes.TrimSpace(event)
+	if !json.Valid(event) {
+		err = json.Unmarshal(event, new(any))
+		return nil, "", fmt.Errorf("%s is no event: it is not one JSON value: %w", from, err)
+	}
+	type origin struct {
+		Source string `json:"eventSource"`
+		Region string `json:"awsRegion"`
+	}
+	var batch struct{ Records []origin }
+	if event[0] == '[' { // of a pipe
+		_ = json.Unmarshal(event, &batch.Records)
+	} else {
+		_ = json.Unmarshal(event, &batch)
+	}
+	if len(batch.Records) > 0 {
+		region = batch.Records[0].Region
+	}
+	if len(batch.Records) > 0 && batch.Records[0].Source == "aws:sqs" {
+		_, err = sluice.DecodeMessages(event)
+	} else {
+		_, err = sluice.DecodeEvent(event)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("%s is no event of a stream or a queue: %w; docs/lambda.md shows one", from, err)
+	}
+	return event, region, nil
+}
+
+func invokeOnce(ctx context.Context, command runtimeapi.Command, event []byte, timeout time.Duration) (result invoked, err error) {
+	result.Again = []string{}
+	fn, err := runtimeapi.Start(ctx, command)
+	if err != nil {
+		return result, startError(command.Path, timeout, err)
+	}
+	defer func() { _, end := fn.Stop(); err = errors.Join(err, end) }()
+	result.StartMS = millis(fn.FirstPoll())
+	begun := time.Now()
+	answer, err := fn.Invoke(ctx, event, timeout)
+	result.TookMS = millis(time.Since(begun))
+	switch {
+	case errors.Is(err, runtimeapi.ErrTimedOut):
+		return result, fmt.Errorf("the function gave no answer within %v and was ended; Lambda would send the whole batch again: see its log, or give it longer by --timeout", timeout)
+	case errors.Is(err, runtimeapi.ErrExited):
+		return result, fmt.Errorf("the function ended without an answer; Lambda would send the whole batch again: see its log: %w", err)
+	case err != nil:
+		return result, err
+	case answer.Failed:
+		return result, fmt.Errorf("the function failed, and Lambda would send the whole batch again: %s: %s", answer.ErrorType, answer.Message)
+	case !json.Valid(answer.Payload):
+		return result, fmt.Errorf("the function's answer is no JSON: %q", answer.Payload)
+	}
+	result.Answer = answer.Payload
+	var partial struct {
+		BatchItemFailures []struct{ ItemIdentifier string }
+	}
+	if err := json.Unmarshal(answer.Payload, &partial); err != nil {
+		return result, fmt.Errorf("the answer %s is none that Lambda reads, and it would send the whole batch again: %w", answer.Payload, err)
+	}
+	for _, failure := range partial.BatchItemFailures {
+		result.Again = append(result.Again, failure.ItemIdentifier)
+	}
+	return result, nil
+}
+
+func millis(d time.Duration) float64 {
+	return float64(d.Round(100*time.Microsecond)) / float64(time.Millisecond)
+}
+
+// text is a result for people; the log was printed as it came.
+func (r *invoked) text() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-8s "+format+"\n", append([]any{name}, args...)...)
+	}
+	switch {
+	case r.Effects != nil:
+		r.Effects.text(line)
+	case r.Error == "":
+		line("effects", "unknown: the function writes no metrics, which package metrics/emf does")
+	}
+	if r.Answer != nil {
+		line("answer", "%s", plain(string(r.Answer)))
+	}
+	if r.TookMS > 0 {
+		line("took", "%.1f ms, after %.1f ms to start", r.TookMS, r.StartMS)
+	}
+	return b.String()
+}
