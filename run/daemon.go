@@ -100,7 +100,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		answers := endpoints{
 			"GET /gaps":              listGaps(src),
 			"POST /gaps/acknowledge": acknowledge(src, logger),
-			"GET /lanes":             lanes(src.held),
+			"GET /lanes":             lanes(func() []lane { return src.calls.lanes(src.held()) }),
 			"GET /{$}": statusPage(func() status {
 				st := src.status()
 				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, letters.get()
@@ -138,6 +138,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return src.unready()
 		}), logger)
 	})
+	watch.Go(func() { src.calls.watchRetries(watched, logger) })
 	// The sources heed the grace by themselves, but when the state file hangs.
 	err = within(ctx, o.Grace+5*time.Second, "reading", func() error { return src.run(ctx) })
 	unwatch()

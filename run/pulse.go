@@ -12,7 +12,7 @@ import (
 // deadAfter is how long nobody could look at the sources until the process
 // counts as deadlocked. They are looked at every readyEvery, which takes their
 // locks and waits for nothing else.
-const deadAfter = 12 * readyEvery
+const deadAfter = 24 * readyEvery
 
 // pulse tells a process that a restart would mend from one that waits for
 // somebody else: only the former does not beat.

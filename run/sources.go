@@ -25,6 +25,7 @@ import (
 // routes and their limits, the dead letters, and the time to stop.
 type sources struct {
 	group     *flow.Group
+	calls     *calls
 	letters   *kept
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
@@ -37,8 +38,8 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, letters: letters}
-	hooks := letters.handled(logged(metrics.Flow(m), logger), logger)
+	s = &sources{group: group, calls: watchCalls(m), letters: letters}
+	hooks := s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
@@ -136,11 +137,14 @@ func (s *sources) unready() (reasons []string) {
 	if s.consumer != nil {
 		reasons = append(reasons, s.consumer.Health().Reasons...)
 	}
-	return append(reasons, s.letters.unready()...)
+	return append(s.calls.reasons(reasons, s.lastStates()), s.letters.unready()...)
 }
 
-// routes tells of every route, and then of those that fail for all messages of a queue.
-func (s *sources) routes() []flow.RouteState {
+// routes tells of every route as it is at present, and then of those that fail for all messages of a queue.
+func (s *sources) routes() []flow.RouteState { return s.calls.present(s.lastStates(), time.Now()) }
+
+// lastStates tells of the routes by their last calls.
+func (s *sources) lastStates() []flow.RouteState {
 	all := s.group.States()
 	if s.consumer != nil {
 		all = append(all, s.consumer.Outages()...)

@@ -95,7 +95,7 @@ func (s *sources) status() (st status) {
 		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
 	}
 	for _, r := range s.routes() {
-		if r.State != flow.Works || r.Failing > 0 {
+		if r.State != flow.Works || r.Failing > 0 || r.Err != nil {
 			st.Routes = append(st.Routes, routeStatusOf(r))
 		}
 	}
