@@ -50,7 +50,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		return nil // stopped before it began
 	}
 	if err != nil {
-		return err
+		return explained(err)
 	}
 	store, err := boltstate.Open(o.State, boltstate.Options{LockTimeout: o.lockTimeout})
 	if err != nil {
@@ -90,7 +90,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			logger.Info("operators are known by a token", "file", file)
 		}
 		unready := func(r *http.Request) []string {
-			reasons := whereToLook(howTo(src.unready(), src), len(src.held()))
+			reasons := whereToLook(src.unready(), len(src.held()))
 			if !guard.Knows(r) {
 				reasons = forEverybody(reasons, src.routes())
 			}
@@ -98,8 +98,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		}
 		dlq := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
 		answers := endpoints{
-			"GET /gaps":              listGaps(src),
-			"POST /gaps/acknowledge": acknowledge(src, logger),
+			"GET /gaps":              listGaps(src, o.Repairs),
+			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
 			"GET /lanes":             lanes(func() []lane { return src.calls.lanes(src.held()) }),
 			"GET /{$}": statusPage(func() status {
 				st := src.status()
@@ -113,7 +113,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			answers["/debug/pprof/"] = profiles()
 		}
 		answers = protected(guard, answers)
-		answers["GET /livez"], answers["GET /metrics"] = livez(pulse.dead), prom.Handler(registry)
+		answers["GET /livez"], answers["GET /metrics"] = livez(o.Application, pulse.dead), prom.Handler(registry)
 		srv, err := serve(o.Listen, answers, unready, logger)
 		if err != nil {
 			return err
@@ -144,18 +144,10 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	unwatch()
 	watch.Wait()
 	if err != nil {
-		return err
+		return explained(err)
 	}
 	logger.Info("stopped")
 	return nil
-}
-
-func newLogger(o Options, w io.Writer) *slog.Logger {
-	ho := &slog.HandlerOptions{Level: o.level()}
-	if o.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, ho))
-	}
-	return slog.New(slog.NewTextHandler(w, ho))
 }
 
 // logged adds a line for each record at level debug: its position, its route

@@ -56,7 +56,7 @@ func (c *calls) lanes(held []lane) []lane {
 			return l.Route == one.route && l.Table == one.of.table && l.Shard == one.of.shard && l.Sequence == one.of.sequence && l.Sequence != ""
 		})
 		if i >= 0 {
-			held[i].Error = one.err.Error()
+			held[i].Error = plain(one.err)
 			continue
 		}
 		source := "stream"
@@ -68,7 +68,7 @@ func (c *calls) lanes(held []lane) []lane {
 		}
 		held = append(held, lane{
 			Source: source, Table: one.of.table, Shard: one.of.shard, Sequence: one.of.sequence, Route: one.route,
-			Attempts: 1, AgeSeconds: one.age.Seconds(), Error: one.err.Error(), age: one.age,
+			Attempts: 1, AgeSeconds: one.age.Seconds(), Error: plain(one.err), age: one.age,
 		})
 	}
 	slices.SortStableFunc(held, func(a, b lane) int { return cmp.Compare(b.age, a.age) })

@@ -61,8 +61,9 @@ func (p *pulse) dead() string {
 
 // livez answers whether the process is worth keeping. What a restart does not
 // mend, such as a sink that is down, is for readyz.
-func livez(dead func() string) http.Handler {
+func livez(application string, dead func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(applicationHeader, application)
 		if why := dead(); why != "" {
 			http.Error(w, why, http.StatusServiceUnavailable)
 			return

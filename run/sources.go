@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
@@ -26,6 +27,7 @@ import (
 type sources struct {
 	group     *flow.Group
 	calls     *calls
+	repairs   []string // see Options.Repairs
 	letters   *kept
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
@@ -38,7 +40,7 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, calls: watchCalls(m), letters: letters}
+	s = &sources{group: group, calls: watchCalls(m), repairs: o.Repairs, letters: letters}
 	hooks := s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
@@ -137,7 +139,11 @@ func (s *sources) unready() (reasons []string) {
 	if s.consumer != nil {
 		reasons = append(reasons, s.consumer.Health().Reasons...)
 	}
-	return append(s.calls.reasons(reasons, s.lastStates()), s.letters.unready()...)
+	reasons = append(s.calls.reasons(reasons, s.lastStates()), s.letters.unready()...)
+	for i, r := range reasons {
+		reasons[i] = awserror.Plain(r)
+	}
+	return withRepair(reasons, s.Gaps(), s.repairs)
 }
 
 // routes tells of every route as it is at present, and then of those that fail for all messages of a queue.
