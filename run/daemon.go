@@ -67,7 +67,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return fmt.Errorf("state file %s: %w", store.Path(), err)
 		}
 	}
-	src, err := newSources(o, m, aws, store, box, metrics, logger)
+	src, err := newSources(o, m, aws, store, box, metrics, newLife(m, o, stderr), logger)
 	if err != nil {
 		return err
 	}
@@ -139,6 +139,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		}), logger)
 	})
 	watch.Go(func() { src.calls.watchRetries(watched, logger) })
+	watch.Go(func() { src.showLife(watched, logger) })
 	// The sources heed the grace by themselves, but when the state file hangs.
 	err = within(ctx, o.Grace+5*time.Second, "reading", func() error { return src.run(ctx) })
 	unwatch()

@@ -27,6 +27,7 @@ import (
 type sources struct {
 	group     *flow.Group
 	calls     *calls
+	life      *life
 	repairs   []string // see Options.Repairs
 	letters   *kept
 	poller    *poller.Poller  // nil without tables
@@ -34,14 +35,14 @@ type sources struct {
 	consumer  *queue.Consumer // nil without queues
 }
 
-func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, logger *slog.Logger) (s *sources, err error) {
+func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
 	group := flow.NewGroup(m)
 	letters := &kept{Box: box}
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, calls: watchCalls(m), repairs: o.Repairs, letters: letters}
-	hooks := s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger))
+	s = &sources{group: group, calls: watchCalls(m), life: life, repairs: o.Repairs, letters: letters}
+	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
@@ -144,6 +145,15 @@ func (s *sources) unready() (reasons []string) {
 		reasons[i] = awserror.Plain(r)
 	}
 	return withRepair(reasons, s.Gaps(), s.repairs)
+}
+
+// showLife has life told until ctx ends.
+func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
+	var lag func() time.Duration
+	if s.poller != nil {
+		lag = s.poller.Lag
+	}
+	s.life.watch(ctx, logger, lag, func() int { return len(s.held()) })
 }
 
 // routes tells of every route as it is at present, and then of those that fail for all messages of a queue.

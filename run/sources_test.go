@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -180,7 +181,7 @@ func wire(t *testing.T, c *cloud, m sluice.Matcher, o Options) *wired {
 	registry := prom.NewRegistry()
 	metrics := prom.New(registry)
 	w.metrics = prom.Handler(registry)
-	s, err := newSources(o, m, c.aws, w.store, w.box, metrics, slog.New(slog.NewTextHandler(w.log, nil)))
+	s, err := newSources(o, m, c.aws, w.store, w.box, metrics, newLife(m, o, io.Discard), slog.New(slog.NewTextHandler(w.log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
