@@ -256,7 +256,7 @@ func TestMetricsAreWired(t *testing.T) {
 		w.metrics.ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 		for _, want := range []string{
 			`sluice_polled_records_total{table="orders"} 1`, `sluice_checkpoints_total{outcome="stored"} 1`,
-			`sluice_scanned_items_total{table="orders"} 1`, `sluice_backfill_settled_items{backfill="",table="orders"} 1`, `sluice_backfill_finished{backfill="",table="orders"} 1`,
+			`sluice_scanned_items_total{table="orders"} 1`, `sluice_backfill_settled_items_total{backfill="",table="orders"} 1`, `sluice_backfill_finished{backfill="",table="orders"} 1`,
 			`sluice_queue_messages_total{end="settled",queue="jobs"} 1`, `sluice_records_total{outcome="done",route="*#*"} 1`,
 			`sluice_records_total{outcome="done",route="*#SNAPSHOT"} 1`, `sluice_records_total{outcome="done",route="*#MESSAGE"} 1`,
 		} {

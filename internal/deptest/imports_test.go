@@ -75,7 +75,7 @@ var rules = []rule{
 	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message", "internal/backoff"}},
-	{pkgs: "metrics/...", ours: []string{".", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
+	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
 	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
