@@ -197,8 +197,8 @@ type tail struct {
 	cli    *cli
 	paint  paint
 	route  *sluice.Route
-	router *router.Router                     // of the file; one without routes else
-	built  map[string]config.BuiltRoute       // of the file, by name
+	router *router.Router               // of the file; one without routes else
+	built  map[string]config.BuiltRoute // of the file, by name
 	when   map[string]func(*sluice.Record) (bool, error)
 	passes func(*sluice.Record) (bool, error) // --where; nil: all
 	stop   func()
