@@ -123,7 +123,7 @@ func (rc *routeCalls) watched(h sluice.Handler) sluice.Handler {
 		}()
 		err = h(retrying.With(ctx, c), rec)
 		returned = true
-		if rest, ok := err.(*sluice.Remaining); ok && rest.Rest != nil { //nolint:errorlint // another error around it keeps its rest
+		if rest, ok := err.(*sluice.Remaining); ok && rest.Rest != nil { // another error around it keeps its rest
 			err = &sluice.Remaining{Rest: rc.watched(rest.Rest), After: rest.After, Err: rest.Err}
 		}
 		return err

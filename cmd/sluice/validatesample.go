@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/sluicehq/sluice"
@@ -13,7 +12,7 @@ import (
 // checkSample tries the conditions of each route with the records of a file that
 // its patterns are for.
 func (c *cli) checkSample(cfg *config.Config, app *config.App, name string) error {
-	in := io.Reader(c.stdin)
+	in := c.stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
