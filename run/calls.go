@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	slowAfter    = 3 * time.Second // a call that runs for so long is shown
-	failingAfter = 5 * time.Second // a route for which nothing succeeds for so long is in trouble
-	failureCount = 4               // records of a route whose failures are kept: of more, flow knows that the route is in trouble
-	failureLasts = 2 * time.Minute // a failure counts for so long, unless the record is tried again: a message may be with another process
+	slowAfter    = 3 * time.Second  // a call that runs for so long is shown
+	triedAfter   = 10 * time.Second // an error that is older is told with its time
+	failingAfter = 5 * time.Second  // a route for which nothing succeeds for so long is in trouble
+	failureCount = 4                // records of a route whose failures are kept: of more, flow knows that the route is in trouble
+	failureLasts = 2 * time.Minute  // a failure counts for so long, unless the record is tried again: a message may be with another process
 )
 
 // calls knows which calls of handlers run and which records failed last. flow
@@ -68,6 +69,7 @@ type routeCalls struct {
 	mu          sync.Mutex
 	first, last *oneCall // that run, the oldest first
 	failures    []failure
+	failedAt    time.Time // when a call failed last
 }
 
 // identity names a record.
@@ -91,6 +93,7 @@ type oneCall struct {
 	of         identity
 	origin     sluice.Origin
 	began      time.Time
+	ctx        retrying.Context
 	prev, next *oneCall
 
 	// Of the tries that a sink repeats by itself; guarded by route.mu.
@@ -113,6 +116,7 @@ func (c *oneCall) Retrying(err error) {
 func (rc *routeCalls) watched(h sluice.Handler) sluice.Handler {
 	return func(ctx context.Context, rec *sluice.Record) (err error) {
 		c := &oneCall{route: rc, of: identify(rec), origin: rec.Origin, began: time.Now()}
+		c.ctx = retrying.Context{Context: ctx, Listener: c}
 		rc.begin(c)
 		returned := false
 		defer func() {
@@ -121,7 +125,7 @@ func (rc *routeCalls) watched(h sluice.Handler) sluice.Handler {
 			}
 			rc.end(c, err, ctx.Err())
 		}()
-		err = h(retrying.With(ctx, c), rec)
+		err = h(&c.ctx, rec)
 		returned = true
 		if rest, ok := err.(*sluice.Remaining); ok && rest.Rest != nil { // another error around it keeps its rest
 			err = &sluice.Remaining{Rest: rc.watched(rest.Rest), After: rest.After, Err: rest.Err}
@@ -177,6 +181,7 @@ func tellsOfRoute(err error) bool {
 
 // failed notes a failure. mu is held.
 func (rc *routeCalls) failed(of identity, err error, now time.Time) {
+	rc.failedAt = now
 	free := -1
 	for i := range rc.failures {
 		f := &rc.failures[i]
@@ -245,10 +250,7 @@ func (rc *routeCalls) trouble(now time.Time) string {
 	if oldest == nil || now.Sub(oldest.since) < failingAfter {
 		return ""
 	}
-	err := newest.err
-	if c := rc.first; c != nil && now.Sub(c.began) >= slowAfter {
-		err = c.present(now)
-	}
+	err := rc.present(newest.err, now)
 	return fmt.Sprintf("route %q fails for %s since %s, and no other has succeeded since: repair what it calls; if the record is at fault, sluice park --route %q: %v",
 		rc.name, plural(n, "record"), oldest.since.Format(time.RFC3339), rc.name, err)
 }
@@ -261,6 +263,18 @@ func (rc *routeCalls) runs(of identity) bool {
 		}
 	}
 	return false
+}
+
+// present is the error of the route as of now: err is that of the last call. mu is held.
+func (rc *routeCalls) present(err error, now time.Time) error {
+	c := rc.first
+	switch {
+	case c != nil && now.Sub(c.began) >= slowAfter && (err != nil || c.err != nil):
+		return c.present(now)
+	case err != nil && now.Sub(rc.failedAt) >= triedAfter && !rc.failedAt.IsZero():
+		return fmt.Errorf("last tried %s: %w", rc.failedAt.Format(time.RFC3339), err)
+	}
+	return err
 }
 
 // present is what the call comes to by now. mu is held.

@@ -231,6 +231,21 @@ func TestSinkThatRetriesByItself(t *testing.T) {
 	})
 }
 
+// An old error has its time.
+func TestErrorOfAWhileAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rc := &routeCalls{}
+		down := errors.New("down")
+		rc.failed(identity{}, down, time.Now())
+		if got := rc.present(down, time.Now().Add(9*time.Second)); got != down {
+			t.Error(got)
+		}
+		if got := rc.present(down, time.Now().Add(10*time.Second)); got.Error() != "last tried 2000-01-01T00:00:00Z: down" || !errors.Is(got, down) {
+			t.Error(got)
+		}
+	})
+}
+
 // The rest of a record's work is watched as well.
 func TestRestIsWatched(t *testing.T) {
 	m := router.New()
@@ -250,5 +265,17 @@ func TestRestIsWatched(t *testing.T) {
 	}
 	if err := rest.Rest(t.Context(), &rec); err != nil {
 		t.Error(err)
+	}
+}
+
+// What watching adds to each call.
+func BenchmarkWatched(b *testing.B) {
+	m := router.New()
+	m.Handle("*#*", func(context.Context, *sluice.Record) error { return nil })
+	watchCalls(m)
+	h, rec := m.Routes()[0].Handler, streamtest.Insert("orders", map[string]any{"id": "a"})
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = h(b.Context(), &rec)
 	}
 }

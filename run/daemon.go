@@ -90,7 +90,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			logger.Info("operators are known by a token", "file", file)
 		}
 		unready := func(r *http.Request) []string {
-			reasons := whereToLook(src.unready(), len(src.held()))
+			reasons := whereToLook(src.unready(), len(src.waiting()))
 			if !guard.Knows(r) {
 				reasons = forEverybody(reasons, src.routes())
 			}
@@ -100,7 +100,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		answers := endpoints{
 			"GET /gaps":              listGaps(src, o.Repairs),
 			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
-			"GET /lanes":             lanes(func() []lane { return src.calls.lanes(src.held()) }),
+			"GET /lanes":             lanes(src.waiting),
 			"GET /{$}": statusPage(func() status {
 				st := src.status()
 				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, letters.get()

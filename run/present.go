@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// present puts the error of the call that runs in place of the last call's, for
-// routes whose call has run for slowAfter.
+// present puts the error of the call that runs in place of the last call's, once it
+// has run for slowAfter, and says else when the last one was.
 func (c *calls) present(states []flow.RouteState, now time.Time) []flow.RouteState {
 	states = slices.Clone(states)
 	for i := range states {
@@ -21,9 +21,7 @@ func (c *calls) present(states []flow.RouteState, now time.Time) []flow.RouteSta
 			continue
 		}
 		rc.mu.Lock()
-		if one := rc.first; one != nil && now.Sub(one.began) >= slowAfter && (states[i].Err != nil || one.err != nil) {
-			states[i].Err = one.present(now)
-		}
+		states[i].Err = rc.present(states[i].Err, now)
 		rc.mu.Unlock()
 	}
 	return states

@@ -153,7 +153,7 @@ func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
 	if s.poller != nil {
 		lag = s.poller.Lag
 	}
-	s.life.watch(ctx, logger, lag, func() int { return len(s.held()) })
+	s.life.watch(ctx, logger, lag, func() int { return len(s.waiting()) })
 }
 
 // routes tells of every route as it is at present, and then of those that fail for all messages of a queue.
@@ -182,6 +182,9 @@ func (s *sources) held() (all []lane) {
 	slices.SortStableFunc(all, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
 	return all
 }
+
+// waiting are the items that wait, and the calls that run for long.
+func (s *sources) waiting() []lane { return s.calls.lanes(s.held()) }
 
 // States tells of every route.
 func (s *sources) States() []flow.RouteState { return s.group.States() }

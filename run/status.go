@@ -75,7 +75,7 @@ type routeStatus struct {
 func (s *sources) status() (st status) {
 	st = status{
 		Reasons: s.unready(), Tables: []tableStatus{}, Queues: []queueStatus{}, Backfills: []backfilling{}, Routes: []routeStatus{},
-		HeldLanes: len(s.held()), Gaps: len(s.Gaps()),
+		HeldLanes: len(s.waiting()), Gaps: len(s.Gaps()),
 	}
 	if st.Ready = len(st.Reasons) == 0; st.Ready {
 		st.Reasons = []string{}

@@ -13,8 +13,23 @@ type Listener interface {
 
 type key struct{}
 
+// Context carries Listener to sinks. It is a struct, so that it can be part of
+// another one and takes no memory of its own.
+type Context struct {
+	context.Context
+	Listener Listener
+}
+
+// Value returns the listener to From, and else what the context inside has.
+func (c *Context) Value(k any) any {
+	if k == (key{}) {
+		return c.Listener
+	}
+	return c.Context.Value(k)
+}
+
 // With returns a context that carries l to sinks.
-func With(ctx context.Context, l Listener) context.Context { return context.WithValue(ctx, key{}, l) }
+func With(ctx context.Context, l Listener) context.Context { return &Context{ctx, l} }
 
 // From returns the listener of ctx, or nil.
 func From(ctx context.Context) Listener { l, _ := ctx.Value(key{}).(Listener); return l }
