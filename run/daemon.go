@@ -50,7 +50,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		return nil // stopped before it began
 	}
 	if err != nil {
-		return explained(err)
+		return err
 	}
 	store, err := boltstate.Open(o.State, boltstate.Options{LockTimeout: o.lockTimeout})
 	if err != nil {
@@ -145,7 +145,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	unwatch()
 	watch.Wait()
 	if err != nil {
-		return explained(err)
+		return err
 	}
 	logger.Info("stopped")
 	return nil

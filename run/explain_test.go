@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -16,6 +18,12 @@ func TestExplained(t *testing.T) {
 	stream := &poller.StreamError{Stream: poller.Stream{Table: "orders"}, Action: "dynamodb:DescribeTable", Err: errors.New("it is invalid."), Do: "Look."}
 	err := explained(fmt.Errorf("start: %w", stream))
 	if !strings.HasSuffix(err.Error(), "dynamodb:DescribeTable: it is invalid. Look.") || !errors.Is(err, stream) {
+		t.Errorf("%v", err)
+	}
+	denied := func() *poller.StreamError {
+		return &poller.StreamError{Err: &smithy.GenericAPIError{Code: "UnrecognizedClientException", Message: "no."}, Do: "Allow the action"}
+	}
+	if err := explained(errors.Join(denied(), denied())); strings.Count(err.Error(), "The credentials are not accepted: check") != 2 || strings.Contains(err.Error(), "Allow") {
 		t.Errorf("%v", err)
 	}
 	if explained(nil) != nil {

@@ -79,6 +79,7 @@ func Plain(text string) string {
 		hint = noCredentials
 		text = unsigned.ReplaceAllString(text, "$1 $2: no credentials: ")
 	}
+	text = strings.ReplaceAll(text, "canceled, context deadline exceeded", "no answer in time")
 	text = twoDots.ReplaceAllString(text, "$1.$2")
 	if hint == "" || strings.Contains(strings.ToLower(text), strings.ToLower(hint)) {
 		return text
