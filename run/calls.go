@@ -232,27 +232,33 @@ func (rc *routeCalls) forget(of identity) {
 func (rc *routeCalls) trouble(now time.Time) string {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
-	var oldest, newest *failure
-	n := 0
-	for i := range rc.failures {
-		f := &rc.failures[i]
+	n, since, err := rc.failing(now)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("route %q fails for %s since %s, and no other has succeeded since: repair what it calls; if the record is at fault, sluice park --route %q: %v",
+		rc.name, plural(n, "record"), since.Format(time.RFC3339), rc.name, rc.present(err, now))
+}
+
+// failing counts the records that trouble tells of, since when the first has
+// failed, and the last error. mu is held.
+func (rc *routeCalls) failing(now time.Time) (n int, since time.Time, err error) {
+	var last time.Time
+	for _, f := range rc.failures {
 		if f.succeeded || now.Sub(f.last) > rc.lasts && !rc.runs(f.of) {
 			continue
 		}
-		n++
-		if oldest == nil || f.since.Before(oldest.since) {
-			oldest = f
+		if n++; n == 1 || f.since.Before(since) {
+			since = f.since
 		}
-		if newest == nil || f.last.After(newest.last) {
-			newest = f
+		if n == 1 || f.last.After(last) {
+			last, err = f.last, f.err
 		}
 	}
-	if oldest == nil || now.Sub(oldest.since) < failingAfter {
-		return ""
+	if now.Sub(since) < failingAfter {
+		return 0, since, nil
 	}
-	err := rc.present(newest.err, now)
-	return fmt.Sprintf("route %q fails for %s since %s, and no other has succeeded since: repair what it calls; if the record is at fault, sluice park --route %q: %v",
-		rc.name, plural(n, "record"), oldest.since.Format(time.RFC3339), rc.name, err)
+	return n, since, err
 }
 
 // runs reports whether a call for the record runs. mu is held.

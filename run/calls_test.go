@@ -92,9 +92,15 @@ func TestOneRecordThatFails(t *testing.T) {
 		after(5 * time.Second)
 		q.ready(`route "search" fails for 1 record since 2000-01-01T00:00:00Z, and no other has succeeded since: repair what it calls; ` +
 			`if the record is at fault, sluice park --route "search": sink search: connection refused`)
+		if got := strings.Join(q.calls.forEverybody(q.lastStates(), time.Now()), "\n"); got != `route "search": fails since 2000-01-01T00:00:00Z` {
+			t.Errorf("to everybody: %q", got)
+		}
 		q.calling(func(context.Context, string) error { return nil })
 		after(time.Minute)
 		q.ready("")
+		if got := q.calls.forEverybody(q.lastStates(), time.Now()); got != nil {
+			t.Errorf("to everybody: %q", got)
+		}
 	})
 }
 
@@ -157,6 +163,9 @@ func TestPresentErrorOfAnOutage(t *testing.T) {
 		q.put("a", "b", "c", "d", "e", "f")
 		after(time.Minute)
 		q.ready("fails for every record since 2000-01-01T00:00:0")
+		if got := q.calls.forEverybody(q.lastStates(), time.Now()); got != nil {
+			t.Errorf("told twice: %q", got)
+		}
 		q.ready("connection refused")
 		release := make(chan struct{})
 		q.calling(func(context.Context, string) error { <-release; return nil })

@@ -92,7 +92,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		unready := func(r *http.Request) []string {
 			reasons := whereToLook(src.unready(), len(src.waiting()))
 			if !guard.Knows(r) {
-				reasons = forEverybody(reasons, src.routes())
+				states := src.lastStates()
+				reasons = append(forEverybody(reasons, states), src.calls.forEverybody(states, time.Now())...)
 			}
 			return reasons
 		}

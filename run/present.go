@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -47,13 +48,32 @@ func (c *calls) reasons(reasons []string, before []flow.RouteState) []string {
 	return reasons
 }
 
+// forEverybody names the routes that have just begun to fail to those who do not
+// have the daemon's token. It leaves out those of which states tell.
+func (c *calls) forEverybody(states []flow.RouteState, now time.Time) (all []string) {
+	for _, rc := range c.routes {
+		if slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == rc.name && s.Trouble() != "" }) {
+			continue
+		}
+		rc.mu.Lock()
+		if n, since, _ := rc.failing(now); n > 0 {
+			all = append(all, fmt.Sprintf("route %q: fails since %s", rc.name, since.Format(time.RFC3339)))
+		}
+		rc.mu.Unlock()
+	}
+	return all
+}
+
 // lanes adds the slow calls to the items that wait, the oldest first.
 func (c *calls) lanes(held []lane) []lane {
+	type place struct{ route, table, shard, sequence string }
+	at := make(map[place]int, len(held))
+	for i, l := range held {
+		at[place{l.Route, l.Table, l.Shard, l.Sequence}] = i
+	}
 	for _, one := range c.slow(time.Now()) {
-		i := slices.IndexFunc(held, func(l lane) bool {
-			return l.Route == one.route && l.Table == one.of.table && l.Shard == one.of.shard && l.Sequence == one.of.sequence && l.Sequence != ""
-		})
-		if i >= 0 {
+		i, ok := at[place{one.route, one.of.table, one.of.shard, one.of.sequence}]
+		if ok && one.of.sequence != "" {
 			held[i].Error = plain(one.err)
 			continue
 		}

@@ -342,7 +342,7 @@ func TestOutagesAreWired(t *testing.T) {
 		time.Sleep(time.Minute)
 		st := w.status()
 		if len(st.Routes) != 2 || st.Routes[0].Route != "changes" || st.Routes[0].State != "outage" || st.Routes[0].Error != "the index is down" || st.Routes[0].Since.IsZero() ||
-			st.Routes[1].Route != "messages" || st.Routes[1].State != "outage" || st.Routes[1].Error != "last tried 2000-01-01T00:00:00Z: the sink is down" || st.Routes[1].Since.IsZero() {
+			st.Routes[1].Route != "messages" || st.Routes[1].State != "outage" || !strings.HasSuffix(st.Routes[1].Error, "the sink is down") || st.Routes[1].Since.IsZero() {
 			t.Errorf("routes %+v", st.Routes)
 		}
 		if all := strings.Join(w.unready(), "\n"); st.Ready || !strings.Contains(all, `route "changes" fails`) || !strings.Contains(all, `route "messages" fails`) {
