@@ -30,6 +30,7 @@ type life struct {
 type routeLife struct {
 	name            string
 	handled, parked atomic.Int64 // since the last line
+	lag             atomic.Int64 // the largest of those, in nanoseconds; on a terminal alone
 	begun           atomic.Bool  // it has handled a record
 }
 
@@ -55,8 +56,8 @@ func (l *life) counted(h flow.Hooks) flow.Hooks {
 		case r == flow.Done || r == flow.Skipped:
 			of := &l.routes[route.Index]
 			of.handled.Add(1)
-			if l.terminal != nil && !of.begun.Load() && !of.begun.Swap(true) {
-				l.first(rec, route.Name, r)
+			if l.terminal != nil {
+				l.shown(of, rec, r)
 			}
 		case r == flow.Parked:
 			l.routes[route.Index].parked.Add(1)
@@ -64,6 +65,19 @@ func (l *life) counted(h flow.Hooks) flow.Hooks {
 		next(rec, route, r, took, err)
 	}
 	return h
+}
+
+// shown shows a route's first record, and notes the lag of each.
+func (l *life) shown(of *routeLife, rec *sluice.Record, r flow.Result) {
+	if !of.begun.Load() && !of.begun.Swap(true) {
+		l.first(rec, of.name, r)
+	}
+	if rec.Origin != sluice.Live || rec.Created.IsZero() {
+		return
+	}
+	lag := int64(time.Since(rec.Created))
+	for old := of.lag.Load(); lag > old && !of.lag.CompareAndSwap(old, lag); old = of.lag.Load() {
+	}
 }
 
 // first shows a route's first record.
@@ -106,7 +120,7 @@ func (l *life) watch(ctx context.Context, logger *slog.Logger, lag func() time.D
 		}
 		text := l.line(every)
 		if lag != nil {
-			text += fmt.Sprintf("; lag %v", lag().Round(time.Second))
+			text += fmt.Sprintf("; oldest unsettled %v", lag().Round(time.Second))
 		}
 		if n := waiting(); n > 0 {
 			text += fmt.Sprintf("; %s (sluice status --held)", plural(n, "waiting item"))
@@ -134,8 +148,15 @@ func (l *life) line(within time.Duration) string {
 			continue
 		}
 		part := r.name + " " + rate(handled, within)
+		var more []string
+		if lag := time.Duration(r.lag.Swap(0)).Round(time.Second); lag > 0 {
+			more = append(more, "lag "+lag.String())
+		}
 		if parked > 0 {
-			part += fmt.Sprintf(" (%d parked)", parked)
+			more = append(more, fmt.Sprintf("%d parked", parked))
+		}
+		if len(more) > 0 {
+			part += " (" + strings.Join(more, ", ") + ")"
 		}
 		parts = append(parts, part)
 	}

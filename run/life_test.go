@@ -59,8 +59,8 @@ func lived(t *testing.T, terminal bool) string {
 func TestLifeOnATerminal(t *testing.T) {
 	const want = `00:00:00  route send: first record done: INSERT of table orders, 2s after it
 00:00:00  route search: first record skipped: INSERT of table orders, 2s after it
-00:00:10  send 12/s, search 2.5/s (1 parked), no route 0.1/s; lag 1s; 1 waiting item (sluice status --held)
-00:00:20  no records; lag 1s
+00:00:10  send 12/s (lag 2s), search 2.5/s (lag 2s, 1 parked), no route 0.1/s; oldest unsettled 1s; 1 waiting item (sluice status --held)
+00:00:20  no records; oldest unsettled 1s
 `
 	if got := lived(t, true); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
