@@ -54,10 +54,13 @@ type evaluation struct {
 	work work
 }
 
+// whenNames are what an expression over a record may begin with.
+var whenNames = []string{"new", "old", "keys", "event", "table", "type"}
+
 // compileWhen compiles an expression over a record; typ tells its type. An
 // error is an *exprError.
 func compileWhen(text string, typ router.Resolver) (*when, error) {
-	return compile(text, typ, "new", "old", "keys", "event", "table", "type")
+	return compile(text, typ, whenNames...)
 }
 
 // compileItemWhen compiles an expression over an item alone, which is called new.
@@ -89,21 +92,7 @@ func compile(text string, typ router.Resolver, names ...string) (_ *when, err er
 		return nil, &exprError{1, 0, fmt.Sprintf("it has %d bytes, more than the %d that are read", len(text), maxLength)}
 	}
 	w := &when{text: text, typ: typ}
-	c := conf.New(map[string]any{})
-	c.MaxNodes, c.Expect, c.ExpectAny = maxNodes, reflect.Bool, true
-	for name := range c.Builtins {
-		c.Disabled[name] = true
-	}
-	for _, name := range functions {
-		delete(c.Disabled, name)
-	}
-	for name := range c.Disabled {
-		delete(c.Builtins, name)
-	}
-	for _, f := range operators {
-		c.Functions[f.Name] = f
-	}
-	c.Check()
+	c := language()
 	tree, err := parser.ParseWithConfig(text, c)
 	if err != nil {
 		return nil, located(err, text, names)
@@ -135,6 +124,26 @@ func compile(text string, typ router.Resolver, names ...string) (_ *when, err er
 		return e
 	}
 	return w, nil
+}
+
+// language is that of expressions.
+func language() *conf.Config {
+	c := conf.New(map[string]any{})
+	c.MaxNodes, c.Expect, c.ExpectAny = maxNodes, reflect.Bool, true
+	for name := range c.Builtins {
+		c.Disabled[name] = true
+	}
+	for _, name := range functions {
+		delete(c.Disabled, name)
+	}
+	for name := range c.Disabled {
+		delete(c.Builtins, name)
+	}
+	for _, f := range operators {
+		c.Functions[f.Name] = f
+	}
+	c.Check()
+	return c
 }
 
 // unexpected is how the library tells of a word at the wrong place; at the end it

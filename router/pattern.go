@@ -102,6 +102,9 @@ func parsePattern(word string) (p pattern, off int, err error) {
 	}
 	i := eventIndex(sluice.EventName(event))
 	if i < 0 {
+		if upper := strings.ToUpper(event); eventIndex(sluice.EventName(upper)) >= 0 {
+			return p, sep + 1, fmt.Errorf("unknown event %q; did you mean %s?", event, upper)
+		}
 		return p, sep + 1, fmt.Errorf("unknown event %q; want INSERT, MODIFY, REMOVE, SNAPSHOT, MESSAGE or *", event)
 	}
 	p.events = 1 << i

@@ -168,7 +168,7 @@ func Exit(err error, name string, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	fmt.Fprintf(stderr, "%s: %v\n", name, explained(err))
 	if usage := (*UsageError)(nil); errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "%s: --help lists the flags\n", name)
 		return exitUsage

@@ -67,7 +67,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return fmt.Errorf("state file %s: %w", store.Path(), err)
 		}
 	}
-	src, err := newSources(o, m, aws, store, box, metrics, logger)
+	src, err := newSources(o, m, aws, store, box, metrics, newLife(m, o, stderr), logger)
 	if err != nil {
 		return err
 	}
@@ -90,17 +90,18 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			logger.Info("operators are known by a token", "file", file)
 		}
 		unready := func(r *http.Request) []string {
-			reasons := whereToLook(howTo(src.unready(), src), len(src.held()))
+			reasons := whereToLook(src.unready(), len(src.waiting()))
 			if !guard.Knows(r) {
-				reasons = forEverybody(reasons, src.routes())
+				states := src.lastStates()
+				reasons = append(forEverybody(reasons, states), src.calls.forEverybody(states, time.Now())...)
 			}
 			return reasons
 		}
 		dlq := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
 		answers := endpoints{
-			"GET /gaps":              listGaps(src),
-			"POST /gaps/acknowledge": acknowledge(src, logger),
-			"GET /lanes":             lanes(src.held),
+			"GET /gaps":              listGaps(src, o.Repairs),
+			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
+			"GET /lanes":             lanes(src.waiting),
 			"GET /{$}": statusPage(func() status {
 				st := src.status()
 				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, letters.get()
@@ -113,7 +114,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			answers["/debug/pprof/"] = profiles()
 		}
 		answers = protected(guard, answers)
-		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(pulse.dead), startedz(src.waiting), prom.Handler(registry)
+		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(o.Application, pulse.dead), startedz(src.starting), prom.Handler(registry)
 		srv, err := serve(o.Listen, answers, unready, logger)
 		if err != nil {
 			return err
@@ -138,6 +139,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return src.unready()
 		}), logger)
 	})
+	watch.Go(func() { src.calls.watchRetries(watched, logger) })
+	watch.Go(func() { src.showLife(watched, logger) })
 	// The sources heed the grace by themselves, but when the state file hangs.
 	err = within(ctx, o.Grace+5*time.Second, "reading", func() error { return src.run(ctx) })
 	unwatch()
@@ -147,14 +150,6 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	}
 	logger.Info("stopped")
 	return nil
-}
-
-func newLogger(o Options, w io.Writer) *slog.Logger {
-	ho := &slog.HandlerOptions{Level: o.level()}
-	if o.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, ho))
-	}
-	return slog.New(slog.NewTextHandler(w, ho))
 }
 
 // logged adds a line for each record at level debug: its position, its route

@@ -17,7 +17,8 @@ type gaps interface {
 
 // OpenGaps is the answer of GET /gaps and of POST /gaps/acknowledge.
 type OpenGaps struct {
-	Gaps []OpenGap `json:"gaps"`
+	Gaps   []OpenGap `json:"gaps"`
+	Repair []string  `json:"repair,omitempty"` // commands that repair what was lost, to be run before the gaps are acknowledged
 }
 
 // OpenGap is a gap that nobody has acknowledged, or that somebody just has.
@@ -35,13 +36,19 @@ func gapsOf(all []sluice.Gap) OpenGaps {
 	return o
 }
 
-func listGaps(p gaps) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, gapsOf(p.Gaps())) })
+func listGaps(p gaps, repairs []string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		open := gapsOf(p.Gaps())
+		if len(open.Gaps) > 0 {
+			open.Repair = repairs
+		}
+		writeJSON(w, open)
+	})
 }
 
-// acknowledge answers a request with the gaps that are open, and says that
+// acknowledgeGaps answers a request with the gaps that are open, and says that
 // somebody has seen them.
-func acknowledge(p gaps, logger *slog.Logger) http.Handler {
+func acknowledgeGaps(p gaps, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		open := p.Gaps()
 		if err := p.AcknowledgeGaps(r.Context(), open...); err != nil {
@@ -53,12 +60,4 @@ func acknowledge(p gaps, logger *slog.Logger) http.Handler {
 		}
 		writeJSON(w, gapsOf(open))
 	})
-}
-
-// howTo is added to why a daemon is not ready while it has gaps.
-func howTo(reasons []string, p gaps) []string {
-	if len(p.Gaps()) == 0 {
-		return reasons
-	}
-	return append(reasons, "to acknowledge the gaps: sluice gaps acknowledge")
 }

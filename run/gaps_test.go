@@ -51,7 +51,7 @@ func TestAcknowledge(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9464/gaps/acknowledge", nil)
 			c.change(l)
 			w := httptest.NewRecorder()
-			acknowledge(l, slog.New(slog.NewTextHandler(&log, nil))).ServeHTTP(w, r)
+			acknowledgeGaps(l, slog.New(slog.NewTextHandler(&log, nil))).ServeHTTP(w, r)
 			if w.Code != c.code || !strings.Contains(w.Body.String(), c.body) || len(l.open) != c.left {
 				t.Errorf("%d %q, %d gaps are left; want %d %q and %d", w.Code, w.Body, len(l.open), c.code, c.body, c.left)
 			}
@@ -114,14 +114,31 @@ func TestDaemonWithAGap(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Who reads that a gap is to be acknowledged reads how, too.
-func TestHowTo(t *testing.T) {
-	l := &lossy{}
-	if got := howTo([]string{"a"}, l); len(got) != 1 {
-		t.Errorf("without gaps: %q", got)
+// Who reads of a gap reads how to repair it, and then how to acknowledge it.
+func TestGapSaysHowToRepair(t *testing.T) {
+	gap := sluice.Gap{Table: "orders", StreamARN: "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-01T00:00:00.000", Next: "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-02T00:00:00.000"}
+	reasons := func(gaps []sluice.Gap, repairs ...string) string {
+		all := []string{"other"}
+		for _, g := range gaps {
+			all = append(all, g.String()+": acknowledge the gap")
+		}
+		return strings.Join(withRepair(all, gaps, repairs), "\n")
 	}
-	l.open = make([]sluice.Gap, 1)
-	if got := howTo([]string{"a"}, l); len(got) != 2 || got[1] != "to acknowledge the gaps: sluice gaps acknowledge" {
-		t.Errorf("with one: %q", got)
+	for _, tt := range []struct{ got, want string }{
+		{reasons(nil, "sluice audit"), "other"},
+		{reasons([]sluice.Gap{gap}, "sluice audit --route products --repair", "sluice recount --route points --repair"), `other
+table orders: stream orders/stream/2026-01-01T00:00:00.000 was replaced by orders/stream/2026-01-02T00:00:00.000: what was written to the table between them is in neither
+records are lost: first repair what the routes made of them, then acknowledge:
+    sluice audit --route products --repair
+    sluice recount --route points --repair
+    sluice gaps acknowledge`},
+		{reasons([]sluice.Gap{gap}), `other
+table orders: stream orders/stream/2026-01-01T00:00:00.000 was replaced by orders/stream/2026-01-02T00:00:00.000: what was written to the table between them is in neither
+records are lost: write again what the routes made of them, such as by a backfill, and then acknowledge:
+    sluice gaps acknowledge`},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("got\n%s\nwant\n%s", tt.got, tt.want)
+		}
 	}
 }

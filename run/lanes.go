@@ -34,9 +34,7 @@ func laneOf(source, table, shard string, h flow.Held) lane {
 		Source: source, Table: table, Shard: shard, Sequence: string(h.Sequence), Key: fmt.Sprintf("%016x", h.KeyHash), Route: h.Route, Attempts: h.Attempts,
 		AgeSeconds: h.Age.Seconds(), Bytes: h.Bytes, Stuck: h.Stuck, age: h.Age,
 	}
-	if h.Err != nil {
-		l.Error = h.Err.Error()
-	}
+	l.Error = plain(h.Err)
 	return l
 }
 

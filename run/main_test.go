@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(childEnv); name != "" {
 		Main(children[name])
 	}
+	time.Local = time.UTC // in what is compared
 	// The SDK's clients keep connections that nobody can close.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),

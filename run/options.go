@@ -43,6 +43,9 @@ type Options struct {
 	// the two, for messages to people. Default: the flags and the variables.
 	StartName, EndpointName, RegionName string
 
+	// Repairs are commands that write again what a gap lost, for messages to people.
+	Repairs []string
+
 	// Limits of what is in progress at a time have no flags: an application's
 	// configuration sets them.
 	Limits Limits

@@ -12,7 +12,7 @@ import (
 // deadAfter is how long nobody could look at the sources until the process
 // counts as deadlocked. They are looked at every readyEvery, which takes their
 // locks and waits for nothing else.
-const deadAfter = 12 * readyEvery
+const deadAfter = 24 * readyEvery
 
 // pulse tells a process that a restart would mend from one that waits for
 // somebody else: only the former does not beat.
@@ -61,8 +61,9 @@ func (p *pulse) dead() string {
 
 // livez answers whether the process is worth keeping. What a restart does not
 // mend, such as a sink that is down, is for readyz.
-func livez(dead func() string) http.Handler {
+func livez(application string, dead func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(applicationHeader, application)
 		if why := dead(); why != "" {
 			http.Error(w, why, http.StatusServiceUnavailable)
 			return

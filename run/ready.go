@@ -9,7 +9,7 @@ import (
 )
 
 // readyEvery is how often the log is told whether the daemon is ready.
-const readyEvery = 10 * time.Second
+const readyEvery = 5 * time.Second
 
 // whereToLook is added to why a daemon is not ready while items are held.
 func whereToLook(reasons []string, held int) []string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -16,6 +15,7 @@ import (
 // server answers those who watch the daemon.
 type server struct {
 	http     http.Server
+	address  string
 	done     chan struct{} // closed when it has ended
 	stopping atomic.Bool
 }
@@ -28,11 +28,11 @@ type endpoints map[string]http.Handler
 // the daemon does not do its work, for its operators, or what others may read; it
 // writes nothing when it does.
 func serve(address string, also endpoints, unready func(*http.Request) []string, logger *slog.Logger) (*server, error) {
-	l, err := net.Listen("tcp", address)
+	l, err := listen(address)
 	if err != nil {
-		return nil, fmt.Errorf("--listen (SLUICE_LISTEN): %w: name another address, or \"off\"", err)
+		return nil, err
 	}
-	s := &server{done: make(chan struct{})}
+	s := &server{address: l.Addr().String(), done: make(chan struct{})}
 	mux := http.NewServeMux()
 	for pattern, h := range also {
 		mux.Handle(pattern, h)
@@ -55,7 +55,7 @@ func serve(address string, also endpoints, unready func(*http.Request) []string,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
-	logger.Info("listening", "address", l.Addr().String())
+	logger.Info("listening", "address", s.address)
 	go func() {
 		defer close(s.done)
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
@@ -25,20 +26,23 @@ import (
 // routes and their limits, the dead letters, and the time to stop.
 type sources struct {
 	group     *flow.Group
+	calls     *calls
+	life      *life
+	repairs   []string // see Options.Repairs
 	letters   *kept
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
 	consumer  *queue.Consumer // nil without queues
 }
 
-func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, logger *slog.Logger) (s *sources, err error) {
+func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
 	group := flow.NewGroup(m)
 	letters := &kept{Box: box}
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, letters: letters}
-	hooks := letters.handled(logged(metrics.Flow(m), logger), logger)
+	s = &sources{group: group, calls: watchCalls(m), life: life, repairs: o.Repairs, letters: letters}
+	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
@@ -136,11 +140,27 @@ func (s *sources) unready() (reasons []string) {
 	if s.consumer != nil {
 		reasons = append(reasons, s.consumer.Health().Reasons...)
 	}
-	return append(reasons, s.letters.unready()...)
+	reasons = append(s.calls.reasons(reasons, s.lastStates()), s.letters.unready()...)
+	for i, r := range reasons {
+		reasons[i] = awserror.Plain(r)
+	}
+	return withRepair(reasons, s.Gaps(), s.repairs)
 }
 
-// routes tells of every route, and then of those that fail for all messages of a queue.
-func (s *sources) routes() []flow.RouteState {
+// showLife has life told until ctx ends.
+func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
+	var lag func() time.Duration
+	if s.poller != nil {
+		lag = s.poller.Lag
+	}
+	s.life.watch(ctx, logger, lag, func() int { return len(s.waiting()) })
+}
+
+// routes tells of every route as it is at present, and then of those that fail for all messages of a queue.
+func (s *sources) routes() []flow.RouteState { return s.calls.present(s.lastStates(), time.Now()) }
+
+// lastStates tells of the routes by their last calls.
+func (s *sources) lastStates() []flow.RouteState {
 	all := s.group.States()
 	if s.consumer != nil {
 		all = append(all, s.consumer.Outages()...)
@@ -162,6 +182,9 @@ func (s *sources) held() (all []lane) {
 	slices.SortStableFunc(all, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
 	return all
 }
+
+// waiting are the items that wait, and the calls that run for long.
+func (s *sources) waiting() []lane { return s.calls.lanes(s.held()) }
 
 // States tells of every route.
 func (s *sources) States() []flow.RouteState { return s.group.States() }

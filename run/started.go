@@ -8,9 +8,9 @@ import (
 // startedz answers whether the daemon has begun to read, for those who wait for
 // a deployment. What fails later is for readyz: a Kubernetes StatefulSet may
 // wait for the old pod before it starts the one that repairs an outage.
-func startedz(waiting func() string) http.Handler {
+func startedz(starting func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if what := waiting(); what != "" {
+		if what := starting(); what != "" {
 			http.Error(w, "starting: "+what, http.StatusServiceUnavailable)
 			return
 		}
@@ -18,9 +18,9 @@ func startedz(waiting func() string) http.Handler {
 	})
 }
 
-// waiting says what the sources have to open before they read, and "" from then
+// starting says what the sources have to open before they read, and "" from then
 // on. It names no cause: whoever reaches the daemon may read it.
-func (s *sources) waiting() string {
+func (s *sources) starting() string {
 	switch {
 	case s.poller != nil && !closed(s.poller.Opened()):
 		return "the streams are not open yet"

@@ -47,7 +47,7 @@ func TestStartedz(t *testing.T) {
 				w := wire(t, c, m, tt.o)
 				time.Sleep(time.Minute)
 				rec := httptest.NewRecorder()
-				startedz(w.waiting).ServeHTTP(rec, nil)
+				startedz(w.starting).ServeHTTP(rec, nil)
 				if got := fmt.Sprint(rec.Code, " ", rec.Body); got != tt.want {
 					t.Errorf("/startedz: %q, want %q", got, tt.want)
 				}

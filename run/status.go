@@ -75,7 +75,7 @@ type routeStatus struct {
 func (s *sources) status() (st status) {
 	st = status{
 		Reasons: s.unready(), Tables: []tableStatus{}, Queues: []queueStatus{}, Backfills: []backfilling{}, Routes: []routeStatus{},
-		HeldLanes: len(s.held()), Gaps: len(s.Gaps()),
+		HeldLanes: len(s.waiting()), Gaps: len(s.Gaps()),
 	}
 	if st.Ready = len(st.Reasons) == 0; st.Ready {
 		st.Reasons = []string{}
@@ -95,7 +95,7 @@ func (s *sources) status() (st status) {
 		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
 	}
 	for _, r := range s.routes() {
-		if r.State != flow.Works || r.Failing > 0 {
+		if r.State != flow.Works || r.Failing > 0 || r.Err != nil {
 			st.Routes = append(st.Routes, routeStatusOf(r))
 		}
 	}
@@ -108,7 +108,7 @@ func routeStatusOf(r flow.RouteState) routeStatus {
 	if r.State == flow.Outage {
 		limit = 0
 	}
-	return routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, limit, text(r.Err)}
+	return routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, limit, plain(r.Err)}
 }
 
 // awaited says what was taken and is not settled, by where it came from.
@@ -140,7 +140,7 @@ func tablesOf(shards []poller.Status) []tableStatus {
 		t := &tables[len(tables)-1]
 		one := shardStatus{ID: sh.Shard.ID, Position: sh.Position, LagSeconds: sh.Lag.Seconds(), Unsettled: sh.Unsettled, LastPoll: sh.LastPoll}
 		if sh.Err != nil {
-			one.Error = sh.Err.Error()
+			one.Error = plain(sh.Err)
 		}
 		t.LagSeconds, t.Unsettled = max(t.LagSeconds, one.LagSeconds), t.Unsettled+one.Unsettled
 		t.Shards = append(t.Shards, one)
@@ -174,7 +174,7 @@ func (st *status) text(b *strings.Builder) {
 	} else {
 		line("NOT READY")
 		for _, r := range st.Reasons {
-			line("  %s", r)
+			line("  %s", strings.ReplaceAll(r, "\n", "\n  "))
 		}
 	}
 	line("\nheld items: %d (/lanes)", st.HeldLanes)

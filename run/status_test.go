@@ -233,3 +233,24 @@ func TestPolled(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The daemon as a whole: one record that fails makes it unready, and who asks
+// reads why.
+func TestOneRecordMakesTheDaemonUnready(t *testing.T) {
+	noAWS(t)
+	svc := streamtest.NewService(t)
+	table := svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
+	c := startChild(t, "broken", nil, "--table", "orders", "--start", "TRIM_HORIZON", "--listen", "127.0.0.1:0", "--grace", "1s",
+		"--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", svc.URL())
+	table.Put(map[string]any{"id": "a"})
+	const want = `fails for 1 record since `
+	c.until(want, 1) // in the log
+	if code, body := c.ask("GET", "/readyz"); code != 503 || !strings.Contains(body, want) || !strings.Contains(body, "the sink is down") {
+		t.Errorf("/readyz: %d %s", code, body)
+	}
+	if _, body := c.ask("GET", "/metrics"); !strings.Contains(body, "\nsluice_ready 0\n") {
+		t.Error("metrics say that it is ready")
+	}
+	c.signal(syscall.SIGTERM)
+	c.exit()
+}

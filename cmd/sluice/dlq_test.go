@@ -117,7 +117,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		for _, pattern := range []string{"GET /lanes", "GET /{$}"} {
 			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL) })
 		}
-		open := `{"gaps":[{"table":"orders","found":"2026-01-31T15:04:05Z","lost":"table orders: the first records"}]}`
+		open := `{"gaps":[{"table":"orders","found":"2026-01-31T15:04:05Z","lost":"table orders: the first records"}],"repair":["sluice audit --route products --repair"]}`
 		answer := func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, open)
 			if r.Method == http.MethodPost {

@@ -80,18 +80,12 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	if err != nil {
 		return err
 	}
-	x := explainer{explainOptions: o, cli: c, app: app, filters: map[string]config.Route{}, built: map[string]config.BuiltRoute{},
-		when: map[string]func(*sluice.Record) (bool, error){}}
+	x := explainer{explainOptions: o, cli: c, app: app, filters: map[string]config.Route{}}
 	for _, r := range cfg.Routes {
 		x.filters[r.Name] = r
-		if r.When != "" {
-			if x.when[r.Name], err = cfg.Expression(r.When); err != nil {
-				return err
-			}
-		}
 	}
-	for _, r := range app.Routes {
-		x.built[r.Name] = r
+	if x.built, x.when, err = explanations(cfg, app); err != nil {
+		return err
 	}
 	if o.route != "" {
 		if _, err := route(app, o.route, "", func(config.BuiltRoute) bool { return true }); err != nil {
@@ -120,6 +114,23 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 		fmt.Fprintln(c.stderr, "reading records from the terminal: end with Ctrl-D, or name a file")
 	}
 	return x.all(ctx, in)
+}
+
+// explanations are what a file's routes became, and their conditions, by name.
+func explanations(cfg *config.Config, app *config.App) (built map[string]config.BuiltRoute, when map[string]func(*sluice.Record) (bool, error), err error) {
+	built, when = make(map[string]config.BuiltRoute), make(map[string]func(*sluice.Record) (bool, error))
+	for _, r := range app.Routes {
+		built[r.Name] = r
+	}
+	for _, r := range cfg.Routes {
+		if r.When == "" {
+			continue
+		}
+		if when[r.Name], err = cfg.Expression(r.When); err != nil {
+			return nil, nil, err
+		}
+	}
+	return built, when, nil
 }
 
 // explainer explains one record after the other.

@@ -65,6 +65,16 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 		for _, g := range o.Gaps {
 			fmt.Fprintf(c.stdout, "%s%s (found %s)\n", before, g.Lost, g.Found.Local().Format(time.RFC3339))
 		}
+		if method == "GET" && len(o.Gaps) > 0 {
+			how := "write again what the routes made of the lost records, such as by a backfill, then acknowledge:"
+			if len(o.Repair) > 0 {
+				how = "first repair what the routes made of the lost records, then acknowledge:"
+			}
+			fmt.Fprintln(c.stdout, how)
+			for _, command := range append(o.Repair, "sluice gaps acknowledge") {
+				fmt.Fprintln(c.stdout, "  "+command)
+			}
+		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context()) }

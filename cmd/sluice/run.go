@@ -64,6 +64,7 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, que
 	path, _ := c.path()
 	o.StartName = "source.start of " + path + ":"
 	o.RegionName = c.regionName(cfg)
+	o.Repairs = c.repairs(cfg)
 	if url := c.env(endpointVar("dynamodb")); o.Endpoint == "" || o.Endpoint == url { // else a flag has set it
 		o.EndpointName = c.endpointName("dynamodb", cfg)
 	}

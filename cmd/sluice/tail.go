@@ -35,7 +35,8 @@ func tailCommand(c *cli) *cobra.Command {
 		Short: "Show the changes of a table as they happen",
 		Long: `Show the changes of a table as they come out of its stream: when, what happened,
 to which type of entity, its key and the names of the attributes that changed;
-and, when there is a configuration, the routes that each takes. It stores nothing,
+and, when there is a configuration, the routes that each takes, and which of them
+would fail for it, as far as the record alone tells. It stores nothing,
 handles nothing and may run beside anything else that reads the stream (a stream
 bears two readers).
 
@@ -196,7 +197,9 @@ type tail struct {
 	cli    *cli
 	paint  paint
 	route  *sluice.Route
-	router *router.Router                     // of the file; one without routes else
+	router *router.Router               // of the file; one without routes else
+	built  map[string]config.BuiltRoute // of the file, by name
+	when   map[string]func(*sluice.Record) (bool, error)
 	passes func(*sluice.Record) (bool, error) // --where; nil: all
 	stop   func()
 
@@ -220,9 +223,11 @@ func (t *tail) prepare(ctx context.Context, cfg *config.Config) (err error) {
 		return nil
 	}
 	app, err := t.cli.build(ctx, cfg, false)
-	if err == nil {
-		t.router = app.Router
+	if err != nil {
+		return err
 	}
+	t.router = app.Router
+	t.built, t.when, err = explanations(cfg, app)
 	return err
 }
 
@@ -249,7 +254,7 @@ func (u undecodable) Park(_ context.Context, rec *sluice.Record, f sluice.Failur
 }
 
 // show prints a record unless a flag leaves it out.
-func (t *tail) show(_ context.Context, rec *sluice.Record) error {
+func (t *tail) show(ctx context.Context, rec *sluice.Record) error {
 	typ, typeErr := t.router.Type(rec)
 	if len(t.types) > 0 && !slices.Contains(t.types, typ) || len(t.events) > 0 && !slices.Contains(t.events, string(rec.EventName)) {
 		return nil
@@ -268,7 +273,7 @@ func (t *tail) show(_ context.Context, rec *sluice.Record) error {
 		if typeErr != nil {
 			typ = "?"
 		}
-		_, err := fmt.Fprint(t.cli.stdout, t.text(rec, typ))
+		_, err := fmt.Fprint(t.cli.stdout, t.text(ctx, rec, typ))
 		return err
 	})
 	return nil

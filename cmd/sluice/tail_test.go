@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,6 +92,48 @@ REMOVE  order  pk=1  (expired)  entityType status total
 			t.Errorf("%d records in\n%s", n, out)
 		}
 	})
+}
+
+// A text is told from a number where they could be confused, and a route that
+// would fail is named.
+func TestTailTellsTypesAndFailures(t *testing.T) {
+	service := streamtest.NewService(t)
+	table := service.CreateTable("orders", streamtest.TableOptions{})
+	table.Put(`{"pk":{"S":"1"},"entityType":{"S":"order"},"total":{"S":"250"},"note":{"S":"new"}}`)
+	table.Put(`{"pk":{"S":"1"},"entityType":{"S":"order"},"total":{"N":"250"},"note":{"S":"new"}}`)
+	env := local(t, service.URL())
+	if err := os.WriteFile("sluice.yaml", []byte(`
+source: {tables: [orders], start: LATEST}
+sinks: {jobs: {sqs: {queue: jobs}}}
+routes:
+  - {name: large, on: "order#*", when: "new.total > 100", send: {to: jobs}}
+  - {name: named, on: "order#*", send: {to: jobs, body: '{"name":"{name}"}'}}
+  - {name: all, on: "order#*", send: {to: jobs}}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{
+			`INSERT  order  pk=1  entityType total note  → large (would fail: when "new.total > 100", line 1, column 11: `,
+			`, named (would fail: `, "), all\n",
+			"MODIFY  order  pk=1  total(S→N)  → large, named (would fail: ",
+		}},
+		{[]string{"--values"}, []string{"          total: \"250\"\n          note: new\n", "          total: \"250\" → 250\n"}},
+	} {
+		var stdout, stderr bytes.Buffer
+		args := append([]string{"tail", "orders", "--from", "TRIM_HORIZON", "--limit", "2"}, tt.args...)
+		if code := execute(t.Context(), args, env, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+			t.Fatalf("exit code %d\n%s", code, &stderr)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(stdout.String(), want) {
+				t.Errorf("%v: no %q in\n%s", tt.args, want, &stdout)
+			}
+		}
+	}
 }
 
 // A change that a daemon holds is shown by its number.

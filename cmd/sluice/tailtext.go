@@ -1,18 +1,22 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fatih/color"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // text is a record for people: one line, and one more for each value with
 // --values.
-func (t *tail) text(rec *sluice.Record, typ string) string {
+func (t *tail) text(ctx context.Context, rec *sluice.Record, typ string) string {
 	var b strings.Builder
 	at := "-"
 	if !rec.Created.IsZero() {
@@ -28,9 +32,9 @@ func (t *tail) text(rec *sluice.Record, typ string) string {
 	}
 	names := changed(rec)
 	if len(names) > 0 && !t.values {
-		b.WriteString("  " + p.faint(strings.Join(names, " ")))
+		b.WriteString("  " + p.faint(strings.Join(retyped(rec, names), " ")))
 	}
-	if routes := t.takes(rec); routes != "" {
+	if routes := t.takes(ctx, rec); routes != "" {
 		b.WriteString("  → " + routes)
 	}
 	b.WriteByte('\n')
@@ -54,7 +58,7 @@ func (p paint) event(name sluice.EventName) string {
 }
 
 // takes names the routes of the file that the record takes.
-func (t *tail) takes(rec *sluice.Record) string {
+func (t *tail) takes(ctx context.Context, rec *sluice.Record) string {
 	if len(t.router.Routes()) == 0 {
 		return ""
 	}
@@ -68,8 +72,42 @@ func (t *tail) takes(rec *sluice.Record) string {
 	names := make([]string, len(routes))
 	for i, r := range routes {
 		names[i] = t.paint.in(r.Name, color.FgCyan)
+		if why := t.fails(ctx, r.Name, rec); why != nil {
+			names[i] += " " + t.paint.bad("(would fail: "+plain(why.Error())+")")
+		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// fails says why a route would fail for a record, as far as the record alone
+// tells: no table is read for it.
+func (t *tail) fails(ctx context.Context, route string, rec *sluice.Record) error {
+	if when := t.when[route]; when != nil {
+		if _, err := when(rec); err != nil {
+			return err
+		}
+	}
+	built, ok := t.built[route]
+	if !ok || built.Explain == nil || !slices.Contains([]string{"send", "project", "log"}, built.Kind) {
+		return nil
+	}
+	if _, err := built.Explain(ctx, rec); err != nil && !sluice.IsSkip(err) {
+		return err
+	}
+	return nil
+}
+
+// retyped adds to the names of attributes how their types changed: total(S→N).
+func retyped(rec *sluice.Record, names []string) []string {
+	names = slices.Clone(names)
+	for i, name := range names {
+		old, had := rec.Old.Lookup(name)
+		value, has := rec.New.Lookup(name)
+		if names[i] = plain(name); had && has && old.Kind() != value.Kind() {
+			names[i] += "(" + old.Kind().String() + "→" + value.Kind().String() + ")"
+		}
+	}
+	return names
 }
 
 // changed are the attributes that a change has set, altered or removed, but
@@ -101,9 +139,18 @@ func change(rec *sluice.Record, name string) string {
 	value, has := rec.New.Lookup(name)
 	switch {
 	case had && has:
-		return valueText(old) + " → " + valueText(value)
+		return typedText(old) + " → " + typedText(value)
 	case has:
-		return valueText(value)
+		return typedText(value)
 	}
-	return valueText(old) + " → (removed)"
+	return typedText(old) + " → (removed)"
+}
+
+// typedText is a value for people. A text that could be taken for a number, or for
+// true, false or null, has its quotes.
+func typedText(v sluice.Value) string {
+	if v.Kind() != item.S || !json.Valid([]byte(v.Str())) {
+		return valueText(v)
+	}
+	return plain(strconv.Quote(v.Str()))
 }

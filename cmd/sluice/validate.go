@@ -17,6 +17,7 @@ import (
 
 func validateCommand(c *cli) *cobra.Command {
 	var connect, asJSON bool
+	var sample string
 	cmd := &cobra.Command{
 		Use:   "validate",
 		Short: "Check the configuration, and list its routes",
@@ -24,6 +25,10 @@ func validateCommand(c *cli) *cobra.Command {
 told at once, each with its place: file:line:column. Nobody is called, unless
 --connect is given: then sinks and tables are asked whether they are there, and
 indices that the file defines are made, as sluice run does at its start.
+
+The file does not say of which types attributes are. With --sample, a file of
+records, as sluice tail --json prints them, or - for standard input, conditions are
+tried with them: a number that is compared with a text is a mistake.
 
 A route that counts and that sluice recount could not recount is a warning; whether
 it lacks an index is known with --connect. So is, with --connect, a route that
@@ -33,12 +38,13 @@ It exits with 0 when the file is valid, with 1 when it has mistakes or --connect
 found something missing, and with 2 for wrong usage.`,
 		Example: `  sluice validate
   sluice validate --config orders.yaml --connect
+  sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -
   sluice validate --json | jq -r '.routes[].name'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, _ := c.path()
 			v := validation{File: path}
-			err := stopped(cmd.Context(), c.validate(cmd.Context(), &v, connect), "all were asked")
+			err := stopped(cmd.Context(), c.validate(cmd.Context(), &v, connect, sample), "all were asked")
 			var none *noFileError
 			if errors.As(err, &none) {
 				return err
@@ -56,6 +62,7 @@ found something missing, and with 2 for wrong usage.`,
 		},
 	}
 	cmd.Flags().BoolVar(&connect, "connect", false, "ask sinks and tables whether they are there, too")
+	cmd.Flags().StringVar(&sample, "sample", "", "`file` of records to try conditions with, or - for standard input")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -89,7 +96,7 @@ type mistake struct {
 	text    string
 }
 
-func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
+func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample string) error {
 	cfg, err := c.load()
 	if err != nil {
 		return err
@@ -97,6 +104,11 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool) error {
 	app, err := c.buildToCheck(ctx, cfg)
 	if err != nil {
 		return err
+	}
+	if sample != "" {
+		if err := c.checkSample(cfg, app, sample); err != nil {
+			return err
+		}
 	}
 	v.sound = true
 	if connect {

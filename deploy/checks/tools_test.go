@@ -91,6 +91,9 @@ func TestPromtool(t *testing.T) {
 	promtool := goTool(t, "promtool", "github.com/prometheus/prometheus/cmd/promtool")
 	must(t, promtool, "check", "rules", "--lint-fatal", "deploy/prometheus/alerts.yaml")
 	must(t, promtool, "test", "rules", "deploy/prometheus/alerts_test.yaml")
+	scrape := filepath.Join(t.TempDir(), "scrape")
+	must(t, "go", "test", "./metrics/prom", "-run", "^TestScrape$", "-count", "1", "-args", "-scrape", scrape)
+	must(t, "sh", "-c", promtool+" check metrics < "+scrape)
 	must(t, promtool, "check", "config", "--syntax-only", "deploy/compose/prometheus.yaml")
 }
 

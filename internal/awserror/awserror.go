@@ -3,9 +3,7 @@
 package awserror
 
 import (
-	"context"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 
@@ -160,28 +158,4 @@ func Status(err error) int {
 		return response.HTTPStatusCode()
 	}
 	return 0
-}
-
-// Hint tells a person what to do about err; "" when nothing helps.
-// action is the call as a permission, thing what it is about, such as "queue",
-// and name how people call it, such as "name or URL".
-func Hint(err error, action, thing, name string) string {
-	var unreachable net.Error
-	switch Of(err) {
-	case Missing:
-		return "there is no such " + thing + " for this account and region: create it, or correct its " + name
-	case NotAccepted:
-		return "the credentials are not accepted: check AWS_PROFILE, AWS_ACCESS_KEY_ID or the role"
-	case Denied:
-		return "the credentials lack the permission " + action + " on the " + thing + ", or its key"
-	case NoCredentials:
-		return "there are no credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or run with a role"
-	case BadKey:
-		return "the KMS key of the " + thing + " cannot be used: see that it is there and enabled"
-	case Lost:
-		if errors.As(err, &unreachable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			return "the endpoint cannot be reached: is it right, and is the service running?"
-		}
-	}
-	return ""
 }

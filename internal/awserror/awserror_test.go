@@ -92,6 +92,7 @@ func TestHint(t *testing.T) {
 		{failure(400, "ResourceNotFoundException", ""), "correct its name or URL"},
 		{failure(400, "AccessDeniedException", ""), "the permission sqs:SendMessage on the queue"},
 		{failure(400, "UnrecognizedClientException", ""), "AWS_PROFILE"},
+		{failure(400, "ExpiredTokenException", ""), "have expired: renew them, such as by aws sso login"},
 		{failure(400, "KmsDisabled", ""), "the KMS key of the queue"},
 		{errors.New("get identity: none"), "there are no credentials"},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, "cannot be reached"},
@@ -100,6 +101,26 @@ func TestHint(t *testing.T) {
 	} {
 		if got := Hint(c.err, "sqs:SendMessage", "queue", "name or URL"); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%v: %q", c.err, got)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	const http = "https response error StatusCode: 400, RequestID: 1F, "
+	for _, c := range []struct{ text, want string }{
+		{"refused", "refused"},
+		{"wait... and see", "wait... and see"},
+		{"is invalid.. Allow it", "is invalid. Allow it"},
+		{"shard a: operation error DynamoDB Streams: GetRecords, " + http + "api error Novel: no", "shard a: DynamoDB Streams GetRecords: Novel: no"},
+		{"operation error DynamoDB: DescribeTable, " + http + "ResourceNotFoundException: no table", "DynamoDB DescribeTable: ResourceNotFoundException: no table"},
+		{"operation error SQS: SendMessage, exceeded maximum number of attempts, 3, " + http + "api error Novel: no", "SQS SendMessage: Novel: no"},
+		{"operation error DynamoDB: PutItem, " + http + "api error ExpiredTokenException: The token is expired.", "DynamoDB PutItem: ExpiredTokenException: The token is expired: " + expired},
+		{"The " + expired[4:] + ": operation error DynamoDB: PutItem, " + http + "api error ExpiredTokenException: no", "The " + expired[4:] + ": DynamoDB PutItem: ExpiredTokenException: no"},
+		{"SQS SendMessage: canceled, context deadline exceeded", "SQS SendMessage: no answer in time"},
+		{"operation error DynamoDB: GetItem, get identity: get credentials: failed to refresh", "DynamoDB GetItem: no credentials: failed to refresh: " + noCredentials},
+	} {
+		if got := Plain(c.text); got != c.want {
+			t.Errorf("%s\ngot  %s\nwant %s", c.text, got, c.want)
 		}
 	}
 }

@@ -57,6 +57,7 @@ var rules = []rule{
 	{pkgs: "internal/access", stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/retryafter", stdOnly: true},
+	{pkgs: "internal/retrying", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
 	{pkgs: "state/...", ours: []string{"internal/access"}},
 	// What handlers ask for, and sinks do.
@@ -65,7 +66,7 @@ var rules = []rule{
 	{pkgs: "document", stdOnly: true},
 	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/quorum"}},
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/sqsclient"}},
-	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/backoff", "internal/jsonscan", "internal/quorum", "internal/retryafter"}},
+	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/backoff", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
 	{pkgs: "audit", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
@@ -74,10 +75,10 @@ var rules = []rule{
 	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message", "internal/backoff"}},
-	{pkgs: "metrics/...", ours: []string{".", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
+	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
-	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/buildversion", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema"}},

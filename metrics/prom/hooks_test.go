@@ -68,16 +68,14 @@ func TestBatch(t *testing.T) {
 	h.Committed(batch.Commit{Items: 1})
 	m.Batch("index").Committed(batch.Commit{Items: 5})
 	expectSeries(t, reg, `
-# HELP sluice_commit_items_failed_total Items of commits that were answered with an error.
-# TYPE sluice_commit_items_failed_total counter
-sluice_commit_items_failed_total{sink="index"} 0
-sluice_commit_items_failed_total{sink="queue"} 3
-# HELP sluice_commit_items_total Items that sinks committed or failed to commit.
+# HELP sluice_commit_items_total Items in commits of sinks: committed, or failed, which were answered with an error.
 # TYPE sluice_commit_items_total counter
-sluice_commit_items_total{sink="index"} 5
-sluice_commit_items_total{sink="queue"} 11
-`, "sluice_commit_items_failed_total", "sluice_commit_items_total")
-	for _, name := range []string{"sluice_commit_items", "sluice_commit_seconds"} {
+sluice_commit_items_total{outcome="committed",sink="index"} 5
+sluice_commit_items_total{outcome="committed",sink="queue"} 8
+sluice_commit_items_total{outcome="failed",sink="index"} 0
+sluice_commit_items_total{outcome="failed",sink="queue"} 3
+`, "sluice_commit_items_total")
+	for _, name := range []string{"sluice_commit_batch_items", "sluice_commit_seconds"} {
 		if got := samples(t, reg, name); got["queue"] != 2 || got["index"] != 1 {
 			t.Errorf("%s: %v", name, got)
 		}

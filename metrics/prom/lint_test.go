@@ -1,7 +1,10 @@
 package prom
 
 import (
+	"flag"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +56,11 @@ func busy(m *Metrics) {
 	m.Projection().Written("table", document.Put)
 	m.Documents().Conflict(document.Ref{Index: "index"})
 	m.Documents().Requested(1, time.Second, nil)
+	d := m.Documents()
+	d.Superseded(document.Ref{Index: "index"})
+	d.Retried(&document.Error{})
+	d.Rejected(&document.Error{})
+	q.Deleted("queue", queue.Call{Messages: 2, Failed: 1})
 	m.Ask(Status{
 		Ready:       func() bool { return true },
 		Held:        func() []flow.Held { return nil },
@@ -74,6 +82,70 @@ func TestNamesAreConventional(t *testing.T) {
 	if n, err := testutil.GatherAndCount(reg); err != nil || n < 60 {
 		t.Errorf("only %d series to look at, %v", n, err)
 	}
+}
+
+// OpenMetrics takes _total from a counter's name: two families must not have one
+// name then.
+func TestOpenMetricsFamilies(t *testing.T) {
+	reg := NewRegistry()
+	busy(New(reg))
+	body := scraped(t, reg, "application/openmetrics-text; version=1.0.0", "application/openmetrics-text")
+	if !strings.HasSuffix(body, "# EOF\n") {
+		t.Error("the answer has no end")
+	}
+	families, family := map[string]bool{}, ""
+	for line := range strings.Lines(body) {
+		if f := strings.Fields(line); f[0] == "#" {
+			if f[1] != "TYPE" {
+				continue
+			}
+			if family = f[2]; families[family] {
+				t.Errorf("two families are called %s", family)
+			}
+			families[family] = true
+			if strings.HasSuffix(family, "_failed") {
+				t.Errorf("%s: a label says the outcome", family)
+			}
+			continue
+		}
+		name, _, _ := strings.Cut(strings.FieldsFunc(line, func(r rune) bool { return r == '{' || r == ' ' })[0], " ")
+		suffix, ok := strings.CutPrefix(name, family)
+		if !ok || !slices.Contains([]string{"", "_total", "_bucket", "_sum", "_count", "_created"}, suffix) {
+			t.Errorf("%s stands in family %s", name, family)
+		}
+	}
+	if len(families) < 60 || !families["sluice_build_info"] {
+		t.Errorf("%d families", len(families))
+	}
+}
+
+var scrapeFile = flag.String("scrape", "", "file that the whole scrape is written to, for promtool")
+
+// TestScrape writes a scrape for a check by promtool in deploy/checks.
+func TestScrape(t *testing.T) {
+	reg := NewRegistry()
+	busy(New(reg))
+	body := scraped(t, reg, "text/plain", "text/plain")
+	if !strings.Contains(body, "sluice_build_info{") {
+		t.Errorf("no sluice_build_info in %.300s", body)
+	}
+	if *scrapeFile != "" {
+		if err := os.WriteFile(*scrapeFile, []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func scraped(t *testing.T, reg prometheus.Gatherer, accept, kind string) string {
+	t.Helper()
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.Header.Set("Accept", accept)
+	w := httptest.NewRecorder()
+	Handler(reg).ServeHTTP(w, r)
+	if got := w.Header().Get("Content-Type"); w.Code != 200 || !strings.HasPrefix(got, kind) {
+		t.Fatalf("%d %s: %.300s", w.Code, got, w.Body.String())
+	}
+	return w.Body.String()
 }
 
 // Who does not scrape protobuf has classic buckets, who does has native ones,

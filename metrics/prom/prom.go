@@ -27,6 +27,7 @@ type Metrics struct {
 // New registers the series with reg; it panics when they are registered there
 // already.
 func New(reg prometheus.Registerer) *Metrics {
+	newBuildInfo(reg)
 	return &Metrics{
 		flow:   newFlowMetrics(reg),
 		router: newRouterMetrics(reg),

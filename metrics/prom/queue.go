@@ -8,7 +8,7 @@ import (
 
 type queueMetrics struct {
 	receives, received, ended *prometheus.CounterVec
-	calls, callsFailed        *prometheus.CounterVec
+	calls                     *prometheus.CounterVec
 	inHand, oldest            *prometheus.GaugeVec
 }
 
@@ -28,10 +28,9 @@ func newQueueMetrics(reg prometheus.Registerer) *queueMetrics {
 		received: counter("sluice_queue_messages_received_total", "Messages received from queues, again ones too.", "queue"),
 		ended: counter("sluice_queue_messages_total",
 			"Messages that are in hand no more: settled or parked, and deleted; returned after a failure; unused, not started; lost, so that somebody else may have them.", "queue", "end"),
-		calls:       counter("sluice_queue_changes_total", "Messages in calls that delete them or change their visibility.", "queue", "action"),
-		callsFailed: counter("sluice_queue_changes_failed_total", "Messages of those calls that failed.", "queue", "action"),
-		inHand:      gauge("sluice_queue_in_hand", "Messages that are received and not finished."),
-		oldest:      gauge("sluice_queue_oldest_seconds", "Time since the oldest message in hand was received."),
+		calls:  counter("sluice_queue_changes_total", "Messages in calls that delete them or change their visibility: done, or failed.", "queue", "action", "outcome"),
+		inHand: gauge("sluice_queue_in_hand", "Messages that are received and not finished."),
+		oldest: gauge("sluice_queue_oldest_seconds", "Time since the oldest message in hand was received."),
 	}
 }
 
@@ -40,8 +39,8 @@ func (m *Metrics) Queue() queue.Hooks {
 	q := m.queue
 	call := func(action string) func(string, queue.Call) {
 		return func(name string, c queue.Call) {
-			q.calls.WithLabelValues(name, action).Add(float64(c.Messages))
-			q.callsFailed.WithLabelValues(name, action).Add(float64(c.Failed))
+			q.calls.WithLabelValues(name, action, "done").Add(float64(c.Messages - c.Failed))
+			q.calls.WithLabelValues(name, action, "failed").Add(float64(c.Failed))
 		}
 	}
 	return queue.Hooks{

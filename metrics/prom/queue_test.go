@@ -25,14 +25,12 @@ func TestQueue(t *testing.T) {
 	h.Hand("jobs", queue.Hand{Messages: 9, Oldest: 90 * time.Second})
 	h.Hand("jobs", queue.Hand{Messages: 4, Oldest: 1500 * time.Millisecond})
 	expectSeries(t, reg, `
-# HELP sluice_queue_changes_failed_total Messages of those calls that failed.
-# TYPE sluice_queue_changes_failed_total counter
-sluice_queue_changes_failed_total{action="delete",queue="jobs"} 2
-sluice_queue_changes_failed_total{action="visibility",queue="jobs"} 3
-# HELP sluice_queue_changes_total Messages in calls that delete them or change their visibility.
+# HELP sluice_queue_changes_total Messages in calls that delete them or change their visibility: done, or failed.
 # TYPE sluice_queue_changes_total counter
-sluice_queue_changes_total{action="delete",queue="jobs"} 5
-sluice_queue_changes_total{action="visibility",queue="jobs"} 3
+sluice_queue_changes_total{action="delete",outcome="done",queue="jobs"} 3
+sluice_queue_changes_total{action="delete",outcome="failed",queue="jobs"} 2
+sluice_queue_changes_total{action="visibility",outcome="done",queue="jobs"} 0
+sluice_queue_changes_total{action="visibility",outcome="failed",queue="jobs"} 3
 # HELP sluice_queue_in_hand Messages that are received and not finished.
 # TYPE sluice_queue_in_hand gauge
 sluice_queue_in_hand{queue="jobs"} 4
@@ -51,6 +49,6 @@ sluice_queue_oldest_seconds{queue="jobs"} 1.5
 sluice_queue_receives_total{outcome="empty",queue="jobs"} 2
 sluice_queue_receives_total{outcome="failed",queue="jobs"} 1
 sluice_queue_receives_total{outcome="messages",queue="jobs"} 1
-`, "sluice_queue_changes_failed_total", "sluice_queue_changes_total", "sluice_queue_in_hand", "sluice_queue_messages_received_total",
+`, "sluice_queue_changes_total", "sluice_queue_in_hand", "sluice_queue_messages_received_total",
 		"sluice_queue_messages_total", "sluice_queue_oldest_seconds", "sluice_queue_receives_total")
 }

@@ -12,7 +12,7 @@ type snapshotMetrics struct {
 	calls, items, units *prometheus.CounterVec
 	seconds             *prometheus.HistogramVec
 	saves               *prometheus.CounterVec
-	read, settled       *prometheus.GaugeVec
+	read, settled       *grown
 	expected, finished  *prometheus.GaugeVec
 	segments, done      *prometheus.GaugeVec
 }
@@ -35,14 +35,14 @@ func newSnapshotMetrics(reg prometheus.Registerer) snapshotMetrics {
 		saves: counter("sluice_backfill_saves_total", "Writes of the progress of backfills.", "table", "outcome"),
 		seconds: prometheus.NewHistogramVec(histogram("sluice_scan_seconds",
 			"Duration of Scan calls.", .01, .05, .2, 1, 5, 30), []string{"table"}),
-		read:     gauge("sluice_backfill_items", "Items that a backfill has read since it was first begun."),
-		settled:  gauge("sluice_backfill_settled_items", "Of them, those that are handled or parked."),
+		read:     newGrown("sluice_backfill_items_total", "Items that a backfill has read since it was first begun.", "table", "backfill"),
+		settled:  newGrown("sluice_backfill_settled_items_total", "Of them, those that are handled or parked.", "table", "backfill"),
 		expected: gauge("sluice_backfill_expected_items", "Items of the table, as DynamoDB says: an estimate up to six hours old."),
 		segments: gauge("sluice_backfill_segments", "Segments in which a backfill reads its table."),
 		done:     gauge("sluice_backfill_segments_done", "Of them, those that are settled to their end."),
 		finished: gauge("sluice_backfill_finished", "1 when all items of the table are settled, and that is stored."),
 	}
-	reg.MustRegister(m.seconds)
+	reg.MustRegister(m.seconds, m.read, m.settled)
 	return m
 }
 
@@ -72,11 +72,13 @@ func (m *Metrics) Backfill() snapshot.Hooks {
 	return snapshot.Hooks{
 		Progress: func(p snapshot.Progress) {
 			for gauge, value := range map[*prometheus.GaugeVec]float64{
-				s.read: float64(p.Items), s.settled: float64(p.Settled), s.expected: float64(p.TableItems),
+				s.expected: float64(p.TableItems),
 				s.segments: float64(p.Segments), s.done: float64(p.Done), s.finished: oneIf(p.Finished),
 			} {
 				gauge.WithLabelValues(p.Table, p.Name).Set(value)
 			}
+			s.read.set(float64(p.Items), p.Table, p.Name)
+			s.settled.set(float64(p.Settled), p.Table, p.Name)
 		},
 		Saved: func(table string, _ time.Duration, err error) {
 			outcome := "stored"

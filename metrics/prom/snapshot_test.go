@@ -37,10 +37,10 @@ sluice_backfill_expected_items{backfill="v2",table="orders"} 0
 # TYPE sluice_backfill_finished gauge
 sluice_backfill_finished{backfill="",table="orders"} 1
 sluice_backfill_finished{backfill="v2",table="orders"} 0
-# HELP sluice_backfill_items Items that a backfill has read since it was first begun.
-# TYPE sluice_backfill_items gauge
-sluice_backfill_items{backfill="",table="orders"} 700
-sluice_backfill_items{backfill="v2",table="orders"} 5
+# HELP sluice_backfill_items_total Items that a backfill has read since it was first begun.
+# TYPE sluice_backfill_items_total counter
+sluice_backfill_items_total{backfill="",table="orders"} 700
+sluice_backfill_items_total{backfill="v2",table="orders"} 5
 # HELP sluice_backfill_saves_total Writes of the progress of backfills.
 # TYPE sluice_backfill_saves_total counter
 sluice_backfill_saves_total{outcome="failed",table="orders"} 1
@@ -53,10 +53,10 @@ sluice_backfill_segments{backfill="v2",table="orders"} 0
 # TYPE sluice_backfill_segments_done gauge
 sluice_backfill_segments_done{backfill="",table="orders"} 3
 sluice_backfill_segments_done{backfill="v2",table="orders"} 0
-# HELP sluice_backfill_settled_items Of them, those that are handled or parked.
-# TYPE sluice_backfill_settled_items gauge
-sluice_backfill_settled_items{backfill="",table="orders"} 690
-sluice_backfill_settled_items{backfill="v2",table="orders"} 0
+# HELP sluice_backfill_settled_items_total Of them, those that are handled or parked.
+# TYPE sluice_backfill_settled_items_total counter
+sluice_backfill_settled_items_total{backfill="",table="orders"} 690
+sluice_backfill_settled_items_total{backfill="v2",table="orders"} 0
 # HELP sluice_read_units_total Read capacity units that Scan took of a table, as DynamoDB says.
 # TYPE sluice_read_units_total counter
 sluice_read_units_total{table="orders"} 128.5
@@ -69,7 +69,7 @@ sluice_scans_total{outcome="empty",table="orders"} 2
 sluice_scans_total{outcome="failed",table="orders"} 1
 sluice_scans_total{outcome="items",table="orders"} 1
 sluice_scans_total{outcome="throttled",table="orders"} 1
-`, "sluice_backfill_expected_items", "sluice_backfill_finished", "sluice_backfill_items", "sluice_backfill_saves_total",
-		"sluice_backfill_segments", "sluice_backfill_segments_done", "sluice_backfill_settled_items",
+`, "sluice_backfill_expected_items", "sluice_backfill_finished", "sluice_backfill_items_total", "sluice_backfill_saves_total",
+		"sluice_backfill_segments", "sluice_backfill_segments_done", "sluice_backfill_settled_items_total",
 		"sluice_read_units_total", "sluice_scanned_items_total", "sluice_scans_total")
 }

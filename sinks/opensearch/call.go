@@ -11,11 +11,13 @@ import (
 
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/internal/quorum"
+	"github.com/sluicehq/sluice/internal/retrying"
 )
 
 // call is one call of Write or WriteAll.
 type call struct {
 	sink  *Sink
+	told  retrying.Listener // of tries that failed; may be nil
 	ws    []*write
 	open  int           // of ws that are waiting or joined; guarded by order.mu
 	ready []*write      // first in their lanes, to be put into a batch; likewise
@@ -67,6 +69,7 @@ func notSent(ctx context.Context) error { return fmt.Errorf("not sent: %w", cont
 // run writes ws, each when it is the first of its lane.
 func (c *call) run(ctx context.Context, bytes int) {
 	s := c.sink
+	c.told = retrying.From(ctx)
 	taken, err := s.waiting.take(ctx, bytes)
 	if err != nil {
 		err = fmt.Errorf("not sent: %d bytes wait already, as many as may: %w", s.opt.WaitBytes, err)

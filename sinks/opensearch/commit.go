@@ -187,15 +187,20 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 	}
 }
 
+// retried tells the hook and the callers that ws are tried again.
 func (s *Sink) retried(ws []*write) {
-	hook := s.opt.Hooks.Retried
-	if hook == nil {
-		return
-	}
 	for _, w := range ws {
-		if w.failed != nil {
+		if w.failed == nil {
+			continue
+		}
+		if hook := s.opt.Hooks.Retried; hook != nil {
 			hook(w.failed.of(w.current().op))
 		}
+		w.each(func(x *write) {
+			if l := x.call.told; l != nil {
+				l.Retrying(w.failed.of(x.op))
+			}
+		})
 	}
 }
 

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/sluicehq/sluice/config"
+)
+
+// repairs are the commands that write again what the file's routes made of records
+// that are lost. A message that was never sent is not among them.
+func (c *cli) repairs(cfg *config.Config) []string {
+	file := ""
+	if path, named := c.path(); named {
+		file = " --config " + pasted(path)
+	}
+	var all []string
+	for _, r := range cfg.Routes {
+		switch {
+		case r.Project != nil:
+			all = append(all, "sluice audit"+file+" --route "+pasted(r.Name)+" --repair")
+		case r.Count != nil:
+			all = append(all, "sluice recount"+file+" --route "+pasted(r.Name)+" --repair")
+		case r.Cascade != nil:
+			all = append(all, "sluice cascade"+file+" --route "+pasted(r.Name)+" --key KEY   # of each parent that is gone")
+		}
+	}
+	return all
+}
+
+var plainWord = regexp.MustCompile(`^[\w./:@%+=-]+$`)
+
+// pasted is text as a word of a shell.
+func pasted(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,206 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+
+	"github.com/sluicehq/sluice"
+)
+
+// CheckSample looks at the conditions of a route with records that its patterns
+// are for: the types of attributes are known by them alone. A comparison of a
+// number with a text fails, or is never true. The error is of type Errors.
+func (c *Config) CheckSample(route string, recs []*sluice.Record) error {
+	var errs Errors
+	check := func(field, text string, names ...string) {
+		if text == "" {
+			return
+		}
+		if len(names) == 0 {
+			names = whenNames
+		}
+		errs = append(errs, c.checkSample(field, text, names, recs)...)
+	}
+	for i, r := range c.Routes {
+		if r.Name != route {
+			continue
+		}
+		path := element("routes", i)
+		check(path+".when", r.When)
+		if r.Project != nil {
+			check(path+".project.only", r.Project.Only, "new")
+		}
+		if r.Count != nil {
+			for j, n := range r.Count.Numbers {
+				check(element(path+".count.numbers", j)+".when", n.When, "new")
+			}
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs.sorted()
+}
+
+func (c *Config) checkSample(field, text string, names []string, recs []*sluice.Record) (errs Errors) {
+	w, err := compile(text, c.resolver(), names...)
+	if err != nil {
+		return nil // told by Load
+	}
+	tree, err := parser.ParseWithConfig(text, language())
+	if err != nil {
+		return nil
+	}
+	found := &comparisons{names: names}
+	ast.Walk(&tree.Node, found)
+	for _, one := range found.all {
+		if problem := one.problem(w, recs); problem != "" {
+			at := (&file.Error{Location: one.node.Location(), Message: problem}).Bind(tree.Source)
+			errs = append(errs, c.source().expression(field, located(at, text, names)))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	for _, rec := range recs {
+		if _, err := w.match(rec); err != nil {
+			return Errors{c.source().fault(field, "it fails for the sample record %s: %v", nameOf(rec), err)}
+		}
+	}
+	return nil
+}
+
+// nameOf names a record for people.
+func nameOf(rec *sluice.Record) string {
+	if rec.Sequence != "" {
+		return string(rec.Sequence)
+	}
+	return rec.EventID
+}
+
+// comparison is one whose sides have types that records tell.
+type comparison struct {
+	node        *ast.BinaryNode
+	left, right operand
+}
+
+// operand is a side of a comparison: an attribute, or kinds that stand in the
+// expression, of which a list can have several.
+type operand struct {
+	slot  *slot
+	kinds []string
+}
+
+// comparisons collects them.
+type comparisons struct {
+	names []string
+	all   []comparison
+}
+
+func (c *comparisons) Visit(n *ast.Node) {
+	b, ok := (*n).(*ast.BinaryNode)
+	if !ok || !slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "in"}, b.Operator) {
+		return
+	}
+	left, right := c.operand(b.Left), c.operand(b.Right)
+	if list, ok := b.Right.(*ast.ArrayNode); ok && b.Operator == "in" {
+		for _, one := range list.Nodes {
+			right.kinds = append(right.kinds, c.operand(one).kinds...)
+		}
+		if len(right.kinds) < len(list.Nodes) {
+			return // it holds something that a record decides
+		}
+	} else if b.Operator == "in" {
+		return
+	}
+	if left.known() && right.known() {
+		c.all = append(c.all, comparison{b, left, right})
+	}
+}
+
+func (o operand) known() bool { return o.slot != nil || len(o.kinds) > 0 }
+
+func (c *comparisons) operand(n ast.Node) operand {
+	switch n := n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		return operand{kinds: []string{kindOf(0)}}
+	case *ast.StringNode:
+		return operand{kinds: []string{kindOf("")}}
+	case *ast.BoolNode:
+		return operand{kinds: []string{kindOf(true)}}
+	case *ast.UnaryNode:
+		if n.Operator == "-" || n.Operator == "+" {
+			return c.operand(n.Node)
+		}
+	case *ast.ChainNode:
+		return c.operand(n.Node)
+	case *ast.MemberNode:
+		from := c.operand(n.Node)
+		name, ok := n.Property.(*ast.StringNode)
+		if from.slot == nil || !ok || from.slot.image > keysImage {
+			return operand{}
+		}
+		s := *from.slot
+		s.path = append(slices.Clone(s.path), name.Value)
+		return operand{slot: &s}
+	case *ast.IdentifierNode:
+		if slices.Contains(c.names, n.Value) {
+			return operand{slot: &slot{name: n.Value, image: images[n.Value]}}
+		}
+	}
+	return operand{}
+}
+
+// of are the kinds that the operand has for a record; none when it has no value.
+func (o operand) of(w *when, rec *sluice.Record) []string {
+	if o.slot == nil {
+		return o.kinds
+	}
+	var work work
+	work.reset()
+	v, err := o.slot.load(rec, w.typ, &work)
+	if err != nil || v == nil {
+		return nil
+	}
+	return []string{kindOf(v)}
+}
+
+func (o operand) String() string {
+	if o.slot == nil {
+		return strings.Join(slices.Compact(slices.Sorted(slices.Values(o.kinds))), " or ")
+	}
+	return strings.Join(append([]string{o.slot.name}, o.slot.path...), ".")
+}
+
+// problem says for how many records the two sides are of different types, or "".
+func (c comparison) problem(w *when, recs []*sluice.Record) string {
+	n, unlike, left, right := 0, 0, "", ""
+	for _, rec := range recs {
+		l, r := c.left.of(w, rec), c.right.of(w, rec)
+		if len(l) == 0 || len(r) == 0 {
+			continue
+		}
+		n++
+		if !slices.ContainsFunc(l, func(kind string) bool { return slices.Contains(r, kind) }) {
+			unlike++
+			left, right = strings.Join(l, " or "), operand{kinds: r}.String()
+		}
+	}
+	if unlike == 0 {
+		return ""
+	}
+	name, is, with := c.left.String(), left, right
+	if c.left.slot == nil {
+		name, is, with = c.right.String(), right, left
+	}
+	what := map[string]string{"==": "is never true", "in": "is never true", "!=": "is always true"}[c.node.Operator]
+	if what == "" {
+		what = "fails"
+	}
+	return fmt.Sprintf("%s is %s in %d of %d sample records that have it: %s with %s %s for them", name, is, unlike, n, c.node.Operator, with, what)
+}

@@ -1,0 +1,18 @@
+package prom
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice/internal/buildversion"
+)
+
+// newBuildInfo registers the series that says which build runs.
+func newBuildInfo(reg prometheus.Registerer) {
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sluice_build_info", Help: "1, with the version of the program and of Go that it was built with.",
+	}, []string{"version", "goversion"})
+	info.WithLabelValues(buildversion.Get(), runtime.Version()).Set(1)
+	reg.MustRegister(info)
+}

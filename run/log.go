@@ -1,0 +1,122 @@
+package run
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/awserror"
+)
+
+func newLogger(o Options, w io.Writer) *slog.Logger {
+	ho := &slog.HandlerOptions{Level: o.level(), ReplaceAttr: shortened}
+	var h slog.Handler = slog.NewTextHandler(w, ho)
+	if o.LogFormat == "json" {
+		h = slog.NewJSONHandler(w, ho)
+	}
+	return slog.New(&repeats{Handler: h, seen: &seen{lines: make(map[string]*line)}})
+}
+
+// streamARN is that of a stream.
+var streamARN = regexp.MustCompile(`arn:aws[\w-]*:dynamodb:[\w-]*:\d*:table/([\w.-]+)/stream/([\w.:-]+)`)
+
+// shortened says a stream's ARN as table and label, and an error of AWS in the
+// words of awserror.
+func shortened(_ []string, a slog.Attr) slog.Attr {
+	text := ""
+	switch v := a.Value.Any().(type) {
+	case error:
+		text = awserror.Plain(v.Error())
+	case string:
+		text = v
+	default:
+		return a
+	}
+	return slog.String(a.Key, streamARN.ReplaceAllString(text, "$1/stream/$2"))
+}
+
+// repeatEvery is how often an error is logged that repeats.
+const repeatEvery = time.Minute
+
+// changing are the keys whose values differ between repetitions of one error.
+var changing = []string{"error", "firstError", "deadLetterError", "sequence", "event", "key", "retryIn", "took", "attempts", "age", "since", "shards", "unlogged"}
+
+// repeats writes an error once, and while it repeats once a minute, with the
+// number of lines in between. A full disk must not fill the log.
+type repeats struct {
+	slog.Handler
+	seen   *seen
+	prefix string // of the attributes that all lines have
+}
+
+type seen struct {
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+type line struct {
+	written time.Time
+	left    int // out since then
+}
+
+func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelError {
+		return h.Handler.Handle(ctx, r)
+	}
+	var key strings.Builder
+	key.WriteString(h.prefix + r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		if !slices.Contains(changing, a.Key) {
+			key.WriteString("\x00" + a.String())
+		}
+		return true
+	})
+	left, write := h.seen.look(key.String(), r.Time)
+	if !write {
+		return nil
+	}
+	if left > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("repeated", left))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// look reports whether a line is written at now, and how many like it were left out.
+func (s *seen) look(key string, now time.Time) (left int, write bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[key]
+	if l != nil && now.Sub(l.written) < repeatEvery {
+		l.left++
+		return 0, false
+	}
+	if l == nil {
+		for key, old := range s.lines { // those that no longer repeat
+			if now.Sub(old.written) > 10*repeatEvery {
+				delete(s.lines, key)
+			}
+		}
+		l = &line{}
+		s.lines[key] = l
+	}
+	left, l.written, l.left = l.left, now, 0
+	return left, true
+}
+
+func (h *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
+	prefix := h.prefix
+	for _, a := range attrs {
+		prefix += a.String() + "\x00"
+	}
+	return &repeats{h.Handler.WithAttrs(attrs), h.seen, prefix}
+}
+
+func (h *repeats) WithGroup(name string) slog.Handler {
+	return &repeats{h.Handler.WithGroup(name), h.seen, h.prefix + name + "\x00"}
+}

@@ -1,0 +1,122 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+)
+
+// present puts the error of the call that runs in place of the last call's, once it
+// has run for slowAfter, and says else when the last one was.
+func (c *calls) present(states []flow.RouteState, now time.Time) []flow.RouteState {
+	states = slices.Clone(states)
+	for i := range states {
+		rc := c.named(states[i].Route)
+		if rc == nil {
+			continue
+		}
+		rc.mu.Lock()
+		states[i].Err = rc.present(states[i].Err, now)
+		rc.mu.Unlock()
+	}
+	return states
+}
+
+// reasons corrects why a daemon is not ready: each route's error is the present
+// one, and routes are added that have just begun to fail.
+func (c *calls) reasons(reasons []string, before []flow.RouteState) []string {
+	now := time.Now()
+	for i, s := range c.present(before, now) {
+		if old := before[i].Trouble(); old != "" {
+			if at := slices.Index(reasons, old); at >= 0 {
+				reasons[at] = s.Trouble()
+			}
+			continue
+		}
+		if rc := c.named(s.Route); rc != nil && i == slices.IndexFunc(before, func(b flow.RouteState) bool { return b.Route == s.Route }) {
+			if trouble := rc.trouble(now); trouble != "" {
+				reasons = append(reasons, trouble)
+			}
+		}
+	}
+	return reasons
+}
+
+// forEverybody names the routes that have just begun to fail to those who do not
+// have the daemon's token. It leaves out those of which states tell.
+func (c *calls) forEverybody(states []flow.RouteState, now time.Time) (all []string) {
+	for _, rc := range c.routes {
+		if slices.ContainsFunc(states, func(s flow.RouteState) bool { return s.Route == rc.name && s.Trouble() != "" }) {
+			continue
+		}
+		rc.mu.Lock()
+		if n, since, _ := rc.failing(now); n > 0 {
+			all = append(all, fmt.Sprintf("route %q: fails since %s", rc.name, since.Format(time.RFC3339)))
+		}
+		rc.mu.Unlock()
+	}
+	return all
+}
+
+// lanes adds the slow calls to the items that wait, the oldest first.
+func (c *calls) lanes(held []lane) []lane {
+	type place struct{ route, table, shard, sequence string }
+	at := make(map[place]int, len(held))
+	for i, l := range held {
+		at[place{l.Route, l.Table, l.Shard, l.Sequence}] = i
+	}
+	for _, one := range c.slow(time.Now()) {
+		i, ok := at[place{one.route, one.of.table, one.of.shard, one.of.sequence}]
+		if ok && one.of.sequence != "" {
+			held[i].Error = plain(one.err)
+			continue
+		}
+		source := "stream"
+		switch {
+		case one.origin == sluice.Backfilled:
+			source = "backfill"
+		case one.of.sequence == "":
+			source = "queue"
+		}
+		held = append(held, lane{
+			Source: source, Table: one.of.table, Shard: one.of.shard, Sequence: one.of.sequence, Route: one.route,
+			Attempts: 1, AgeSeconds: one.age.Seconds(), Error: plain(one.err), age: one.age,
+		})
+	}
+	slices.SortStableFunc(held, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
+	return held
+}
+
+// retriesEnd is how long no sink must retry before its next retries are logged.
+const retriesEnd = time.Minute
+
+// watchRetries has the log say once that the sink of a route tries again by
+// itself, until ctx ends.
+func (c *calls) watchRetries(ctx context.Context, logger *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	last := make(map[string]time.Time) // by route
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		for _, one := range c.slow(now) {
+			if !one.retries {
+				continue
+			}
+			if seen, ok := last[one.route]; !ok || now.Sub(seen) > retriesEnd {
+				logger.Warn("sink fails and is tried again; sluice status --held lists the records that wait for it", "route", one.route, "since", now.Add(-one.age), "error", one.err)
+			}
+			last[one.route] = now
+		}
+	}
+}
