@@ -53,6 +53,20 @@ func TestProjectOnly(t *testing.T) {
 	}
 }
 
+// A route writes to so many indices of names that items choose.
+func TestProjectMaxIndices(t *testing.T) {
+	w := newWorld()
+	app := w.build(t, one(Route{On: Strings{"order#*"}, Project: &Project{
+		Index: "orders-{tenant}", MaxIndices: 1, ID: "{pk}", Version: "none",
+	}}))
+	for i, tenant := range []string{"acme", "other", "acme"} {
+		rec := streamtest.Insert("orders", plain(`{"pk":"o-1","entityType":"order","tenant":"`+tenant+`"}`), streamtest.WithKeys("pk"))
+		if err := app.Router.Dispatch(t.Context(), &rec); (err != nil) != (i == 1) || err != nil && (!sluice.IsPermanent(err) || !strings.Contains(err.Error(), "raise maxIndices")) {
+			t.Errorf("%s: %v", tenant, err)
+		}
+	}
+}
+
 // An index that is not there is told of, with what becomes of documents then.
 func TestProjectIndexIsMissing(t *testing.T) {
 	search := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -100,6 +100,9 @@ type Project struct {
 	To string `yaml:"to"`
 	// Index or alias; a template, such as orders-{region|lower}.
 	Index string `yaml:"index" is:"required"`
+	// MaxIndices is how many different names index makes from items, from the
+	// start of the process on. Records for another name fail for good.
+	MaxIndices int `yaml:"maxIndices" is:"min=1" default:"100"`
 	// ID is a template, such as '{pk}|{sk}'.
 	ID string `yaml:"id" is:"required"`
 	// Routing is a template.

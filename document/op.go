@@ -1,12 +1,20 @@
 package document
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Op is one write of a document. It is a value; who takes one does not change
 // its Body, and reads it until the call returns at most.
 type Op struct {
-	Action  Action
-	Index   string // or an alias
+	Action Action
+	Index  string // or an alias
+	// IndexTemplate, unless "", is what Index was made from with values of an item.
+	// Metrics and error texts show it in place of Index: an item's values must stand
+	// in neither, and metrics would have a series for each.
+	IndexTemplate string
+
 	ID      string // 1 to 512 bytes
 	Routing string // "" is by ID
 	Fence   Fence
@@ -103,6 +111,9 @@ type Ref struct {
 	ID      string
 	Routing string // "" is by ID
 }
+
+// IndexLabel names the index in metrics and logs: the template, else the name.
+func (o Op) IndexLabel() string { return cmp.Or(o.IndexTemplate, o.Index) }
 
 // Ref returns the document that is written.
 func (o Op) Ref() Ref { return Ref{o.Index, o.ID, o.Routing} }

@@ -51,7 +51,7 @@ func busy(m *Metrics) {
 	e.Alarm()
 	e.Problem()
 	m.Projection().Written("table", document.Put)
-	m.Documents().Conflict(document.Ref{Index: "index"})
+	m.Documents().Conflict(&document.Op{Index: "index"})
 	m.Documents().Requested(1, time.Second, nil)
 	m.Ask(Status{
 		Ready:       func() bool { return true },
@@ -128,7 +128,7 @@ func BenchmarkHooks(b *testing.B) {
 	}{
 		{"projection written", func() { projection.Written("table", document.Put) }},
 		{"projection unchanged", func() { projection.Unchanged("table") }},
-		{"document conflict", func() { docs.Conflict(document.Ref{Index: "index"}) }},
+		{"document conflict", func() { docs.Conflict(&document.Op{Index: "index"}) }},
 		{"commit", func() { commits.Committed(batch.Commit{Items: 10, Took: time.Millisecond}) }},
 		{"poll", func() { p.Polled(poller.Poll{Shard: s, Records: 5, Took: time.Millisecond}) }},
 		{"message ended", func() { q.Ended("queue", queue.EndSettled) }},

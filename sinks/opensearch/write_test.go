@@ -182,7 +182,7 @@ func TestF102_OlderWriteIsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c cluster
 		var conflicts []document.Ref
-		s := c.sink(t, Options{Hooks: Hooks{Conflict: func(r document.Ref) { conflicts = append(conflicts, r) }}})
+		s := c.sink(t, Options{Hooks: Hooks{Conflict: func(op *document.Op) { conflicts = append(conflicts, op.Ref()) }}})
 		var there []int64
 		for _, op := range []document.Op{putAt("i", "x", 7, `{"v":7}`), putAt("i", "x", 6, `{"v":6}`), delAt("i", "x", 7)} {
 			op.Refused = func(version int64) { there = append(there, version) }
