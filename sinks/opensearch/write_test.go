@@ -122,7 +122,7 @@ func TestF089_F090_F091_F105_OutcomePerItem(t *testing.T) {
 		{"forbidden", put("i", "x", "{}"), verdict{403, "security_exception", "no permissions", false}, 1, false, false},
 		{"closed", put("i", "x", "{}"), verdict{400, "index_closed_exception", "closed", false}, 1, false, false},
 		{"alias of many", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "no write index is defined for alias [i].", false}, 1, false, false},
-		{"too many shards", put("i", "x", "{}"), verdict{400, "validation_exception", "this cluster currently has [1000]/[1000] maximum shards open", false}, 1, false, false},
+		{"too many shards", put("i", "x", "{}"), verdict{400, "validation_exception", "Validation Failed: 1: this action would add [2] total shards, but this cluster currently has [1000]/[1000] maximum shards open;", false}, 1, false, false},
 		{"an id in Serverless", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "Document ID is not supported in create/index operation request", false}, 1, false, false},
 		{"no such pipeline", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "pipeline with id [p] does not exist", false}, 1, false, false},
 		{"a data stream", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "only write ops with an op_type of create are allowed in data streams", false}, 1, false, false},
