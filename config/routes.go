@@ -52,7 +52,7 @@ type Route struct {
 	Count *Count `yaml:"count"`
 	// Escalate tries one step after the other.
 	Escalate *Escalate `yaml:"escalate"`
-	// Log writes a line for each record: its keys, never its contents.
+	// Log writes a line for each record: a hash of its key, never its contents.
 	Log *Log `yaml:"log"`
 }
 

@@ -59,11 +59,11 @@ func (e *Error) publicReason() string {
 	for _, quote := range quotes {
 		reason, _, _ = strings.Cut(reason, quote)
 	}
-	values := []string{"[" + e.Ref.ID + "]", "[…]", "'" + e.Ref.ID + "'", "'…'"}
-	if e.IndexTemplate != "" {
-		values = append(values, "["+e.Ref.Index+"]", "["+e.IndexTemplate+"]", "["+e.Ref.Index+"/", "["+e.IndexTemplate+"/")
+	reason = strings.NewReplacer("["+e.Ref.ID+"]", "[…]", "'"+e.Ref.ID+"'", "'…'").Replace(reason)
+	if e.IndexTemplate == "" {
+		return reason
 	}
-	return strings.NewReplacer(values...).Replace(reason)
+	return relabel(reason, e.Ref.Index, e.IndexTemplate)
 }
 
 // Unwrap returns Err.

@@ -1,9 +1,6 @@
 package document
 
-import (
-	"cmp"
-	"fmt"
-)
+import "fmt"
 
 // Op is one write of a document. It is a value; who takes one does not change
 // its Body, and reads it until the call returns at most.
@@ -111,9 +108,6 @@ type Ref struct {
 	ID      string
 	Routing string // "" is by ID
 }
-
-// IndexLabel names the index in metrics and logs: the template, else the name.
-func (o Op) IndexLabel() string { return cmp.Or(o.IndexTemplate, o.Index) }
 
 // Ref returns the document that is written.
 func (o Op) Ref() Ref { return Ref{o.Index, o.ID, o.Routing} }

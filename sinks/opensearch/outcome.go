@@ -69,7 +69,7 @@ var refusals = []struct {
 	{http.StatusBadRequest, "illegal_argument_exception", begins("Document ID is not supported in create/index operation request"), refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("pipeline with id ["), refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("only write ops with an op_type of create are allowed in data streams"), refused},
-	{http.StatusBadRequest, "illegal_argument_exception", begins("Rejecting mapping update to ["), refused}, // documents of another type, of old versions
+	{http.StatusBadRequest, "illegal_argument_exception", begins("Rejecting mapping update to ["), refused},           // documents of another type, of old versions
 	{http.StatusBadRequest, "validation_exception", begins("Validation Failed: 1: this action would add ["), refused}, // more shards than the cluster may have
 	// A model is not deployed, or not yet on this node; no node runs models.
 	{http.StatusBadRequest, "illegal_argument_exception", begins("Model not ready"), refused},

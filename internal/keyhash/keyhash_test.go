@@ -1,0 +1,18 @@
+package keyhash
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/item"
+)
+
+func TestNoValue(t *testing.T) {
+	a, b := item.Of(item.String("pk", "secret")), item.Of(item.String("pk", "other"))
+	if Item(a) != Item(item.Of(item.String("pk", "secret"))) || Item(a) == Item(b) || strings.Contains(Item(a), "secret") {
+		t.Error(Item(a), Item(b))
+	}
+	if Text("secret") != Text("secret") || Text("secret") == Text("other") || strings.Contains(Text("secret"), "secret") {
+		t.Error(Text("secret"), Text("other"))
+	}
+}
