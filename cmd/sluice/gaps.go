@@ -63,7 +63,7 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 			fmt.Fprintln(c.stdout, "no open gaps")
 		}
 		for _, g := range o.Gaps {
-			fmt.Fprintf(c.stdout, "%s%s (found %s)\n", before, g.Lost, g.Found.Local().Format(time.RFC3339))
+			fmt.Fprintf(c.stdout, "%s%s (found %s)\n", before, plain(g.Lost), g.Found.Local().Format(time.RFC3339))
 		}
 		return nil
 	}

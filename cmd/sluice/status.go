@@ -63,7 +63,10 @@ Exit codes: 0 shown, ready or not; 1 failed; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			_, err = io.Copy(c.stdout, body)
+			text, err := io.ReadAll(body) // errors of handlers, too
+			if _, writeErr := io.WriteString(c.stdout, plainLines(string(text))); err == nil {
+				err = writeErr
+			}
 			return errors.Join(err, body.Close())
 		},
 	}

@@ -28,7 +28,7 @@ func (t *tail) text(rec *sluice.Record, typ string) string {
 	}
 	names := changed(rec)
 	if len(names) > 0 && !t.values {
-		b.WriteString("  " + p.faint(strings.Join(names, " ")))
+		b.WriteString("  " + p.faint(plain(strings.Join(names, " "))))
 	}
 	if routes := t.takes(rec); routes != "" {
 		b.WriteString("  → " + routes)
@@ -43,7 +43,7 @@ func (t *tail) text(rec *sluice.Record, typ string) string {
 }
 
 func (p paint) event(name sluice.EventName) string {
-	text := fmt.Sprintf("%-6s", name)
+	text := fmt.Sprintf("%-6s", plain(string(name)))
 	switch name {
 	case sluice.Insert:
 		return p.good(text)
