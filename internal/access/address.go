@@ -26,11 +26,8 @@ func WriteAddress(path string, listening net.Addr) error {
 	if err != nil {
 		return fmt.Errorf("address %s is no IP address and port: %w", listening, err)
 	}
-	switch at.Addr().Unmap() { // every address of the machine
-	case netip.IPv4Unspecified():
+	if at.Addr().Unmap().IsUnspecified() { // every address of the machine; containers may have no ::1
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
-	case netip.IPv6Unspecified():
-		at = netip.AddrPortFrom(netip.IPv6Loopback(), at.Port())
 	}
 	return store(path, at.String()+"\n")
 }
