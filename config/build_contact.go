@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/handlers/escalation/webhook"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
@@ -42,7 +43,7 @@ func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field stri
 		Contact:      call.contact,
 		Called: func(t escalation.Try, outcome string, err error) {
 			if err != nil {
-				b.s.Logger.Warn("calling for an escalation failed", "kind", o.Kind, "key", t.DedupeKey, "outcome", outcome, "err", err)
+				b.s.Logger.Warn("calling for an escalation failed", "kind", o.Kind, "key", keyhash.Text(t.DedupeKey), "outcome", outcome, "err", err)
 			}
 		},
 		Lease:       time.Duration(o.Contact.Lease),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/tabletest"
 )
 
@@ -134,7 +135,7 @@ func TestContactAnswers(t *testing.T) {
 		last  string // outcome of a message
 	}{
 		{"refused", 410, nil, aStep, "/phone c-1#0", `"outcome":"failed"`, "<nil>"},
-		{"busy", 503, nil, aStep, "/phone c-1#0", `"leaseUntil":"2024-01-01T00:00:05Z"`, "step c-1#0: contacting: webhook to"},
+		{"busy", 503, nil, aStep, "/phone c-1#0", `"leaseUntil":"2024-01-01T00:00:05Z"`, "step " + keyhash.Text("c-1#0") + ": contacting: webhook to"},
 		{"a body", 200, func(c *Config) {
 			c.Routes[2].Escalate.Contact.Body = `{"to":"{contact}","why":"{escalation.contact}","n":{number},"wait":{step.wait},"key":"{dedupeKey}"}`
 		}, aStep, `{"to":"","why":"ada","n":0,"wait":0,"key":"c-1#0"}`, `"outcome":"contacted"`, "<nil>"},

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
@@ -48,7 +49,7 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	}
 	c.Send, c.Fail, c.Now = q.send, l.fail, b.s.Fakes.Now
 	c.Problem = func(ctx context.Context, e escalation.Escalation, err error) {
-		b.s.Logger.ErrorContext(ctx, "passing over a part of an escalation", "kind", o.Kind, "escalation", e.ID, "err", err)
+		b.s.Logger.ErrorContext(ctx, "passing over a part of an escalation", "kind", o.Kind, "escalation", keyhash.Text(e.ID), "err", err)
 	}
 	if b.s.Escalation != nil {
 		c.Hooks = b.s.Escalation(o.Kind)
@@ -276,7 +277,7 @@ func (l *ladder) own(start sluice.Handler) sluice.Handler {
 		}
 		id, ok := rec.Keys.Lookup(l.Escalation.ID)
 		if ok && id.Kind() == item.S && !l.key(id.Str()).Equal(rec.Keys) {
-			return sluice.Permanent(fmt.Errorf("its key is %s, and its escalation would be read with %s, which ladder.key makes", rec.Keys.Raw(), l.key(id.Str()).AppendJSON(nil)))
+			return sluice.Permanent(fmt.Errorf("its key %s is not the one that ladder.key makes, by which its escalation is read", keyhash.Item(rec.Keys)))
 		}
 		return start(ctx, rec)
 	}

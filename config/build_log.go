@@ -2,11 +2,11 @@ package config
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 func (b *builder) log(rt *Route, field string) (*built, error) {
@@ -31,7 +31,7 @@ func (b *builder) log(rt *Route, field string) (*built, error) {
 	made.handle = func(ctx context.Context, rec *sluice.Record) error {
 		logger.LogAttrs(ctx, level, text,
 			slog.String("route", name), slog.String("event", string(rec.EventName)), slog.String("table", rec.Table),
-			slog.Any("keys", json.RawMessage(rec.Keys.AppendJSON(nil))), slog.String("sequence", string(rec.Sequence)),
+			slog.String("key", keyhash.Item(rec.Keys)), slog.String("sequence", string(rec.Sequence)),
 			slog.String("origin", rec.Origin.String()))
 		return nil
 	}

@@ -171,7 +171,7 @@ func written(sink string, op document.Op) Effect {
 // options are those of a projection.
 func (p *Project) options() (projection.Options, error) {
 	o := projection.Options{
-		Mark: p.Mark, ForgetDeleted: p.ForgetDeleted, Index: p.Index, ID: p.ID, Routing: p.Routing, HashLongIDs: p.HashLongIDs,
+		Mark: p.Mark, ForgetDeleted: p.ForgetDeleted, Index: p.Index, MaxIndices: p.MaxIndices, ID: p.ID, Routing: p.Routing, HashLongIDs: p.HashLongIDs,
 		UnfencedBackfill: p.UnfencedBackfill, Include: p.Include, Exclude: p.Exclude, WriteUnchanged: p.WriteUnchanged,
 	}
 	var err error

@@ -1,13 +1,13 @@
 package config
 
 import (
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // lostLog logs changes that documents do not show: of each reason one an hour.
@@ -40,7 +40,7 @@ func (l *lostLog) lost(rec *sluice.Record, why projection.Loss) {
 	}
 	l.mu.Unlock()
 	if due {
-		l.logger.Warn(lostReasons[why], "route", l.route, "table", rec.Table, "keys", json.RawMessage(rec.Keys.AppendJSON(nil)),
+		l.logger.Warn(lostReasons[why], "route", l.route, "table", rec.Table, "key", keyhash.Item(rec.Keys),
 			"sequence", string(rec.Sequence), "todo", "run sluice audit; docs/projection.md says which version loses none")
 	}
 }

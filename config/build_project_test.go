@@ -23,6 +23,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -49,6 +50,20 @@ func TestProjectOnly(t *testing.T) {
 		}
 		if got := fmt.Sprint(w.index.Get(document.Ref{Index: "orders", ID: "o-1"}).Version); got != c.want {
 			t.Errorf("%s: version %s, want %s", c.rec.New.Raw(), got, c.want)
+		}
+	}
+}
+
+// A route writes to so many indices of names that items choose.
+func TestProjectMaxIndices(t *testing.T) {
+	w := newWorld()
+	app := w.build(t, one(Route{On: Strings{"order#*"}, Project: &Project{
+		Index: "orders-{tenant}", MaxIndices: 1, ID: "{pk}", Version: "none",
+	}}))
+	for i, tenant := range []string{"acme", "other", "acme"} {
+		rec := streamtest.Insert("orders", plain(`{"pk":"o-1","entityType":"order","tenant":"`+tenant+`"}`), streamtest.WithKeys("pk"))
+		if err := app.Router.Dispatch(t.Context(), &rec); (err != nil) != (i == 1) || err != nil && (!sluice.IsPermanent(err) || !strings.Contains(err.Error(), "raise maxIndices")) {
+			t.Errorf("%s: %v", tenant, err)
 		}
 	}
 }
@@ -170,7 +185,7 @@ func TestProjectLogsWhatIsLost(t *testing.T) {
 			time.Sleep(30 * time.Minute)
 		}
 		text := out.String()
-		if counted != 15 || strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, "route=orders") || !strings.Contains(text, "o-1") || strings.Contains(text, "secret") || strings.Contains(text, "other") {
+		if counted != 15 || strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, "route=orders") || strings.Contains(text, "o-1") || !strings.Contains(text, "key hash") || strings.Contains(text, "secret") || strings.Contains(text, "other") {
 			t.Errorf("counted %d, logged %s", counted, text)
 		}
 	})
@@ -245,15 +260,14 @@ func TestLog(t *testing.T) {
 		if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(out.String(), "Ada") {
+		if strings.Contains(out.String(), "Ada") || strings.Contains(out.String(), "o-1") {
 			t.Errorf("contents are logged: %s", &out)
 		}
 		var line map[string]any
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatal(err)
 		}
-		keys, _ := json.Marshal(line["keys"])
-		if line["level"] != tt.level || line["msg"] != tt.text || line["route"] != "l" || line["event"] != "REMOVE" || line["table"] != "orders" || line["sequence"] != "7" || string(keys) != `{"pk":"o-1"}` {
+		if line["level"] != tt.level || line["msg"] != tt.text || line["route"] != "l" || line["event"] != "REMOVE" || line["table"] != "orders" || line["sequence"] != "7" || line["key"] != keyhash.Item(rec.Keys) {
 			t.Error(out.String())
 		}
 	}

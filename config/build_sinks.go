@@ -137,7 +137,7 @@ func openQueue(o *SQS, name string, s Setup) (*queue, error) {
 }
 
 func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
-	at := opensearch.Connection{URLs: o.URLs, Username: o.Username, Password: o.Password, CAFile: o.CAFile, Service: o.Sign}
+	at := opensearch.Connection{URLs: o.URLs, Username: o.Username, Password: o.Password, AllowPlainHTTP: o.AllowPlainHTTP, CAFile: o.CAFile, Service: o.Sign}
 	if o.Sign != "" {
 		cfg := s.AWS("opensearch")
 		at.AWS = &cfg

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
 )
@@ -71,7 +72,7 @@ func (b *builder) raise(o Escalate, field string) (func(context.Context, escalat
 			m.GroupID, m.DeduplicationID = asID(a.Escalation), asID(a.DedupeKey)
 		}
 		if err := q.send(ctx, m); err != nil {
-			return fmt.Errorf("sending %s: %w", a.DedupeKey, err)
+			return fmt.Errorf("sending %s: %w", keyhash.Text(a.DedupeKey), err)
 		}
 		return nil
 	}, nil

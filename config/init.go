@@ -260,7 +260,7 @@ func (w *initWriter) sinks() {
 
 func (w *initWriter) log() {
 	w.line("",
-		"  # A line in the log for each change: its keys, never its contents.",
+		"  # A line in the log for each change: a hash of its key, never its contents.",
 		"  - name: log",
 		"    on: "+w.on("*"),
 		"    log: {}")

@@ -52,7 +52,7 @@ type Route struct {
 	Count *Count `yaml:"count"`
 	// Escalate tries one step after the other.
 	Escalate *Escalate `yaml:"escalate"`
-	// Log writes a line for each record: its keys, never its contents.
+	// Log writes a line for each record: a hash of its key, never its contents.
 	Log *Log `yaml:"log"`
 }
 
@@ -100,6 +100,9 @@ type Project struct {
 	To string `yaml:"to"`
 	// Index or alias; a template, such as orders-{region|lower}.
 	Index string `yaml:"index" is:"required"`
+	// MaxIndices is how many different names index makes from items, from the
+	// start of the process on. Records for another name fail for good.
+	MaxIndices int `yaml:"maxIndices" is:"min=1" default:"100"`
 	// ID is a template, such as '{pk}|{sk}'.
 	ID string `yaml:"id" is:"required"`
 	// Routing is a template.

@@ -30,6 +30,10 @@ type OpenSearch struct {
 	// Password of basic authentication, better taken from the environment:
 	// ${OPENSEARCH_PASSWORD}.
 	Password string `yaml:"password"`
+	// AllowPlainHTTP are hosts, such as search or search:9200, that urls with http://
+	// may lead to although there is a password or sign: others on the way can read it.
+	// This machine needs no name.
+	AllowPlainHTTP Strings `yaml:"allowPlainHTTP"`
 	// CAFile holds PEM certificates that are trusted, too.
 	CAFile string `yaml:"caFile"`
 	// Sign requests with AWS credentials for the service: es or aoss.

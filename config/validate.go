@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -29,6 +30,8 @@ func (c *Config) validate() {
 			d.add(path, "there is no endpoint of that name; %s", meant(service, allowed))
 		} else if !isURL(endpoint) {
 			d.add(path, "%s is no URL such as http://127.0.0.1:8000", d.show(path, endpoint))
+		} else if awsclient.Exposed(endpoint) {
+			d.add(path, "it is plain http to AWS, where others could read items and repeat requests; want https")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {

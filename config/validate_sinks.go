@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 func (s Sink) kinds() (set []string) {
@@ -62,6 +64,10 @@ func (c *Config) validateOpenSearch(path string, o *OpenSearch) {
 		if !isURL(u) { // which is not shown: it may hold a password
 			d.add(d.one(path+".urls", i), "it is no URL such as https://search.example.com:9200; want http or https and a host (in a user's name or password, characters such as @ : / # are percent-encoded)")
 		}
+	}
+	at := opensearch.Connection{URLs: o.URLs, Password: o.Password, Service: o.Sign, AllowPlainHTTP: o.AllowPlainHTTP}
+	for _, i := range at.Exposed() {
+		d.add(d.one(path+".urls", i), "it is plain http to another host, and others could read the password or repeat signed requests; want https, or the host in allowPlainHTTP")
 	}
 	if (o.Username == "") != (o.Password == "") {
 		d.add(path, "username and password go together, and one of them is missing")

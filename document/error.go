@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,37 +10,39 @@ import (
 // Error says that a document was not written, and why. Whether another try can
 // succeed is told by what wraps it: [sluice.Permanent] when none can.
 type Error struct {
-	Action  Action
-	Ref     Ref
-	Version int64
-	Fence   Fence
-	Status  int    // of HTTP, of the item or of the whole request; 0 when there was no answer
-	Type    string // such as mapper_parsing_exception; may be empty
-	Reason  string // in the service's words; may quote the document
-	Err     error  // when there was no answer, or none that could be read
+	Action Action
+	Ref    Ref
+	// IndexTemplate is that of the Op.
+	IndexTemplate string
+	Version       int64
+	Fence         Fence
+	Status        int    // of HTTP, of the item or of the whole request; 0 when there was no answer
+	Type          string // such as mapper_parsing_exception; may be empty
+	Reason        string // in the service's words; may quote the document
+	Err           error  // when there was no answer, or none that could be read
 }
 
 // NewError returns the error of op.
 func NewError(op Op, status int, typ, reason string) *Error {
-	return &Error{Action: op.Action, Ref: op.Ref(), Version: op.Version, Fence: op.Fence, Status: status, Type: typ, Reason: reason}
+	return &Error{Action: op.Action, Ref: op.Ref(), IndexTemplate: op.IndexTemplate, Version: op.Version, Fence: op.Fence, Status: status, Type: typ, Reason: reason}
 }
 
-// quotes are what reasons have before what they quote of a document.
-var quotes = []string{" Preview of field's value", " The prefix of the first immense term"}
+// IndexLabel names the index in metrics and logs: the template, else the name.
+func (e *Error) IndexLabel() string { return cmp.Or(e.IndexTemplate, e.Ref.Index) }
 
-// Error names the document and the failure. It leaves out what Reason quotes of
-// the document: errors are logged.
+// quotes are what reasons have before what they quote of a document.
+var quotes = []string{" Preview of field's value", " The prefix of the first immense term", "unable to convert [", "unable to parse date ["}
+
+// Error names the index and the failure. It leaves out the document's id and what
+// Reason quotes of the document, because errors are logged and an id is made of key
+// values. Details has them.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of document %q in %q", e.Action, e.Ref.ID, e.Ref.Index)
+	fmt.Fprintf(&b, "%s of a document in %q", e.Action, e.IndexLabel())
 	if e.Status != 0 {
 		fmt.Fprintf(&b, ": status %d", e.Status)
 	}
-	reason := e.Reason
-	for _, quote := range quotes {
-		reason, _, _ = strings.Cut(reason, quote)
-	}
-	for _, s := range []string{e.Type, reason} {
+	for _, s := range []string{e.Type, e.publicReason()} {
 		if s != "" {
 			b.WriteString(": " + s)
 		}
@@ -48,6 +51,19 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	return b.String()
+}
+
+// publicReason is Reason without values of the item.
+func (e *Error) publicReason() string {
+	reason := e.Reason
+	for _, quote := range quotes {
+		reason, _, _ = strings.Cut(reason, quote)
+	}
+	reason = strings.NewReplacer("["+e.Ref.ID+"]", "[…]", "'"+e.Ref.ID+"'", "'…'").Replace(reason)
+	if e.IndexTemplate == "" {
+		return reason
+	}
+	return relabel(reason, e.Ref.Index, e.IndexTemplate)
 }
 
 // Unwrap returns Err.

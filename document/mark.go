@@ -27,7 +27,7 @@ func (d Doc) Mark(field string) (Mark, error) {
 		err = json.Unmarshal(text, &mark)
 	}
 	if err != nil {
-		return Mark{}, fmt.Errorf("the field %q of document %q in %q is not the mark of a projection by sequence: does another program write it?", field, d.ID, d.Index)
+		return Mark{}, fmt.Errorf("the field %q of the document is not the mark of a projection by sequence: does another program write it?", field)
 	}
 	return mark, nil
 }

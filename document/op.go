@@ -5,8 +5,13 @@ import "fmt"
 // Op is one write of a document. It is a value; who takes one does not change
 // its Body, and reads it until the call returns at most.
 type Op struct {
-	Action  Action
-	Index   string // or an alias
+	Action Action
+	Index  string // or an alias
+	// IndexTemplate, unless "", is what Index was made from with values of an item.
+	// Metrics and error texts show it in place of Index: an item's values must stand
+	// in neither, and metrics would have a series for each.
+	IndexTemplate string
+
 	ID      string // 1 to 512 bytes
 	Routing string // "" is by ID
 	Fence   Fence

@@ -60,7 +60,7 @@ func (w Writer) New() (func(ctx context.Context, op document.Op) error, error) {
 	return func(ctx context.Context, op document.Op) error {
 		is, err := v.of(ctx, op.Index)
 		if err != nil {
-			return err
+			return op.Relabel(err)
 		}
 		var refused error
 		for _, index := range is.targets(op.Index, w.Deletes(op)) {

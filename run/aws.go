@@ -28,10 +28,13 @@ func loadAWS(ctx context.Context, env func(string) string, o Options, logger *sl
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}
 	var errs []error
-	for _, service := range []string{"dynamodb", "sqs"} {
-		if url := env(endpointVar(service)); url != "" {
+	for _, name := range []string{
+		endpointVar("dynamodb"), endpointVar("sqs"),
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", "AWS_ENDPOINT_URL_SQS",
+	} {
+		if url := env(name); url != "" {
 			if err := checkEndpoint(url); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", endpointVar(service), err))
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			}
 		}
 	}

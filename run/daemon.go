@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -61,6 +62,9 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		end()
 		err = errors.Join(err, within(over, time.Second, "closing state file "+store.Path(), store.Close))
 	}()
+	if err := os.Remove(access.AddressFileOf(store.Path())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the address of a daemon before this one, where another program may listen now: %w", err)
+	}
 	box := deadletter.NewBox(store, o.Application)
 	if o.DeadLetter == "item" {
 		if err := box.Load(ctx); err != nil {
@@ -120,6 +124,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return err
 		}
 		defer srv.stop()
+		defer publish(srv.address, access.AddressFileOf(store.Path()), logger)()
 		defer context.AfterFunc(ctx, func() { srv.stopping.Store(true) })()
 	}
 	defer context.AfterFunc(ctx, func() {

@@ -329,6 +329,9 @@ func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Value
 	}
 	n, err := s.box.Purge(r.Context(), f, d.DryRun)
 	if !d.DryRun && n > 0 {
+		for name := range f.Key { // the log has no values of keys
+			f.Key[name] = "…"
+		}
 		s.logger.Warn("dead letters deleted", "count", n, "filter", f.Query().Encode())
 	}
 	d.Deleted, d.Unreadable = n, text(err)

@@ -37,7 +37,7 @@ func TestPortInUse(t *testing.T) {
 	for _, tt := range []struct {
 		address string
 		sluice  bool
-	}{{s.address, true}, {other.Addr().String(), false}} {
+	}{{s.address.String(), true}, {other.Addr().String(), false}} {
 		_, err := listen(tt.address)
 		if err == nil {
 			t.Fatal("it listens")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -215,6 +216,9 @@ func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("%q is not a URL such as http://127.0.0.1:8000", endpoint)
+	}
+	if awsclient.Exposed(endpoint) {
+		return errors.New("it is plain http to AWS, where others could read items and repeat requests: use https")
 	}
 	return nil
 }

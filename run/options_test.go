@@ -82,6 +82,8 @@ func TestUsageErrors(t *testing.T) {
 		{"short grace", append(table, "--grace", "10ms"), nil, []string{"--grace (SLUICE_GRACE)", "10ms is too short"}},
 		{"grace by environment", table, map[string]string{"SLUICE_GRACE": "25"}, []string{`SLUICE_GRACE="25"`, "missing unit"}},
 		{"endpoint", append(table, "--endpoint-dynamodb", "localhost:8000"), nil, []string{"--endpoint-dynamodb", `"localhost:8000" is not a URL`}},
+		{"plain http to AWS", append(table, "--endpoint-dynamodb", "http://dynamodb.eu-west-1.amazonaws.com"), nil, []string{"--endpoint-dynamodb (SLUICE_ENDPOINT_DYNAMODB): it is plain http to AWS"}},
+		{"plain http to AWS by a variable", table, map[string]string{"AWS_ENDPOINT_URL_SQS": "http://sqs.eu-west-1.amazonaws.com"}, []string{"AWS_ENDPOINT_URL_SQS: it is plain http to AWS"}},
 		{"endpoint of a queue", table, map[string]string{"SLUICE_ENDPOINT_SQS": "localhost"}, []string{"SLUICE_ENDPOINT_SQS", "is not a URL"}},
 		{"log format", append(table, "--log-format", "xml"), nil, []string{`"xml" is not one of text, json`}},
 		{"log level", append(table, "--log-level", "loud"), nil, []string{`"loud" is not one of debug`}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // server answers those who watch the daemon.
 type server struct {
 	http     http.Server
-	address  string
+	address  net.Addr
 	done     chan struct{} // closed when it has ended
 	stopping atomic.Bool
 }
@@ -32,7 +33,7 @@ func serve(address string, also endpoints, unready func(*http.Request) []string,
 	if err != nil {
 		return nil, err
 	}
-	s := &server{address: l.Addr().String(), done: make(chan struct{})}
+	s := &server{address: l.Addr(), done: make(chan struct{})}
 	mux := http.NewServeMux()
 	for pattern, h := range also {
 		mux.Handle(pattern, h)
@@ -55,7 +56,7 @@ func serve(address string, also endpoints, unready func(*http.Request) []string,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
-	logger.Info("listening", "address", s.address)
+	logger.Info("listening", "address", s.address.String())
 	go func() {
 		defer close(s.done)
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -174,7 +174,7 @@ func (st *status) text(b *strings.Builder) {
 	} else {
 		line("NOT READY")
 		for _, r := range st.Reasons {
-			line("  %s", strings.ReplaceAll(r, "\n", "\n  "))
+			line("  %s", strings.ReplaceAll(r, "\n", "\n    ")) // no line of an error passes for one of the page
 		}
 	}
 	line("\nheld items: %d (/lanes)", st.HeldLanes)

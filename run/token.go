@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net"
+	"os"
 	"time"
 
 	"github.com/sluicehq/sluice/flow"
@@ -35,6 +38,15 @@ func (o Options) token(env func(string) string) (token, file string, err error) 
 		err = fmt.Errorf("--token-file (%s): %w", access.TokenFileEnv, err)
 	}
 	return token, o.TokenFile, err
+}
+
+// publish stores where the daemon listens, for the commands of its machine, until the
+// function that it returns is called. Without the file they want --daemon.
+func publish(listening net.Addr, file string, logger *slog.Logger) (withdraw func()) {
+	if err := access.WriteAddress(file, listening); err != nil {
+		logger.Warn("the daemon's address is not stored: name it to commands by --daemon", "file", file, "error", err)
+	}
+	return func() { _ = os.Remove(file) }
 }
 
 // forEverybody is what those may read of why a daemon is not ready who do not have

@@ -1,7 +1,10 @@
 package run
 
 import (
+	"errors"
 	"io"
+	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,6 +27,13 @@ func TestDaemonIsForThoseWhoHaveItsToken(t *testing.T) {
 		table.Put(map[string]any{"id": id})
 	}
 	state := filepath.Join(t.TempDir(), "state.db")
+	crashed, err := net.ResolveTCPAddr("tcp", "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := access.WriteAddress(access.AddressFileOf(state), crashed); err != nil {
+		t.Fatal(err)
+	}
 	c := startChild(t, "broken", []string{access.TokenEnv + "="}, "--table", "orders", "--start", "TRIM_HORIZON", "--listen", "127.0.0.1:0",
 		"--state", state, "--endpoint-dynamodb", svc.URL(), "--pprof", "--grace", "1s") // what fails would hold the end up
 	c.until("record failed", 1)
@@ -36,6 +46,9 @@ func TestDaemonIsForThoseWhoHaveItsToken(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(c.output(), "msg=listening address=")
 	address, _, _ := strings.Cut(rest, "\n")
+	if at, err := access.ReadAddress(access.AddressFileOf(state), ""); at != address || err != nil {
+		t.Errorf("commands find the daemon at %q, %v; it listens at %s", at, err, address)
+	}
 	ask := func(method, path, token string) (int, string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)
@@ -90,6 +103,9 @@ func TestDaemonIsForThoseWhoHaveItsToken(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, c.output())
 	}
 	http.DefaultClient.CloseIdleConnections()
+	if _, err := os.Stat(access.AddressFileOf(state)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the address stays when the daemon has ended: %v", err)
+	}
 	if again, err := access.Read(access.FileOf(state)); again != token || err != nil {
 		t.Errorf("the token is another after the end: %v", err)
 	}

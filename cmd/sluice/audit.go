@@ -166,7 +166,7 @@ func (r *report) drift(d audit.Drift) {
 	if d.Err != nil {
 		line.Error = d.Err.Error()
 	}
-	r.print(d.String(), line)
+	r.print(plain(d.String()), line)
 }
 
 // result prints what was compared, up to err if there is one: then nothing can be

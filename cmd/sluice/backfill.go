@@ -27,6 +27,7 @@ import (
 type target struct {
 	urls              []string
 	caFile, sign      string
+	plainHTTP         []string
 	index, id         string
 	types             []string
 	typeAttribute     string
@@ -40,7 +41,7 @@ func backfillCommand(c *cli) *cobra.Command {
 	var to target
 	var asJSON bool
 	by := routeFlag{cli: c, instead: []string{
-		"opensearch", "opensearch-ca", "opensearch-sign", "index", "id", "version-attribute", "version-sequence", "unversioned", "type-attribute",
+		"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "index", "id", "version-attribute", "version-sequence", "unversioned", "type-attribute",
 	}}
 	cmd := &cobra.Command{
 		Use:   "backfill",
@@ -114,6 +115,7 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
 	by.add(cmd, fs)
 	fs.StringSliceVar(&to.urls, "opensearch", nil, "`URL` of OpenSearch, with user:password@ where it needs them ($SLUICE_OPENSEARCH)")
 	fs.StringVar(&to.caFile, "opensearch-ca", "", "`file` of PEM certificates that are trusted, too")
+	fs.StringSliceVar(&to.plainHTTP, "allow-plain-http", nil, "`host` of OpenSearch that may have a password or signed requests over http, where others can read them")
 	fs.StringVar(&to.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
 	fs.StringVar(&to.index, "index", "", "`name` of the index or alias, or a template such as 'orders-{region|lower}'")
 	fs.StringVar(&to.id, "id", "", "`template` of the documents' ids, such as '{pk}' or '{pk}:{sk}'")
@@ -195,7 +197,7 @@ func (t *target) name() string {
 
 // routes makes the one route, whose handler is a projection.
 func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
-	c := opensearch.Connection{URLs: t.urls, CAFile: t.caFile, Service: t.sign}
+	c := opensearch.Connection{URLs: t.urls, AllowPlainHTTP: t.plainHTTP, CAFile: t.caFile, Service: t.sign}
 	if t.sign != "" {
 		cfg := s.AWS("opensearch")
 		c.AWS = &cfg

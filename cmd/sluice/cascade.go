@@ -173,7 +173,7 @@ func (d *deleted) print(w io.Writer, asJSON bool, failed error) error {
 	switch {
 	case d.stopped: // which is the error
 	case d.Skipped != "":
-		tell("nothing more to do: %s", d.Skipped)
+		tell("nothing more to do: %s", plain(d.Skipped))
 	case failed == nil && len(d.rows)+len(d.sent) == 0:
 		tell("there are no children")
 	}

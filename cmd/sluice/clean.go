@@ -11,8 +11,43 @@ import (
 // begins with an escape reaches a terminal.
 var colour = regexp.MustCompile(`^\x1b\[(?:0|1|2|22|3[1-6]|39)(?:;(?:0|1|2|22|3[1-6]|39))*m`)
 
-// clean is text as a terminal may have it. What else than letters, lines and tabs
-// stands in it, such as the name of an item, could move the cursor, change what
+// plain is what others wrote, such as an item's name or value, an id or an error, as
+// it may stand within a line: colours, lines and tabs are shown as \u001b, too. It is
+// for every text that a command formats, whether for a terminal or not; clean alone
+// could not tell others' colours and lines from ours.
+func plain(text string) string {
+	harmless := func(r rune) bool { return r != '\n' && r != '\t' && r != utf8.RuneError && !moves(r) }
+	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if harmless(r) || r == utf8.RuneError {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// plainLines is plain for a text whose lines are ours.
+func plainLines(text string) string {
+	all := strings.Split(text, "\n")
+	for i := range all {
+		all[i] = plain(all[i])
+	}
+	return strings.Join(all, "\n")
+}
+
+// plainError shows an error in plain lines.
+type plainError struct{ error }
+
+func (e plainError) Error() string { return plainLines(e.error.Error()) }
+func (e plainError) Unwrap() error { return e.error }
+
+// clean is text as a terminal may have it, whoever has formatted it. What else than
+// letters, lines and tabs stands in it, such as the name of an item, could move the cursor, change what
 // was printed before, or turn the order of what is read: it is shown as \u001b, as
 // JSON has it. rest is what may go on with the next write.
 func clean(text string) (cleaned, rest string) {

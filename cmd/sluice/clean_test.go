@@ -1,11 +1,21 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/fatih/color"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/audit"
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/streamtest"
 )
 
 // What items are called cannot do anything to a terminal, wherever it is printed.
@@ -29,6 +39,106 @@ func TestClean(t *testing.T) {
 		if got, rest := clean(text); got != want || rest != "" {
 			t.Errorf("%q: %q and %q, want %q", text, got, rest, want)
 		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain text ü 漢 🎈":      "plain text ü 漢 🎈",
+		"\x1b[31mred\x1b[0m":    `\u001b[31mred\u001b[0m`,
+		"a\nb\tc\rd":            `a\u000ab\u0009c\u000dd`,
+		"\u009b2J\u202e\u2028x": `\u009b2J\u202e\u2028x`,
+		"\xff\x1b":              "\ufffd" + `\u001b`,
+	} {
+		if got := plain(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := plainLines("a\x1b[1m\nb\tc\n"); got != `a\u001b[1m`+"\n"+`b\u0009c`+"\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Nothing that others wrote paints or begins a line, wherever a command shows it: the
+// output is that of a harmless text, with the text as plain shows it. So what is
+// painted there is ours.
+func TestOthersTextIsPlainEverywhere(t *testing.T) {
+	const harmless, evil = "HARMLESS", "\x1b[31mred\x1b[0m\nready\t\u202e\u009b2J"
+	letter := func(text string) deadletter.Outline {
+		fault := deadletter.OutlineFault{Error: text, Details: []map[string]string{{text: text}}}
+		return deadletter.Outline{
+			ID: text, Kind: "record", Route: text, Table: text, EventName: text, EventID: text, StreamARN: text, ShardID: text, Sequence: text,
+			Origin: text, Gap: text, First: fault, Last: fault,
+		}
+	}
+	record := func(text string) *sluice.Record {
+		rec := streamtest.Modify("t", map[string]any{"pk": text, "type": text, "a" + text: "1"}, map[string]any{"pk": text, "type": text, "a" + text: text, "b" + text: text})
+		return &rec
+	}
+	c := func(out io.Writer) *cli {
+		return &cli{stdout: out, stderr: out, lookup: func(string) (string, bool) { return "", false }}
+	}
+	type show func(out io.Writer, text string) error
+	for what, f := range map[string]show{
+		"tail": func(out io.Writer, text string) error {
+			x := tail{paint: paint{on: true}, router: router.New()}
+			_, err := io.WriteString(out, x.text(t.Context(), record(text), text))
+			return err
+		},
+		"tail --values": func(out io.Writer, text string) error {
+			x := tail{paint: paint{on: true}, router: router.New(), tailOptions: tailOptions{values: true}}
+			_, err := io.WriteString(out, x.text(t.Context(), record(text), text))
+			return err
+		},
+		"explain": func(out io.Writer, text string) error {
+			x := explainer{cli: c(out)}
+			_, err := io.WriteString(out, x.text(record(text), explanation{Event: sluice.EventName(text), Type: text, Error: text, Routes: []explainedRoute{
+				{Route: "r", Takes: true, Error: text, Effects: []config.Effect{{Does: text + " x", Key: "k" + text, Detail: text}}},
+				{Route: "s", Why: text},
+			}}))
+			return err
+		},
+		"audit": func(out io.Writer, text string) error {
+			r := report{w: out}
+			r.drift(audit.Drift{Kind: audit.Missing, Ref: document.Ref{Index: text, ID: text}, Path: text, Err: errors.New(text)})
+			r.drift(audit.Drift{Kind: audit.Failed, Table: text, Err: errors.New(text)})
+			return r.err
+		},
+		"reindex": func(out io.Writer, text string) error {
+			(&leftOut{w: out}).add(sluice.Item{}, errors.New(text))
+			return nil
+		},
+		"dlq list": func(out io.Writer, text string) error {
+			return c(out).printLetters([]deadletter.Outline{letter(text)}, text, "here")
+		},
+		"dlq show": func(out io.Writer, text string) error { return c(out).printLetter(letter(text), false) },
+		"dlq redrive": func(out io.Writer, text string) error {
+			_, err := io.WriteString(out, outcomeLine(deadletter.Outcome{ID: text, Result: deadletter.Waiting, Routes: []string{text}, Earlier: []string{text}})+"\n")
+			return err
+		},
+		"completion": func(out io.Writer, text string) error {
+			_, err := io.WriteString(out, proposed(deadletter.Outline{Route: text})+"\n")
+			return err
+		},
+		"replay": func(out io.Writer, text string) error {
+			r := replaying{c: c(out)}
+			r.tell(record(text), nil, errors.New(text))
+			return nil
+		},
+	} {
+		var want, got strings.Builder
+		if err := errors.Join(f(&want, harmless), f(&got, evil)); err != nil {
+			t.Fatal(err)
+		}
+		blanks := regexp.MustCompile(`[ -]+`) // of columns
+		cutLines := strings.NewReplacer(`\u000a`, " ", `\u0009`, " ")
+		one := func(s string) string { return blanks.ReplaceAllString(cutLines.Replace(s), " ") }
+		if a, b := one(strings.ReplaceAll(want.String(), harmless, plain(evil))), one(got.String()); a != b || !strings.Contains(b, "red") {
+			t.Errorf("%s:\n%q\nwant\n%q", what, b, a)
+		}
+	}
+	if got := (plainError{errors.New("ours\nand " + evil)}).Error(); got != "ours\nand "+plainLines(evil) || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
 	}
 }
 

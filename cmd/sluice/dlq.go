@@ -168,7 +168,7 @@ func (c *cli) printCounts(ctx context.Context, l *lettersOpen, asJSON bool) erro
 		fmt.Fprintln(w, "TABLE\tROUTE\tKIND\tCOUNT")
 		n := 0
 		for _, one := range counts.Counts {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", one.Table, routeName(one.Route, one.Kind), one.Kind, one.N)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", plain(one.Table), plain(routeName(one.Route, one.Kind)), plain(one.Kind), one.N)
 			n += one.N
 		}
 		err = w.Flush()
@@ -205,25 +205,20 @@ func (c *cli) printLetters(letters []deadletter.Outline, next, where string) err
 		if o.Kind == "reference" {
 			event += " (reference)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", o.ID, o.Table, routeName(o.Route, o.Kind), event, cutText(key, 60), o.ParkedAt.UTC().Format(time.RFC3339), o.Attempts, why)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", plain(o.ID), plain(o.Table), plain(routeName(o.Route, o.Kind)), plain(event), cutText(key, 60), o.ParkedAt.UTC().Format(time.RFC3339), o.Attempts, why)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if next != "" {
-		fmt.Fprintf(c.stdout, "there are more: --after %s\n", next)
+		fmt.Fprintf(c.stdout, "there are more: --after %s\n", plain(next))
 	}
 	return nil
 }
 
 // cutText cuts a text, and makes it one line, for a table.
 func cutText(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)
+	text = plain(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text))
 	if r := []rune(text); len(r) > most {
 		return string(r[:most-1]) + "…"
 	}

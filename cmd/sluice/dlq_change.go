@@ -147,7 +147,7 @@ func outcomeLine(o deadletter.Outcome) string {
 	case o.Result == deadletter.Waiting && o.Note != "": // behind what cannot be read
 		text += " (dlq purge deletes it by its id, --force runs this one all the same)"
 	}
-	return text
+	return plain(text)
 }
 
 func reportLine(r deadletter.Report, dryRun bool) string {
@@ -215,7 +215,7 @@ somebody has seen what was lost.`,
 						return err
 					}
 					if n, purged.Unreadable = d.Deleted, d.Unreadable; d.Unreadable != "" {
-						fmt.Fprintln(c.stderr, d.Unreadable)
+						fmt.Fprintln(c.stderr, plainLines(d.Unreadable))
 					}
 					ids = []string{""}
 				}

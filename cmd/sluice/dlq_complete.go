@@ -41,7 +41,7 @@ func (p *letterPlace) complete(ids int) func(*cobra.Command, []string, string) (
 // proposed says in a few words which letter it is.
 func proposed(o deadletter.Outline) string {
 	if o.Kind == "gap" {
-		return "gap, " + o.Table
+		return plain("gap, " + o.Table)
 	}
 	return cutText(strings.TrimSpace(routeName(o.Route, o.Kind)+", "+o.Table+" "+string(o.Keys)), 60)
 }

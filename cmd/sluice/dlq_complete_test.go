@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -47,8 +48,10 @@ func TestProposalsOfAHeldStateFile(t *testing.T) {
 	}
 	nobody := httptest.NewServer(http.NotFoundHandler())
 	nobody.Close()
-	env := map[string]string{listenEnv: nobody.Listener.Addr().String()}
-	if got := proposals(t, env, "dlq", "redrive", "--state", path, ""); got != ":36\n" {
+	if err := access.WriteAddress(access.AddressFileOf(path), nobody.Listener.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	if got := proposals(t, nil, "dlq", "redrive", "--state", path, ""); got != ":36\n" {
 		t.Errorf("proposed: %q", got)
 	}
 	if err := store.Close(); err != nil {

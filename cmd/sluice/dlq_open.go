@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,7 +28,6 @@ const (
 	stateEnv       = "SLUICE_STATE"
 	applicationEnv = "SLUICE_APPLICATION"
 	daemonEnv      = "SLUICE_DAEMON"
-	listenEnv      = "SLUICE_LISTEN"
 	defaultDaemon  = "http://127.0.0.1:9464"
 )
 
@@ -54,7 +52,7 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 }
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
-	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default while one holds the state file: where it listens, "+defaultDaemon+")")
+	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default while one holds the state file: where it listens)")
 	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token itself in $"+access.TokenEnv+"; default the one beside its state file)")
 }
 
@@ -178,25 +176,14 @@ func (p *letterPlace) askNamed(daemon string, cfg *config.Config) (*lettersOpen,
 	return o, nil
 }
 
-// askHolder is for the daemon that holds the state file: it listens where file and
-// environment say. One that holds another state file refuses.
+// askHolder is for the daemon that holds the state file. One that holds another state
+// file refuses.
 func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, error) {
-	listen := p.c.env(listenEnv)
-	if listen == "" && cfg != nil {
-		listen = cfg.Daemon.Listen
+	url, err := p.holderURL(path, cfg)
+	if err != nil {
+		return nil, err
 	}
-	url := defaultDaemon
-	switch host, port, err := net.SplitHostPort(listen); {
-	case listen == "off" && p.live:
-		return nil, fmt.Errorf("a daemon holds %s, and does not listen (listen: off): start it again with an address to listen on", path)
-	case listen == "off":
-		return nil, fmt.Errorf("a daemon holds %s, and does not listen (listen: off): stop it, or let it listen", path)
-	case err == nil && (host == "" || net.ParseIP(host).IsUnspecified()):
-		url = "http://" + net.JoinHostPort("127.0.0.1", port)
-	case err == nil:
-		url = "http://" + listen
-	}
-	path, err := filepath.Abs(path)
+	path, err = filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}

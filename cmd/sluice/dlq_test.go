@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync/atomic"
 	"testing"
 
@@ -134,9 +135,12 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		outer.Handle("/session", guard.Sessions())
 		outer.Handle("/session/", guard.Sessions())
 		srv := httptest.NewServer(outer)
+		address := access.AddressFileOf(s.Path())
+		ts.Check(access.WriteAddress(address, srv.Listener.Addr()))
 		ts.Setenv("DAEMON", srv.URL)
 		ts.Setenv("LISTEN", srv.Listener.Addr().String())
 		ts.Defer(func() {
+			_ = os.Remove(address)
 			srv.Close()
 			ts.Check(s.Close())
 		})

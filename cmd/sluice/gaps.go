@@ -63,7 +63,7 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 			fmt.Fprintln(c.stdout, "no open gaps")
 		}
 		for _, g := range o.Gaps {
-			fmt.Fprintf(c.stdout, "%s%s (found %s)\n", before, g.Lost, g.Found.Local().Format(time.RFC3339))
+			fmt.Fprintf(c.stdout, "%s%s (found %s)\n", before, plain(g.Lost), g.Found.Local().Format(time.RFC3339))
 		}
 		if method == "GET" && len(o.Gaps) > 0 {
 			how := "write again what the routes made of the lost records, such as by a backfill, then acknowledge:"

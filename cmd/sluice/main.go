@@ -55,6 +55,9 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	if errors.Is(err, errMistakes) {
 		return exitFailed
 	}
+	if err != nil {
+		err = plainError{err}
+	}
 	exit := run.Exit(err, "sluice", c.stderr)
 	var found *findings
 	if errors.As(err, &found) {

@@ -247,7 +247,7 @@ func (r *reindexing) tell(ctx context.Context, x reindex.Reindex) error {
 // tellComparison prints what was found of the two indices.
 func (r *reindexing) tellComparison(c reindex.Comparison) error {
 	if !r.asJSON {
-		_, err := fmt.Fprintln(r.stdout, c)
+		_, err := fmt.Fprintln(r.stdout, plainLines(fmt.Sprint(c)))
 		return err
 	}
 	type difference struct {
@@ -283,7 +283,7 @@ const leftOutLines = 20
 
 func (l *leftOut) add(key sluice.Item, err error) {
 	if l.n++; l.n <= leftOutLines {
-		fmt.Fprintf(l.w, "left out: %s: %v\n", key.Raw(), err)
+		fmt.Fprintf(l.w, "left out: %s: %s\n", plain(string(key.Raw())), plain(err.Error()))
 	}
 }
 

@@ -199,7 +199,7 @@ func (r *replaying) options(name string) replay.Options {
 		Offset: r.offset, Route: r.route, Attempts: r.attempts, Items: &r.items,
 		Flow: flow.Options{DeadLetter: r.keep.sender(), Logger: r.c.logger()},
 		Bad: func(b replay.Bad) error {
-			fmt.Fprintf(r.c.stderr, "%s:%d: %v\n", name, b.Line, b.Err)
+			fmt.Fprintf(r.c.stderr, "%s:%d: %s\n", name, b.Line, plain(b.Err.Error()))
 			if r.dryRun {
 				return nil
 			}
@@ -307,7 +307,7 @@ func (r *replaying) tell(rec *sluice.Record, routes []*sluice.Route, err error) 
 		_ = json.NewEncoder(r.c.stdout).Encode(line)
 		return
 	}
-	fmt.Fprintf(r.c.stdout, "%s %s %s: %s\n", line.Table, line.Event, cutText(string(line.Keys), 80), text)
+	fmt.Fprintf(r.c.stdout, "%s %s %s: %s\n", plain(line.Table), plain(line.Event), cutText(string(line.Keys), 80), plain(text))
 }
 
 // failedFile keeps what failed, a line each. It is made with the first.

@@ -37,6 +37,7 @@ type search struct {
 
 	urls             []string
 	caFile, sign     string
+	plainHTTP        []string
 	table, index, id string
 	types            []string
 	typeAttribute    string
@@ -49,6 +50,7 @@ type search struct {
 func (s *search) addConnection(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.urls, "opensearch", nil, "`URL` of OpenSearch, with user:password@ where it needs them ($SLUICE_OPENSEARCH)")
 	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of PEM certificates that are trusted, too")
+	f.StringSliceVar(&s.plainHTTP, "allow-plain-http", nil, "`host` of OpenSearch that may have a password or signed requests over http, where others can read them")
 	f.StringVar(&s.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
 }
 
@@ -70,7 +72,7 @@ func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
 	if len(s.urls) == 0 {
 		return nil, &run.UsageError{Err: fmt.Errorf("--opensearch (%s): no URL is given, such as https://search.example.com:9200", opensearchEnv)}
 	}
-	c := opensearch.Connection{URLs: s.urls, CAFile: s.caFile, Service: s.sign}
+	c := opensearch.Connection{URLs: s.urls, AllowPlainHTTP: s.plainHTTP, CAFile: s.caFile, Service: s.sign}
 	if s.sign != "" {
 		cfg, err := config.LoadDefaultConfig(ctx, quiet)
 		if err != nil {
@@ -101,7 +103,7 @@ func missing(flags ...string) error {
 
 // described are the flags that describe a projection and its cluster.
 func (s *search) described() []string {
-	return []string{"opensearch", "opensearch-ca", "opensearch-sign", "table", "id", "version-attribute", "version-sequence", "unversioned", "type", "type-attribute"}
+	return []string{"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "table", "id", "version-attribute", "version-sequence", "unversioned", "type", "type-attribute"}
 }
 
 // connect finds out what is projected where: by the file's route, or by flags.

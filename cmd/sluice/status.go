@@ -24,8 +24,9 @@ The daemon shows this to those alone who have its token. It makes one as it
 starts, in a file beside its state file that only its user can read, where sluice
 finds it. If the daemon has another token, name its file by --token-file.
 
-With --link it prints a link that shows the same in a browser: it works once,
-within a minute, and for 12 hours from then.
+With --link it prints a link that shows the same in a browser. Open it and press
+its button within a minute; it works once. The browser then has access for 12
+hours.
 
 Exit codes: 0 shown, ready or not; 1 failed; 2 wrong usage.`,
 		Example: `  sluice status
@@ -62,7 +63,10 @@ Exit codes: 0 shown, ready or not; 1 failed; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			_, err = io.Copy(c.stdout, body)
+			text, err := io.ReadAll(body) // errors of handlers, too
+			if _, writeErr := io.WriteString(c.stdout, plainLines(string(text))); err == nil {
+				err = writeErr
+			}
 			return errors.Join(err, body.Close())
 		},
 	}

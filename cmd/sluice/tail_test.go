@@ -68,7 +68,7 @@ REMOVE  order  pk=1  (expired)  entityType status total
           total: 7
           secret: hidden → (removed)
 `},
-		{"control characters", 1, []string{"--values", "--type", "line"}, "INSERT  line  pk=2\n          entityType: line\n          note: a�[2Jb\n"},
+		{"control characters", 1, []string{"--values", "--type", "line"}, "INSERT  line  pk=2\n          entityType: line\n          note: a\\u001b[2Jb\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := show(tt.limit, tt.args...); got != tt.want {

@@ -47,7 +47,7 @@ func (t *tail) text(ctx context.Context, rec *sluice.Record, typ string) string 
 }
 
 func (p paint) event(name sluice.EventName) string {
-	text := fmt.Sprintf("%-6s", name)
+	text := fmt.Sprintf("%-6s", plain(string(name)))
 	switch name {
 	case sluice.Insert:
 		return p.good(text)

@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/state/boltstate"
 )
 
 // daemonToken is what the daemon at an address is shown, and for who is refused
@@ -19,23 +21,19 @@ type daemonToken struct {
 	refused string
 }
 
-// token finds that of a daemon, which may keep its state in a file: the one that
-// somebody names, or the one beside the state file of this machine.
+// token finds that of a daemon: the one that somebody names, or else the one beside
+// the state file that the daemon holds. state is "" where the daemon is only known by
+// its URL: a token that nobody has named goes there only if the holder of the state
+// file listens there. Another user's program could.
 func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemonToken, error) {
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-	file, named := p.tokenFile, "--token-file"
-	if file == "" && p.given("token-file") {
-		return daemonToken{}, usage("--token-file: it is empty: is a variable not set?")
+	file, named, err := p.tokenFileName(cfg)
+	if err != nil {
+		return daemonToken{}, err
 	}
-	if file == "" {
-		if token := p.c.env(access.TokenEnv); token != "" {
-			return sent(u, here, daemonToken{token, "it is not the one of $" + access.TokenEnv})
-		}
-		file, named = p.c.env(access.TokenFileEnv), "$"+access.TokenFileEnv
-	}
-	if file == "" && cfg != nil {
-		file, named = cfg.Daemon.TokenFile, "daemon.tokenFile of the configuration"
+	if token := p.c.env(access.TokenEnv); named == "$"+access.TokenEnv {
+		return sent(u, here, daemonToken{token, "it is not the one of $" + access.TokenEnv})
 	}
 	if file != "" {
 		token, err := access.Read(file)
@@ -48,7 +46,8 @@ func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemo
 	if !here {
 		return daemonToken{refused: other}, nil
 	}
-	if state == "" {
+	guessed := state == ""
+	if guessed {
 		state = p.c.statePath("", cfg)
 	}
 	file = access.FileOf(state)
@@ -60,8 +59,64 @@ func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemo
 		return daemonToken{refused: fmt.Sprintf("it is in %s, which you may not read: ask as the user of the daemon (sudo -u)", file)}, nil
 	case err != nil:
 		return daemonToken{}, err
+	case guessed && !holdsAndListens(state, u):
+		return daemonToken{refused: fmt.Sprintf("the token beside %s is for the daemon that holds this file, which does not listen there: %s", state, other)}, nil
 	}
-	return daemonToken{token, fmt.Sprintf("it is not the one in %s: name the address that your daemon logs by --daemon, if this is another one, or else %s", file, other)}, nil
+	return daemonToken{token, fmt.Sprintf("it is not the one in %s: %s", file, other)}, nil
+}
+
+// tokenFileName is the file of a token that somebody has named, and what names it;
+// "" where nobody has. A token in the environment has no file.
+func (p *letterPlace) tokenFileName(cfg *config.Config) (file, named string, err error) {
+	switch {
+	case p.tokenFile != "":
+		return p.tokenFile, "--token-file", nil
+	case p.given("token-file"):
+		return "", "", usage("--token-file: it is empty: is a variable not set?")
+	case p.c.env(access.TokenEnv) != "":
+		return "", "$" + access.TokenEnv, nil
+	case p.c.env(access.TokenFileEnv) != "":
+		return p.c.env(access.TokenFileEnv), "$" + access.TokenFileEnv, nil
+	case cfg != nil && cfg.Daemon.TokenFile != "":
+		return cfg.Daemon.TokenFile, "daemon.tokenFile of the configuration", nil
+	}
+	return "", "", nil
+}
+
+// holderURL is where the daemon listens that holds a state file, as it has written
+// beside the file.
+func (p *letterPlace) holderURL(state string, cfg *config.Config) (string, error) {
+	file, named, err := p.tokenFileName(cfg)
+	if err != nil {
+		return "", err
+	}
+	if named == "" {
+		file = access.FileOf(state)
+	}
+	address, err := access.ReadAddress(access.AddressFileOf(state), file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && p.live:
+		return "", fmt.Errorf("a daemon holds %s, and does not listen (listen: off), or not yet: start it again with an address to listen on", state)
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("a daemon holds %s, and does not listen (listen: off), or not yet: stop it, or let it listen", state)
+	case err != nil:
+		return "", fmt.Errorf("where the daemon that holds %s listens: %w", state, err)
+	}
+	return "http://" + address, nil
+}
+
+// holdsAndListens reports whether a daemon holds a state file and listens at u. The
+// address alone proves nothing: a daemon that crashed has left it there.
+func holdsAndListens(state string, u *url.URL) bool {
+	address, err := access.ReadAddress(access.AddressFileOf(state), access.FileOf(state))
+	if err != nil || u.Scheme != "http" || u.Host != address {
+		return false
+	}
+	store, err := openStateWithin(state, time.Nanosecond)
+	if err == nil {
+		_ = store.Close()
+	}
+	return errors.Is(err, boltstate.ErrLocked)
 }
 
 // daemonURL reads the address of a daemon. localhost is 127.0.0.1, where a daemon

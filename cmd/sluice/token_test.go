@@ -6,6 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/state/boltstate"
 )
 
 // Who answers at a daemon's address does not have the token sent on to another
@@ -30,6 +33,73 @@ func TestTokenFollowsNoRedirect(t *testing.T) {
 		if code != 1 || sent != "" || !strings.Contains(problems.String(), "sends on to "+other.URL) || strings.Contains(problems.String(), token) {
 			t.Errorf("%d: exit %d, another program got %q: %s%s", status, code, sent, out.String(), problems.String())
 		}
+	}
+}
+
+// Another user's program gets no token: not at an address that a daemon has left when
+// it crashed, not where the environment says that daemons listen, and not where
+// somebody says so by mistake while the daemon listens elsewhere.
+func TestTokenGoesToItsDaemonAlone(t *testing.T) {
+	sent := ""
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent += r.Header.Get("Authorization")
+		_, _ = io.WriteString(w, `{"gaps":[]}`)
+	}))
+	defer other.Close()
+	asked := 0
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			asked++
+		}
+		_, _ = io.WriteString(w, `{"gaps":[]}`)
+	}))
+	defer daemon.Close()
+	t.Chdir(t.TempDir())
+	store, err := boltstate.Open("sluice.db", boltstate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := access.Make(access.FileOf("sluice.db")); err != nil {
+		t.Fatal(err)
+	}
+	listens := func(s *httptest.Server) {
+		t.Helper()
+		if err := access.WriteAddress(access.AddressFileOf("sluice.db"), s.Listener.Addr()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gaps := func(env map[string]string, args ...string) (code int, problems string) {
+		var out, problem strings.Builder
+		c := &cli{stdin: strings.NewReader(""), stdout: &out, stderr: &problem, lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+		code = c.execute(t.Context(), append([]string{"gaps", "list"}, args...))
+		return code, problem.String()
+	}
+
+	listens(daemon)
+	if code, problem := gaps(map[string]string{"SLUICE_LISTEN": other.Listener.Addr().String()}); code != 0 || asked != 1 {
+		t.Errorf("the daemon itself: exit %d, asked %d times: %s", code, asked, problem)
+	}
+	if code, problem := gaps(nil, "--daemon", daemon.URL); code != 0 || asked != 2 {
+		t.Errorf("the daemon by its address: exit %d, asked %d times: %s", code, asked, problem)
+	}
+	_, _ = gaps(nil, "--daemon", other.URL)
+	if sent != "" {
+		t.Error("another program is sent the token while the daemon listens elsewhere")
+	}
+	if err := store.Close(); err != nil { // and its address is still there, as after a crash
+		t.Fatal(err)
+	}
+	listens(other)
+	if code, problem := gaps(nil); code != 1 || !strings.Contains(problem, "no daemon holds the state file") {
+		t.Errorf("after a crash: exit %d: %s", code, problem)
+	}
+	_, _ = gaps(nil, "--daemon", other.URL)
+	if sent != "" {
+		t.Error("who listens where a daemon did before it crashed is sent the token")
+	}
+	_, _ = gaps(map[string]string{"SLUICE_TOKEN": "of-somebody-who-named-it"}, "--daemon", other.URL)
+	if sent != "Bearer of-somebody-who-named-it" {
+		t.Errorf("a token and an address that somebody names: %q", sent)
 	}
 }
 

@@ -69,7 +69,7 @@ func newLocal(t *testing.T, url string) *local {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.drop(awsdynamodb.NewFromConfig(cfg)) })
-	sink, err := opensearch.New(l.client, opensearch.Options{Hooks: opensearch.Hooks{Conflict: func(ref document.Ref) { note(l, &l.conflicts, ref) }}})
+	sink, err := opensearch.New(l.client, opensearch.Options{Hooks: opensearch.Hooks{Conflict: func(op *document.Op) { note(l, &l.conflicts, op.Ref()) }}})
 	if err != nil {
 		t.Fatal(err)
 	}

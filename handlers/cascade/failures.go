@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // failures are the deletes of one run that failed.
@@ -46,14 +47,14 @@ func (f *failures) err(t *target, deleted int) error {
 	if f.rows == 0 {
 		return nil
 	}
-	where := fmt.Sprintf("cascade of %s: %d of %d deletes in table %s failed", t.dedupeKey(), f.rows, f.rows+deleted, t.child.Table)
+	where := fmt.Sprintf("cascade of %s: %d of %d deletes in table %s failed", keyhash.Item(t.parent), f.rows, f.rows+deleted, t.child.Table)
 	if f.first == nil {
-		return fmt.Errorf("%s, the first of %s: %w", where, f.key.Raw(), f.firstBad)
+		return fmt.Errorf("%s, the first of %s: %w", where, keyhash.Item(f.key), f.firstBad)
 	}
 	if f.permanent > 0 {
 		where += fmt.Sprintf(", %d of them for good (the first: %v)", f.permanent, f.firstBad)
 	}
-	return fmt.Errorf("%s, the first that may succeed later of %s: %w", where, f.key.Raw(), f.first)
+	return fmt.Errorf("%s, the first that may succeed later of %s: %w", where, keyhash.Item(f.key), f.first)
 }
 
 // join makes one error of those of several child kinds. It is permanent only if

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,13 +41,13 @@ func TestDeletesThatFail(t *testing.T) {
 				return throttled
 			}
 			return nil
-		}, 1, false, `cascade of maps/u-1/m-1: 1 of 300 deletes in table points failed, the first that may succeed later of {"map_id":{"S":"m-1"},"point_id":{"S":"p-000007"}}: throttled`},
+		}, 1, false, `cascade of KEY: 1 of 300 deletes in table points failed, the first that may succeed later of KEY: throttled`},
 		{"one for good", func(id string) error {
 			if id == "p-000007" {
 				return bad
 			}
 			return nil
-		}, 1, true, `1 of 300 deletes in table points failed, the first of {"map_id":{"S":"m-1"},"point_id":{"S":"p-000007"}}: no such key schema`},
+		}, 1, true, `1 of 300 deletes in table points failed, the first of KEY: no such key schema`},
 		{"both kinds", func(id string) error {
 			switch id {
 			case "p-000007":
@@ -55,7 +56,7 @@ func TestDeletesThatFail(t *testing.T) {
 				return throttled
 			}
 			return nil
-		}, 2, false, `2 of 300 deletes in table points failed, 1 of them for good (the first: no such key schema), the first that may succeed later of {"map_id":{"S":"m-1"},"point_id":{"S":"p-000280"}}: throttled`},
+		}, 2, false, `2 of 300 deletes in table points failed, 1 of them for good (the first: no such key schema), the first that may succeed later of KEY: throttled`},
 		{"all", func(string) error { return throttled }, 300, false, `300 of 300 deletes in table points failed`},
 		{"all for good", func(string) error { return bad }, 300, true, `300 of 300 deletes in table points failed`},
 	} {
@@ -71,7 +72,7 @@ func TestDeletesThatFail(t *testing.T) {
 			} else {
 				err = x.Work(t.Context(), record(sluice.Message{Body: body}))
 			}
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || !strings.Contains(withoutHashes(err), tt.want) {
 				t.Errorf("%s: %v\nwant %s", tt.name, err, tt.want)
 			}
 			if sluice.IsPermanent(err) != tt.permanent || sluice.IsSkip(err) {
@@ -150,13 +151,13 @@ func TestOneBadRowDoesNotHoldTheRest(t *testing.T) {
 func TestCallsThatFail(t *testing.T) {
 	down := errors.New("down")
 	for name, change := range map[string]func(*Config){
-		"cascade of maps/u-1/m-1: is the parent there again? down": func(c *Config) {
+		"cascade of KEY: is the parent there again? down": func(c *Config) {
 			c.Get = func(context.Context, string, sluice.Item) (sluice.Item, error) { return sluice.Item{}, down }
 		},
-		"cascade of maps/u-1/m-1: reading the keys of table points: down": func(c *Config) {
+		"cascade of KEY: reading the keys of table points: down": func(c *Config) {
 			c.Query = func(context.Context, dynamo.Query) (dynamo.Page, error) { return dynamo.Page{}, down }
 		},
-		"sweep of maps/u-1/m-1#sweep in table points: sending the message: down": func(c *Config) {
+		"sweep of KEY in table points: sending the message: down": func(c *Config) {
 			c.Send = func(context.Context, sluice.Message) error { return down }
 		},
 	} {
@@ -164,7 +165,7 @@ func TestCallsThatFail(t *testing.T) {
 		c := w.config()
 		change(&c)
 		err := must(t, c).Work(t.Context(), record(sluice.Message{Body: body}))
-		if err == nil || err.Error() != name || sluice.IsPermanent(err) {
+		if err == nil || withoutHashes(err) != name || sluice.IsPermanent(err) {
 			t.Errorf("%v\nwant %s", err, name)
 		}
 	}
@@ -293,3 +294,8 @@ func TestKindsThatFail(t *testing.T) {
 		}
 	}
 }
+
+var hashes = regexp.MustCompile(`\(key hash [0-9a-f]{16}\)`)
+
+// withoutHashes has KEY for each hash of a key, which differs from run to run.
+func withoutHashes(err error) string { return hashes.ReplaceAllString(err.Error(), "KEY") }

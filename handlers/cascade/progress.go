@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // Hooks are called as things happen, by several goroutines at once; nil ones
@@ -67,6 +69,6 @@ func (p *purge) tell(done bool) {
 			level = slog.LevelDebug
 		}
 	}
-	p.t.c.c.Logger.Log(context.Background(), level, text, "table", g.Table, "parent", g.Parent,
+	p.t.c.c.Logger.Log(context.Background(), level, text, "table", g.Table, "parent", keyhash.Item(p.t.parent),
 		"deleted", g.Deleted, "failed", failed, "took", g.Took, "rate", g.Rate)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 const (
@@ -77,7 +78,7 @@ func (p *purge) parentIsBack(ctx context.Context) (bool, error) {
 	began := time.Now()
 	it, err := p.t.c.c.Get(ctx, p.t.c.c.Table, p.t.parent)
 	if err != nil {
-		return false, fmt.Errorf("cascade of %s: is the parent there again? %w", p.t.dedupeKey(), err)
+		return false, fmt.Errorf("cascade of %s: is the parent there again? %w", keyhash.Item(p.t.parent), err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +159,7 @@ func (p *purge) read(ctx context.Context, pages chan<- page) error {
 			if ctx.Err() != nil && p.stopped() {
 				return nil // nobody waits for it
 			}
-			return fmt.Errorf("cascade of %s: reading the keys of table %s: %w", p.t.dedupeKey(), q.Table, err)
+			return fmt.Errorf("cascade of %s: reading the keys of table %s: %w", keyhash.Item(p.t.parent), q.Table, err)
 		}
 		select {
 		case pages <- page{answer.Items, first}:
@@ -166,7 +167,7 @@ func (p *purge) read(ctx context.Context, pages chan<- page) error {
 			if p.stopped() {
 				return nil // nobody waits for it
 			}
-			return fmt.Errorf("cascade of %s: %w", p.t.dedupeKey(), context.Cause(ctx))
+			return fmt.Errorf("cascade of %s: %w", keyhash.Item(p.t.parent), context.Cause(ctx))
 		}
 		if q.After = answer.Next; !q.After.Exists() || p.stopped() {
 			return nil
@@ -218,7 +219,7 @@ func (p *purge) candidates(rows []sluice.Item) ([]sluice.Item, error) {
 	for _, row := range rows {
 		key, err := keyOf(row, p.t.child.Table, p.t.child.Key)
 		if err != nil {
-			return nil, sluice.Permanent(fmt.Errorf("cascade of %s: %w", p.t.dedupeKey(), err))
+			return nil, sluice.Permanent(fmt.Errorf("cascade of %s: %w", keyhash.Item(p.t.parent), err))
 		}
 		if p.t.isParent(key) || p.t.child.Index == "" && p.t.stays(row) {
 			continue
@@ -239,7 +240,7 @@ func (p *purge) children(ctx context.Context, keys []sluice.Item) ([]sluice.Item
 			p.guard(func() error {
 				it, err := p.t.c.c.Get(ctx, p.t.child.Table, key)
 				if err != nil {
-					return fmt.Errorf("cascade of %s: reading a row of table %s that index %s has led to: %w", p.t.dedupeKey(), p.t.child.Table, p.t.child.Index, err)
+					return fmt.Errorf("cascade of %s: reading a row of table %s that index %s has led to: %w", keyhash.Item(p.t.parent), p.t.child.Table, p.t.child.Index, err)
 				}
 				is[i] = it.Exists() && p.t.belongs(it) && !p.t.stays(it)
 				return nil
@@ -298,7 +299,7 @@ func (p *purge) mayGoOn(ctx context.Context) bool {
 	case p.end != goOn || p.err != nil:
 		return false
 	case ctx.Err() != nil:
-		p.err = fmt.Errorf("cascade of %s: %w", p.t.dedupeKey(), context.Cause(ctx))
+		p.err = fmt.Errorf("cascade of %s: %w", keyhash.Item(p.t.parent), context.Cause(ctx))
 		return false
 	case !p.until.IsZero() && !time.Now().Before(p.until) && (p.other || p.deleted > 0):
 		// A message that has deleted nothing goes on: sent once more, it would begin

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 const (
@@ -79,7 +80,7 @@ func (c *Cascade) inline(ctx context.Context, t *target, p *purge) error {
 		return c.stopped(t)
 	case more:
 		if c.c.Threshold == Unlimited {
-			return fmt.Errorf("children of %s come into table %s as fast as they are deleted", t.dedupeKey(), t.child.Table)
+			return fmt.Errorf("children of %s come into table %s as fast as they are deleted", keyhash.Item(t.parent), t.child.Table)
 		}
 		return c.send(ctx, t, HandOver, 0)
 	}
@@ -122,10 +123,10 @@ func (c *Cascade) send(ctx context.Context, t *target, why Reason, delay time.Du
 
 func (c *Cascade) sendMessage(ctx context.Context, t *target, m sluice.Message, why Reason) error {
 	if c.c.Send == nil {
-		return sluice.Permanent(fmt.Errorf("%s of %s in table %s: there is no Config.Send", why, t.dedupeKey(), t.child.Table))
+		return sluice.Permanent(fmt.Errorf("%s of %s in table %s: there is no Config.Send", why, keyhash.Item(t.parent), t.child.Table))
 	}
 	if err := c.c.Send(ctx, m); err != nil {
-		return fmt.Errorf("%s of %s in table %s: sending the message: %w", why, t.dedupeKey(), t.child.Table, err)
+		return fmt.Errorf("%s of %s in table %s: sending the message: %w", why, keyhash.Item(t.parent), t.child.Table, err)
 	}
 	if c.c.Hooks.Sent != nil {
 		c.c.Hooks.Sent(t.child.Table, why)

@@ -160,13 +160,13 @@ func attribute(it sluice.Item, name string) item.Attribute {
 // other attributes is the sender's to know: the parent is gone.
 func (t *target) strays() string {
 	if want, ok, err := t.child.Partition.of(t.parent, sluice.Item{}); err == nil && ok && !item.Of(want).Equal(t.partition) {
-		return fmt.Sprintf("key is %s; the children of %s are under %s", t.partition.Raw(), t.parent.Raw(), item.Of(want).Raw())
+		return "key is not that of the parent's children"
 	}
 	if t.prefix == "" {
 		return ""
 	}
 	if want, ok, err := t.child.Sort.of(t.parent, sluice.Item{}); err == nil && ok && !item.Of(want).Equal(item.Of(item.String(t.child.Sort.Name, t.prefix))) {
-		return fmt.Sprintf("key begins with %q; the children of %s begin otherwise: %s", t.prefix, t.parent.Raw(), item.Of(want).Raw())
+		return "key does not begin as those of the parent's children do"
 	}
 	return ""
 }

@@ -130,7 +130,7 @@ func integer(it sluice.Item, path string) (int64, error) {
 	}
 	n, ok := v.Int64()
 	if !ok {
-		return 0, fmt.Errorf("attribute %q is %s, want a whole number of 64 bits", path, v.Str())
+		return 0, fmt.Errorf("attribute %q is a number, but no whole one of 64 bits", path)
 	}
 	return n, nil
 }

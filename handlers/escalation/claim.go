@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/message"
 )
@@ -60,7 +61,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 	}
 	l := lease{owner: rand.Text(), until: s.c.Config.Now().Add(s.c.Lease), key: attempt.Only(s.c.AttemptKey...)}
 	if l.key.Len() != len(s.c.AttemptKey) {
-		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made no attempt with the key attributes %q", t.DedupeKey, s.c.AttemptKey))
+		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made no attempt with the key attributes %q", keyhash.Text(t.DedupeKey), s.c.AttemptKey))
 	}
 	put := dynamo.Put(s.c.AttemptTable, attempt.With(
 		item.String(s.c.Claim.Owner, l.owner),
@@ -78,7 +79,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 		return l, nil
 	}
 	if round, err := count(found, s.c.Config.Attempt.Round); err != nil || round != t.Round {
-		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt gives it the key of an attempt of another round: want Try.Round, or Try.DedupeKey, in the key", t.DedupeKey))
+		return l, sluice.Permanent(fmt.Errorf("step %s: NewAttempt gives it the key of an attempt of another round: want Try.Round, or Try.DedupeKey, in the key", keyhash.Text(t.DedupeKey)))
 	}
 	owner, err := s.free(found)
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *Consumer) claim(ctx context.Context, of *Try) (lease, error) {
 	l.contacts = s.called(found)
 	step, err := s.stepOf(found)
 	if err != nil {
-		return l, sluice.Permanent(fmt.Errorf("step %s: its attempt: %w", t.DedupeKey, err))
+		return l, sluice.Permanent(fmt.Errorf("step %s: its attempt: %w", keyhash.Text(t.DedupeKey), err))
 	}
 	if l.other = step.ID != t.Step.ID; l.other {
 		of.Step = step
@@ -126,7 +127,7 @@ func (s *Consumer) newAttempt(t Try) (sluice.Item, error) {
 			attempt = attempt.With(item.Number(n.path, strconv.FormatInt(n.want, 10)))
 		}
 		if got, err := count(attempt, n.path); err != nil || got != n.want {
-			return attempt, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made an attempt whose attribute %q is not %d", t.DedupeKey, n.path, n.want))
+			return attempt, sluice.Permanent(fmt.Errorf("step %s: NewAttempt made an attempt whose attribute %q is not %d", keyhash.Text(t.DedupeKey), n.path, n.want))
 		}
 	}
 	return attempt, nil
@@ -165,7 +166,7 @@ func (s *Consumer) claimError(t Try, err error) error {
 	if sluice.IsSkip(err) {
 		return err
 	}
-	return fmt.Errorf("step %s: %w", t.DedupeKey, err)
+	return fmt.Errorf("step %s: %w", keyhash.Text(t.DedupeKey), err)
 }
 
 // write makes a claim's write, and returns the attempt that was in its way.
@@ -176,7 +177,7 @@ func (s *Consumer) write(ctx context.Context, t Try, op dynamo.Op) (found sluice
 		return refused.Items[0], nil
 	}
 	if err != nil { // also when the attempt was deleted meanwhile
-		err = fmt.Errorf("claiming step %s: %w", t.DedupeKey, err)
+		err = fmt.Errorf("claiming step %s: %w", keyhash.Text(t.DedupeKey), err)
 	}
 	return found, err
 }
@@ -243,7 +244,7 @@ func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) e
 		case dynamo.IsCondition(err):
 			return s.lost(t, err)
 		case sluice.IsPermanent(err), tries == finishTries, backoff.Sleep(ctx, finishPause<<(tries-1)) != nil:
-			return fmt.Errorf("step %s: writing its outcome %s: %w", t.DedupeKey, outcome, err)
+			return fmt.Errorf("step %s: writing its outcome %s: %w", keyhash.Text(t.DedupeKey), outcome, err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/message"
 )
 
@@ -162,7 +163,7 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Problem == nil {
 		c.Problem = func(ctx context.Context, e Escalation, err error) {
-			slog.ErrorContext(ctx, "passing over a part of an escalation", "escalation", e.ID, "err", err)
+			slog.ErrorContext(ctx, "passing over a part of an escalation", "escalation", keyhash.Text(e.ID), "err", err)
 		}
 	}
 	for _, s := range []struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/message"
 )
 
@@ -254,7 +255,7 @@ func (s *Consumer) ready(ctx context.Context, rec *sluice.Record, t Try) (Escala
 	// As a message that comes too early, it is sent once more.
 	m, _ := rec.Message()
 	if err := s.c.Config.Send(ctx, sluice.Message{Body: m.Body, Attributes: m.Attributes, Delay: delay}); err != nil {
-		return e, fmt.Errorf("sending a message of escalation %s once more, which is snoozed: %w", e.ID, err)
+		return e, fmt.Errorf("sending a message of escalation %s once more, which is snoozed: %w", keyhash.Text(e.ID), err)
 	}
 	return e, sluice.Skip("escalation snoozed")
 }
@@ -300,7 +301,7 @@ func (s *Consumer) find(ctx context.Context, t *Try) (there bool, err error) {
 	e := t.Escalation
 	partition, err := s.c.Config.Query(ctx, e.Ladder)
 	if err != nil {
-		return false, fmt.Errorf("reading ladder %s of escalation %s: %w", e.Ladder, e.ID, err)
+		return false, fmt.Errorf("reading ladder %s of escalation %s: %w", keyhash.Text(e.Ladder), keyhash.Text(e.ID), err)
 	}
 	if s.c.Config.Admit(e, partition) != "" {
 		return false, nil

@@ -63,27 +63,27 @@ func TestTry(t *testing.T) {
 		{name: "attempted before", change: func(t *testing.T, w *rota) { w.put(t, "rings", fmt.Sprintf(made, "contacted")) },
 			rings: fmt.Sprintf(made, "contacted"), err: "skipped: attempted before"},
 		{name: "being tried", change: func(t *testing.T, w *rota) { w.put(t, "rings", leased("2024-05-01T10:00:07Z")) },
-			rings: leased("2024-05-01T10:00:07Z"), err: "retry: step P1#0: retry after 7s: it is being tried, or its process died"},
+			rings: leased("2024-05-01T10:00:07Z"), err: "retry: step KEY: retry after 7s: it is being tried, or its process died"},
 		{name: "its process died", change: func(t *testing.T, w *rota) { w.put(t, "rings", leased("2024-05-01T10:00:00Z")) }, calls: 1, rings: fmt.Sprintf(made, "contacted")},
 		{name: "no lease", change: func(t *testing.T, w *rota) {
 			w.put(t, "rings", `{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"ann"},"rank":{"N":"1"}}}}`)
 		}, calls: 1, rings: fmt.Sprintf(made, "contacted")},
-		{name: "bad lease", change: func(t *testing.T, w *rota) { w.put(t, "rings", leased("soon")) }, rings: leased("soon"), err: "permanent: step P1#0: its attempt: attribute \"leaseUntil\" is no time"},
+		{name: "bad lease", change: func(t *testing.T, w *rota) { w.put(t, "rings", leased("soon")) }, rings: leased("soon"), err: "permanent: step KEY: its attempt: attribute \"leaseUntil\" is no time"},
 
-		{name: "busy", contact: func(context.Context, Try) error { return outage }, calls: 1, err: "retry: step P1#0: contacting: busy"},
+		{name: "busy", contact: func(context.Context, Try) error { return outage }, calls: 1, err: "retry: step KEY: contacting: busy"},
 		{name: "busy for a minute", contact: func(context.Context, Try) error { return sluice.RetryAfter(time.Minute, outage) }, calls: 1,
-			err: "retry: retry after 1m0s: step P1#0: contacting: busy"},
+			err: "retry: retry after 1m0s: step KEY: contacting: busy"},
 		{name: "its Remaining is not ours", contact: func(context.Context, Try) error {
 			return &sluice.Remaining{Rest: func(context.Context, *sluice.Record) error { return nil }, Err: outage}
-		}, calls: 1, err: "retry: step P1#0: contacting: busy"},
+		}, calls: 1, err: "retry: step KEY: contacting: busy"},
 		{name: "busy for too long", rec: ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:00Z"), contact: func(context.Context, Try) error { return outage }, calls: 1,
 			rings: fmt.Sprintf(made, "failed")},
 		{name: "not yet too long", rec: ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:01Z"), contact: func(context.Context, Try) error { return outage }, calls: 1,
-			err: "retry: step P1#0: contacting: busy"},
+			err: "retry: step KEY: contacting: busy"},
 
 		{name: "busy beyond the limit", contact: func(context.Context, Try) error { return sluice.RetryAfter(10*time.Minute, outage) }, calls: 1,
 			rings: fmt.Sprintf(made, "failed")},
-		{name: "panics", contact: func(context.Context, Try) error { panic("no such number") }, err: "retry: step P1#0: contacting: panic: no such number"},
+		{name: "panics", contact: func(context.Context, Try) error { panic("no such number") }, err: "retry: step KEY: contacting: panic: no such number"},
 		{name: "panics for too long", rec: ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:00Z"), contact: func(context.Context, Try) error { panic("no such number") },
 			rings: fmt.Sprintf(made, "failed")},
 		{name: "ends its goroutine for too long", rec: ring("2024-05-01T10:00:00Z", "2024-05-01T09:50:00Z"), contact: func(context.Context, Try) error { runtime.Goexit(); return nil },
@@ -178,7 +178,7 @@ func TestOneAtATime(t *testing.T) {
 		if err := <-third; err != nil {
 			t.Error(err)
 		}
-		if err := <-first; outcome(err) != "retry: step P1#0: contacting: context deadline exceeded" {
+		if err := <-first; outcome(err) != "retry: step KEY: contacting: context deadline exceeded" {
 			t.Errorf("the first: %v", err) // its release has changed nothing
 		}
 		if calls.Load() != 2 || !strings.Contains(w.rings(), `"outcome":{"S":"contacted"}`) {

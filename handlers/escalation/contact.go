@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // called is what one call of Contact came to; outcome is "" when it is to be
@@ -152,10 +153,10 @@ func (s *Consumer) tooLate(t Try, err error) bool {
 // record is not the provider's.
 func again(t Try, err error) error {
 	if retry, ok := errors.AsType[*sluice.RetryError](err); ok {
-		return sluice.RetryAfter(retry.After, fmt.Errorf("step %s: contacting: %w", t.DedupeKey, retry.Err))
+		return sluice.RetryAfter(retry.After, fmt.Errorf("step %s: contacting: %w", keyhash.Text(t.DedupeKey), retry.Err))
 	}
 	if _, ok := errors.AsType[*sluice.Remaining](err); ok {
 		err = errors.New(err.Error())
 	}
-	return fmt.Errorf("step %s: contacting: %w", t.DedupeKey, err)
+	return fmt.Errorf("step %s: contacting: %w", keyhash.Text(t.DedupeKey), err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/message"
 )
 
@@ -101,7 +102,7 @@ func (s *Escalator) recorded(ctx context.Context, rec *sluice.Record) (Escalatio
 func (c Config) active(ctx context.Context, id string) (Escalation, error) {
 	it, err := c.Get(ctx, id)
 	if err != nil {
-		return Escalation{}, fmt.Errorf("reading escalation %s: %w", id, err)
+		return Escalation{}, fmt.Errorf("reading escalation %s: %w", keyhash.Text(id), err)
 	}
 	if !it.Exists() {
 		return Escalation{}, sluice.Skip("escalation not found")
@@ -109,7 +110,7 @@ func (c Config) active(ctx context.Context, id string) (Escalation, error) {
 	e, active, err := c.Escalation.read(id, it)
 	switch {
 	case err != nil:
-		return e, sluice.Permanent(fmt.Errorf("escalation %s: %w", id, err))
+		return e, sluice.Permanent(fmt.Errorf("escalation %s: %w", keyhash.Text(id), err))
 	case !active:
 		return Escalation{}, sluice.Skip("escalation not active")
 	}
@@ -130,14 +131,14 @@ func (s *Escalator) advance(ctx context.Context, e Escalation, last *attempt) er
 func (s *Escalator) next(ctx context.Context, e Escalation, last *attempt) (*upcoming, error) {
 	partition, err := s.c.Query(ctx, e.Ladder)
 	if err != nil {
-		return nil, fmt.Errorf("reading ladder %s of escalation %s: %w", e.Ladder, e.ID, err)
+		return nil, fmt.Errorf("reading ladder %s of escalation %s: %w", keyhash.Text(e.Ladder), keyhash.Text(e.ID), err)
 	}
 	if reason := s.c.Admit(e, partition); reason != "" {
 		return nil, s.c.fail(ctx, e, reason)
 	}
 	steps, bad := s.c.Step.ladder(partition)
 	for _, err := range bad {
-		s.problem(ctx, e, fmt.Errorf("ladder %s: %w", e.Ladder, err))
+		s.problem(ctx, e, fmt.Errorf("ladder %s: %w", keyhash.Text(e.Ladder), err))
 	}
 	for _, err := range e.problems {
 		s.problem(ctx, e, err)
@@ -163,12 +164,12 @@ func (s *Escalator) noSteps(ctx context.Context, e Escalation, bad []error) erro
 	if err := s.c.fail(ctx, e, s.c.BadSteps); err != nil {
 		return err
 	}
-	return sluice.Permanent(fmt.Errorf("ladder %s of escalation %s has no good step, and the escalation was failed: %w", e.Ladder, e.ID, errors.Join(bad...)))
+	return sluice.Permanent(fmt.Errorf("ladder %s of escalation %s has no good step, and the escalation was failed: %w", keyhash.Text(e.Ladder), keyhash.Text(e.ID), errors.Join(bad...)))
 }
 
 func (c Config) fail(ctx context.Context, e Escalation, reason string) error {
 	if err := c.Fail(ctx, e, reason); err != nil {
-		return fmt.Errorf("failing escalation %s (%s): %w", e.ID, reason, err)
+		return fmt.Errorf("failing escalation %s (%s): %w", keyhash.Text(e.ID), reason, err)
 	}
 	return nil
 }
@@ -184,7 +185,7 @@ func (s *Escalator) send(ctx context.Context, u upcoming) error {
 		},
 	}
 	if err := s.c.Send(ctx, m); err != nil {
-		return fmt.Errorf("sending %s: %w", key, err)
+		return fmt.Errorf("sending %s: %w", keyhash.Text(key), err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // StepAttributes name the attributes, or dotted paths, of a step, and say
@@ -78,19 +79,19 @@ func (a StepAttributes) step(it sluice.Item) (s Step, err error) {
 		return s, fmt.Errorf("a step: %w", err)
 	}
 	if s.Order, err = integer(it, a.Order); err != nil {
-		return s, fmt.Errorf("step %s: %w", s.ID, err)
+		return s, fmt.Errorf("step %s: %w", keyhash.Text(s.ID), err)
 	}
 	seconds, err := integer(it, a.WaitSeconds)
 	if err != nil {
-		return s, fmt.Errorf("step %s: %w", s.ID, err)
+		return s, fmt.Errorf("step %s: %w", keyhash.Text(s.ID), err)
 	}
 	if seconds < 0 || seconds > math.MaxInt64/int64(time.Second) {
-		return s, fmt.Errorf("step %s: attribute %q is %d, no number of seconds to wait", s.ID, a.WaitSeconds, seconds)
+		return s, fmt.Errorf("step %s: attribute %q is %d, no number of seconds to wait", keyhash.Text(s.ID), a.WaitSeconds, seconds)
 	}
 	s.Wait = time.Duration(seconds) * time.Second
 	if a.Contacts != "" {
 		if s.Contacts, err = texts(it, a.Contacts); err != nil {
-			return s, fmt.Errorf("step %s: %w", s.ID, err)
+			return s, fmt.Errorf("step %s: %w", keyhash.Text(s.ID), err)
 		}
 	}
 	return s, nil

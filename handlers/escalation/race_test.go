@@ -23,7 +23,7 @@ func TestTwoTakeOver(t *testing.T) {
 		took time.Duration
 		want string
 	}{
-		{"while the first still calls", 20 * time.Second, "retry: step P1#0: retry after 2m0s: it is being tried, or its process died"},
+		{"while the first still calls", 20 * time.Second, "retry: step KEY: retry after 2m0s: it is being tried, or its process died"},
 		{"when the first is done", 0, "skipped: attempted before"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestComesBackTooLate(t *testing.T) {
 		if err := w.consumer(t).Try(t.Context(), ring()); err != nil {
 			t.Error(err)
 		}
-		if err := <-first; outcome(err) != "retry: step P1#0: retry after 1m59s: it is being tried, or its process died" {
+		if err := <-first; outcome(err) != "retry: step KEY: retry after 1m59s: it is being tried, or its process died" {
 			t.Error(err)
 		}
 		if it := w.Items("rings"); len(it) != 1 || !it[0].Equal(parse(`{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"ann"},"rank":{"N":"1"}}},"at":{"S":"2024-05-01T10:02:20Z"},"outcome":{"S":"failed"}}`)) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/message"
 )
 
@@ -86,7 +87,7 @@ func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, last int64
 	case dynamo.IsCondition(err):
 		return sluice.Skip("escalation has changed since")
 	case err != nil:
-		return fmt.Errorf("beginning a new round of escalation %s: %w", id, err)
+		return fmt.Errorf("beginning a new round of escalation %s: %w", keyhash.Text(id), err)
 	}
 	return nil
 }
@@ -97,13 +98,13 @@ func (c Config) unused(ctx context.Context, id string, round int64) (int64, erro
 		key := tryKey(id, round, 0)
 		it, err := c.GetAttempt(ctx, id, round, 0)
 		if err != nil {
-			return 0, fmt.Errorf("reading attempt %s: %w", key, err)
+			return 0, fmt.Errorf("reading attempt %s: %w", keyhash.Text(key), err)
 		}
 		if !it.Exists() {
 			return round, nil
 		}
 		if of, err := count(it, c.Attempt.Round); err != nil || of != round {
-			return 0, sluice.Permanent(fmt.Errorf("attempt %s is not of its round: want the round in the key of an attempt", key))
+			return 0, sluice.Permanent(fmt.Errorf("attempt %s is not of its round: want the round in the key of an attempt", keyhash.Text(key)))
 		}
 	}
 }
@@ -137,14 +138,14 @@ func (c Config) lastMade(ctx context.Context, e Escalation, from int64) (last *a
 		key := tryKey(e.ID, e.Round, n)
 		it, err := c.GetAttempt(ctx, e.ID, e.Round, n)
 		if err != nil {
-			return nil, fmt.Errorf("reading attempt %s: %w", key, err)
+			return nil, fmt.Errorf("reading attempt %s: %w", keyhash.Text(key), err)
 		}
 		if _, made := it.Lookup(c.Attempt.At); !made {
 			return last, nil
 		}
 		a, err := c.Attempt.read(it)
 		if err != nil {
-			return nil, sluice.Permanent(fmt.Errorf("attempt %s: %w", key, err))
+			return nil, sluice.Permanent(fmt.Errorf("attempt %s: %w", keyhash.Text(key), err))
 		}
 		last = &a
 	}

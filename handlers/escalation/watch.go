@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/message"
 )
 
@@ -133,7 +134,7 @@ func (s *Escalator) alarm(ctx context.Context, v vigil, due time.Time, why error
 		DedupeKey: dedupeKey(v.id, fmt.Sprintf("alarm-%d", v.number), v.round),
 	}
 	if err := s.c.Watch.Alarm(ctx, a); err != nil {
-		return fmt.Errorf("raising the alarm for escalation %s: %w", v.id, err)
+		return fmt.Errorf("raising the alarm for escalation %s: %w", keyhash.Text(v.id), err)
 	}
 	s.c.Hooks.Alarm()
 	// Of the clock only the period is in the message, so that one that comes twice
@@ -169,7 +170,7 @@ func (s *Escalator) sendVigil(ctx context.Context, v vigil, delay time.Duration)
 		},
 	}
 	if err := s.c.Watch.Send(ctx, m); err != nil {
-		return fmt.Errorf("sending %s: %w", key, err)
+		return fmt.Errorf("sending %s: %w", keyhash.Text(key), err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // Options configure Once. Where no default is stated the field is required. The
@@ -50,6 +51,8 @@ type Options struct {
 	Payload func(rec *sluice.Record) []byte
 
 	Now func() time.Time // default time.Now
+
+	byEvent bool // Key is the default
 }
 
 // InProgressError says that a record is being handled elsewhere, or was when
@@ -57,17 +60,22 @@ type Options struct {
 type InProgressError struct {
 	ID    string
 	Until time.Time // when the claim ends
+
+	shown string // of the ID
 }
 
 func (e *InProgressError) Error() string {
-	return fmt.Sprintf("idempotency: %s is claimed until %s by another that handles it", e.ID, e.Until.UTC().Format(time.RFC3339Nano))
+	return fmt.Sprintf("idempotency: %s is claimed until %s by another that handles it", e.shown, e.Until.UTC().Format(time.RFC3339Nano))
 }
 
 // PayloadError says that a record has the key of another, but not its payload.
-type PayloadError struct{ ID string }
+type PayloadError struct {
+	ID    string
+	shown string // of it
+}
 
 func (e *PayloadError) Error() string {
-	return fmt.Sprintf("idempotency: %s stands for another payload: two different things have the same key", e.ID)
+	return fmt.Sprintf("idempotency: %s stands for another payload: two different things have the same key", e.shown)
 }
 
 // Once makes a Middleware that calls its handler once for each record, as far
@@ -95,7 +103,7 @@ func (o Options) withDefaults() Options {
 		o.Wait = true
 	}
 	if o.Key == nil {
-		o.Key = eventKey
+		o.Key, o.byEvent = eventKey, true
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -135,6 +143,15 @@ type once struct {
 	name string
 	o    Options
 	next sluice.Handler
+}
+
+// shown is the id of a claim for errors, which are logged: what Options.Key makes may
+// be a key.
+func (m *once) shown(c claim) string {
+	if m.o.byEvent {
+		return c.id
+	}
+	return keyhash.Text(c.id)
 }
 
 func (m *once) handle(ctx context.Context, rec *sluice.Record) error {
@@ -202,27 +219,27 @@ func (m *once) try(ctx context.Context, c claim) error {
 		return m.found(c, there)
 	}
 	_ = m.release(ctx, c) // it may have been written all the same
-	return fmt.Errorf("idempotency %s: claiming %s in table %s: %w", m.name, c.id, m.o.Table, err)
+	return fmt.Errorf("idempotency %s: claiming %s in table %s: %w", m.name, m.shown(c), m.o.Table, err)
 }
 
 // found says what follows from the row that is there.
 func (m *once) found(c claim, there *dynamo.ConditionError) error {
 	if len(there.Items) == 0 || !there.Items[0].Exists() {
-		return fmt.Errorf("idempotency %s: %s is in table %s, but Options.Write does not say how: %w", m.name, c.id, m.o.Table, there)
+		return fmt.Errorf("idempotency %s: %s is in table %s, but Options.Write does not say how: %w", m.name, m.shown(c), m.o.Table, there)
 	}
 	r, err := read(there.Items[0])
 	if err != nil {
-		return sluice.Permanent(fmt.Errorf("idempotency %s: %s of table %s: %w", m.name, c.id, m.o.Table, err))
+		return sluice.Permanent(fmt.Errorf("idempotency %s: %s of table %s: %w", m.name, m.shown(c), m.o.Table, err))
 	}
 	switch {
 	case r.status == inProgress && r.token == c.token:
 		return nil // its own: the answer to the first try was lost
 	case c.validation != "" && r.validation != "" && c.validation != r.validation:
-		return sluice.Permanent(&PayloadError{ID: c.id})
+		return sluice.Permanent(&PayloadError{ID: c.id, shown: m.shown(c)})
 	case r.status == completed:
 		return sluice.Skip("already done")
 	}
-	return sluice.RetryAfter(m.untilFree(r.until), &InProgressError{ID: c.id, Until: r.until})
+	return sluice.RetryAfter(m.untilFree(r.until), &InProgressError{ID: c.id, Until: r.until, shown: m.shown(c)})
 }
 
 // run calls the handler and says in the row what came of it.
@@ -239,7 +256,7 @@ func (m *once) run(ctx context.Context, rec *sluice.Record, c claim) error {
 		return m.complete(ctx, c, err)
 	}
 	if failed := m.release(ctx, c); failed != nil {
-		err = fmt.Errorf("%w (and the claim of %s stays until %s: %w)", err, c.id, c.until.UTC().Format(time.RFC3339), failed)
+		err = fmt.Errorf("%w (and the claim of %s stays until %s: %w)", err, m.shown(c), c.until.UTC().Format(time.RFC3339), failed)
 	}
 	if part, ok := errors.AsType[*sluice.Remaining](err); ok && part.Rest != nil {
 		rest := &once{name: m.name, o: m.o, next: part.Rest}
@@ -254,7 +271,7 @@ func (m *once) complete(ctx context.Context, c claim, outcome error) error {
 	if err := m.write(ctx, m.done(c, m.o.Now())); err != nil {
 		return &sluice.Remaining{
 			Rest: func(ctx context.Context, _ *sluice.Record) error { return m.complete(ctx, c, outcome) },
-			Err:  fmt.Errorf("idempotency %s: %s is done, and to be marked as such in table %s: %w", m.name, c.id, m.o.Table, err),
+			Err:  fmt.Errorf("idempotency %s: %s is done, and to be marked as such in table %s: %w", m.name, m.shown(c), m.o.Table, err),
 		}
 	}
 	return outcome

@@ -217,8 +217,8 @@ func TestMoveWritesTheNewOneFirst(t *testing.T) {
 	rec := streamtest.Modify("t", map[string]any{"pk": "a", "rev": 1, "kind": "x"}, map[string]any{"pk": "a", "rev": 2, "kind": "y"})
 	ops, err := must(t, nil, Options{Index: "{kind}", ID: "{pk}", Version: ByAttribute("rev"), Exclude: []string{"rev"}}).Project(&rec)
 	want := []document.Op{
-		{Action: document.Put, Index: "y", ID: "a", Fence: document.Newer, Version: 2, Body: []byte(`{"kind":"y","pk":"a"}`)},
-		{Action: document.Delete, Index: "x", ID: "a", Fence: document.Newer, Version: 2},
+		{Action: document.Put, Index: "y", IndexTemplate: "{kind}", ID: "a", Fence: document.Newer, Version: 2, Body: []byte(`{"kind":"y","pk":"a"}`)},
+		{Action: document.Delete, Index: "x", IndexTemplate: "{kind}", ID: "a", Fence: document.Newer, Version: 2},
 	}
 	if diff := cmp.Diff(want, ops); diff != "" || err != nil {
 		t.Error(err, diff)

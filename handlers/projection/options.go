@@ -22,6 +22,11 @@ type Options struct {
 	Index string // template of the index' name, or that of an alias
 	ID    string // template of the document's id
 
+	// MaxIndices is how many different names Handle makes from Index, counted in
+	// memory since New (default 100). A record for another name fails for good and
+	// writes nothing. A fixed Index has no limit.
+	MaxIndices int
+
 	// Routing is the template of the value whose hash picks the shard (default
 	// "": the id).
 	Routing string
@@ -116,6 +121,9 @@ type Hooks struct {
 
 var markName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
+// DefaultMaxIndices bounds the names of indices that are made from items.
+const DefaultMaxIndices = 100
+
 // DefaultMark is the field of marks unless Options say otherwise.
 const DefaultMark = "sluice"
 
@@ -132,6 +140,9 @@ func (o Options) validate() error {
 		if fault := indexFault(index.tail); fault != "" {
 			bad("Index", fmt.Errorf("%q %s", index.tail, fault))
 		}
+	}
+	if o.MaxIndices < 0 {
+		bad("MaxIndices", fmt.Errorf("%d: want 0 (%d) or above", o.MaxIndices, DefaultMaxIndices))
 	}
 	_, err = parseID(o.ID)
 	bad("ID", err)

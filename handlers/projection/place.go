@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -58,8 +60,8 @@ func (p *place) find(buf []byte, from source) (ref document.Ref, _ []byte, err e
 	ref = document.Ref{Index: all[id:index], ID: all[:id], Routing: all[index:]}
 	if len(p.index.parts) == 0 {
 		ref.Index = p.index.tail
-	} else if fault := indexFault(ref.Index); fault != "" {
-		return ref, buf, fmt.Errorf("the index of the document: template %q: %q %s", p.index.source, ref.Index, fault)
+	} else if fault := madeFault(ref.Index); fault != "" { // which does not show the name: it may be a key
+		return ref, buf, fmt.Errorf("the index of the document: template %q: the name %s", p.index.source, fault)
 	}
 	return ref, buf, nil
 }
@@ -77,7 +79,8 @@ func (p *place) besides(keys item.Item) string {
 	return ""
 }
 
-// indexFault says what OpenSearch would refuse in the name of an index.
+// indexFault says what OpenSearch would refuse in the name of an index that Options
+// name.
 func indexFault(name string) string {
 	switch {
 	case name == "":
@@ -98,6 +101,59 @@ func indexFault(name string) string {
 		}
 	}
 	return ""
+}
+
+// madeFault says what is wrong with the name of an index that is made from an item:
+// whoever writes items must not reach the indices of OpenSearch itself, nor the
+// aliases of a reindex.
+func madeFault(name string) string {
+	if fault := indexFault(name); fault != "" {
+		return fault
+	}
+	switch {
+	case name[0] == '.':
+		return "begins with '.', as those of OpenSearch's own indices do"
+	case strings.HasSuffix(name, document.AlsoSuffix), strings.HasSuffix(name, document.DeletesSuffix):
+		return fmt.Sprintf("ends in %q or %q, as the aliases of a reindex do", document.AlsoSuffix, document.DeletesSuffix)
+	case len(name) > maxIndex-len(document.DeletesSuffix): // OpenSearch refuses its aliases, and indices such as name-000001
+		return fmt.Sprintf("has %d bytes; want %d at most", len(name), maxIndex-len(document.DeletesSuffix))
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return fmt.Sprintf("has %U in it, which cannot be shown", r)
+		}
+	}
+	return ""
+}
+
+// indexNames counts the names of indices that a projection has made from items, so
+// that writers of items cannot have OpenSearch make indices without end. A nil
+// *indexNames admits all.
+type indexNames struct {
+	template string
+	most     int
+
+	mu   sync.Mutex
+	seen map[string]struct{}
+}
+
+// admit returns an error when one of ops would write to one name too many.
+func (n *indexNames) admit(ops []document.Op) error {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range ops {
+		if _, ok := n.seen[ops[i].Index]; ok {
+			continue
+		}
+		if len(n.seen) >= n.most {
+			return fmt.Errorf("the index of the document: template %q has made %d different names since the start of this process, and no others are allowed: if all of them are right, raise maxIndices, restart and redrive the record", n.template, n.most)
+		}
+		n.seen[strings.Clone(ops[i].Index)] = struct{}{} // without the id beside it
+	}
+	return nil
 }
 
 // permanent is the failure of rec, which no other try can mend.

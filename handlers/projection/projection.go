@@ -2,6 +2,7 @@ package projection
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Projection struct {
 	body      *body
 	tombstone *body
 	scratch   sync.Pool
+	names     *indexNames // nil: Index is no template
 }
 
 // New returns a Projection that writes by write, which Write of a
@@ -50,6 +52,9 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 	p.place.id, _ = parseID(o.ID)
 	p.place.routing, _ = parseTemplate(o.Routing)
 	p.place.hash = o.HashLongIDs
+	if len(p.place.index.parts) > 0 {
+		p.names = &indexNames{template: o.Index, most: cmp.Or(o.MaxIndices, DefaultMaxIndices), seen: map[string]struct{}{}}
+	}
 	if len(o.Tombstone) > 0 || o.Version.kind == bySequence && !o.ForgetDeleted {
 		p.tombstone = &body{root: &node{}, last: o.Tombstone}
 	}
@@ -84,6 +89,11 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 		ops, err = p.current(ctx, s, rec)
 	} else {
 		ops, err = p.ops(s, rec)
+	}
+	if err == nil {
+		if err = p.names.admit(ops); err != nil {
+			err = permanent(rec, err)
+		}
 	}
 	if err != nil {
 		return err
@@ -290,6 +300,9 @@ func (p *Projection) op(action document.Action, ref document.Ref, at fence) docu
 	op := document.Op{
 		Action: action, Index: ref.Index, ID: ref.ID, Routing: ref.Routing,
 		Fence: at.kind, Version: at.version, Sequence: at.sequence,
+	}
+	if p.names != nil {
+		op.IndexTemplate = p.names.template
 	}
 	if at.kind == document.Exact {
 		op.MarkField, op.ForgetDeleted = p.o.Mark, p.o.ForgetDeleted

@@ -132,7 +132,7 @@ func TestFailures(t *testing.T) {
 		{"no id", streamtest.Insert("t", full), Options{Index: "i", ID: "{id}", Version: Unversioned()}, `the id of the document: template "{id}": the item has no attribute "id"`},
 		{"id is a map", streamtest.Insert("t", map[string]any{"pk": "a", "id": map[string]any{}}), Options{Index: "i", ID: "{id}", Version: Unversioned()}, `attribute "id" is of type M, want S, N or B`},
 		{"id is long", streamtest.Insert("t", map[string]any{"pk": strings.Repeat("é", 257)}), Options{Index: "i", ID: "{pk}", Version: Unversioned()}, `it has 514 bytes, OpenSearch takes 512; Options.HashLongIDs`},
-		{"index", streamtest.Insert("t", map[string]any{"pk": "A"}), Options{Index: "{pk}", ID: "{pk}", Version: Unversioned()}, `template "{pk}": "A" has 'A' in it, which is not lower case`},
+		{"index", streamtest.Insert("t", map[string]any{"pk": "A"}), Options{Index: "{pk}", ID: "{pk}", Version: Unversioned()}, `template "{pk}": the name has 'A' in it, which is not lower case`},
 		{"backfill", streamtest.Snapshot("t", full), Options{Index: "i", ID: "{pk}", Version: Unversioned()}, `set UnfencedBackfill`},
 		{"message", sluice.Record{EventName: sluice.Delivery}, small(), `MESSAGE of table : it is no change of an item`},
 	} {

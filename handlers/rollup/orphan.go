@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // Orphans has a child deleted that is inserted while its parent is not there. It
@@ -52,7 +53,7 @@ func (r *Rollup) inserted(ctx context.Context, rec *sluice.Record) error {
 	i := slices.IndexFunc(r.c.Counts, func(n Count) bool { return n.Table == o.Table })
 	parent := r.c.Counts[i].Key(rec.New)
 	if rec.New.Exists() && !parent.Exists() {
-		return sluice.Permanent(fmt.Errorf("rollup %s: child %s of table %s belongs to no parent: it has not all of the attributes that a key of table %s is made of", r.c.Name, rec.Keys.Raw(), rec.Table, o.Table))
+		return sluice.Permanent(fmt.Errorf("rollup %s: child %s of table %s belongs to no parent: it has not all of the attributes that a key of table %s is made of", r.c.Name, keyhash.Item(rec.Keys), rec.Table, o.Table))
 	}
 	a, adds, err := r.apply(ctx, rec)
 	if err != nil {
@@ -66,7 +67,7 @@ func (r *Rollup) inserted(ctx context.Context, rec *sluice.Record) error {
 	default:
 		it, err := r.c.Get(ctx, o.Table, parent)
 		if err != nil {
-			return fmt.Errorf("rollup %s: reading the parent %s of table %s: %w", r.c.Name, parent.Raw(), o.Table, err)
+			return fmt.Errorf("rollup %s: reading the parent %s of table %s: %w", r.c.Name, keyhash.Item(parent), o.Table, err)
 		}
 		if it.Exists() {
 			return a.outcome()
@@ -106,7 +107,7 @@ func (r *Rollup) deleteOrphan(ctx context.Context, rec *sluice.Record, parent sl
 		return sluice.Skip("child is gone, or belongs to another parent")
 	}
 	if err != nil {
-		return fmt.Errorf("rollup %s: deleting the orphan %s of table %s: %w", r.c.Name, rec.Keys.Raw(), rec.Table, err)
+		return fmt.Errorf("rollup %s: deleting the orphan %s of table %s: %w", r.c.Name, keyhash.Item(rec.Keys), rec.Table, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -37,7 +38,7 @@ func (r *Rollup) withhold(ctx context.Context, rec *sluice.Record, c *change) (g
 	if c.had {
 		row, err := r.c.Get(ctx, r.c.Markers, rowKey(id))
 		if err != nil {
-			return nil, fmt.Errorf("reading whether the child %s of table %s counts at %s of table %s: %w", rec.Keys.Raw(), rec.Table, c.Key.Raw(), c.Table, err)
+			return nil, fmt.Errorf("reading whether the child %s of table %s counts at %s of table %s: %w", keyhash.Item(rec.Keys), rec.Table, keyhash.Item(c.Key), c.Table, err)
 		}
 		if row.Exists() {
 			since, _ := row.Lookup(attrAt)
@@ -65,7 +66,7 @@ func (r *Rollup) keepRecounted(ctx context.Context, c *change, since sluice.Valu
 	for _, name := range slices.Sorted(maps.Keys(c.By)) {
 		row, err := r.c.Get(ctx, r.c.Markers, rowKey(recountID(r.c.Name, c.Table, c.Key, name)))
 		if err != nil {
-			return fmt.Errorf("reading when %q of %s of table %s was recounted: %w", name, c.Key.Raw(), c.Table, err)
+			return fmt.Errorf("reading when %q of %s of table %s was recounted: %w", name, keyhash.Item(c.Key), c.Table, err)
 		}
 		at, _ := row.Lookup(attrAt)
 		if n, ok := at.Int64(); !ok || n < uncounted {

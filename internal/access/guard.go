@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -113,13 +114,13 @@ func (g *Guard) ofOthers(r *http.Request) error {
 	return g.cross.Check(strict)
 }
 
-// Link is the answer of POST /session: the path of a link that opens a browser's
-// session, once and within a minute.
+// Link is the answer of POST /session: the path of a link whose page opens a browser's
+// session by a button, once and within a minute.
 type Link struct {
 	Path string `json:"path"`
 }
 
-// Sessions answers POST /session and GET /session/CODE.
+// Sessions answers POST /session and, of a link, GET and POST /session/CODE.
 func (g *Guard) Sessions() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /session", g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -130,16 +131,37 @@ func (g *Guard) Sessions() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(Link{Path: "/session/" + code}) // an error is the client's
 	})))
-	mux.Handle("GET /session/{code}", g.named(http.HandlerFunc(g.enter)))
+	mux.Handle("GET /session/{code}", g.named(http.HandlerFunc(g.offer)))
+	mux.Handle("POST /session/{code}", g.named(http.HandlerFunc(g.enter)))
 	return mux
+}
+
+// linkPage is a form, without scripts: whatever looks where a link leads, such as the
+// preview of a chat, a proxy or a browser that fetches ahead, asks by GET and must not
+// use it up. Its action is the link itself.
+const linkPage = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sluice</title>
+<form method="post"><p>This link opens Sluice in this browser for 12 hours. It works once.</p><button autofocus>Open Sluice</button></form></html>
+`
+
+const usedLink = "this link was used, or is older than a minute: sluice status --link prints another"
+
+// offer answers the GET of a link, which changes nothing.
+func (g *Guard) offer(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	there := g.links.find(r.PathValue("code")) >= 0
+	g.mu.Unlock()
+	private(w)
+	if !there {
+		http.Error(w, usedLink, http.StatusUnauthorized)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, linkPage) // an error is the client's
 }
 
 // enter takes a link for a session.
 func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet || r.Header.Get("Sec-Purpose") != "" { // HEAD, or a browser that expects somebody to follow the link
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
 	session := rand.Text()
 	g.mu.Lock()
 	i := g.links.find(r.PathValue("code"))
@@ -148,20 +170,26 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 		g.sessions.add(session, sessionLife, mostBrowser)
 	}
 	g.mu.Unlock()
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Referrer-Policy", "no-referrer")
+	private(w)
 	if i < 0 {
-		http.Error(w, "this link was used, or is older than a minute: sluice status --link prints another", http.StatusUnauthorized)
+		http.Error(w, usedLink, http.StatusUnauthorized)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName(r), Value: session, Path: "/", MaxAge: int(sessionLife / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	})
-	// A redirect would be of the page that led here: a browser would not send the
-	// cookie with it.
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprint(w, `<!doctype html><meta http-equiv="refresh" content="0; url=/"><a href="/">Sluice</a>`)
+	http.Redirect(w, r, "/", http.StatusSeeOther) // of its own page: a browser sends the cookie with it
+}
+
+// private keeps a page of a link out of caches, frames and other sites' Referer. With
+// no-referrer, a browser would send its form with the Origin null, which is refused.
+func private(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 }
 
 // cookieName differs by port, as cookies do not.

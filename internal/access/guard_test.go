@@ -124,27 +124,49 @@ func TestSession(t *testing.T) {
 			t.Errorf("a link without the token: %d", w.Code)
 		}
 		first := link()
-		if w := ask(sessions, "HEAD", first); len(w.Result().Cookies()) != 0 {
-			t.Error("to look where a link leads uses it up")
+		for _, method := range []string{"HEAD", "GET", "GET"} { // a preview, a proxy, a browser that fetches ahead
+			if w := ask(sessions, method, first); w.Code != 200 || len(w.Result().Cookies()) != 0 {
+				t.Errorf("%s of a link: %d, %v", method, w.Code, w.Result().Cookies())
+			}
 		}
-		if w := ask(sessions, "GET", first, func(r *http.Request) { r.Header.Set("Sec-Purpose", "prefetch;prerender") }); w.Code == 200 || len(w.Result().Cookies()) != 0 {
-			t.Errorf("a browser that fetches a link before somebody follows it uses it up: %d", w.Code)
+		page := ask(sessions, "GET", first)
+		if text := page.Body.String(); !strings.Contains(text, `<form method="post">`) || !strings.Contains(text, "<button") || strings.Contains(text, "<script") {
+			t.Errorf("the page of a link: %s", text)
 		}
-		if w := ask(sessions, "GET", first, func(r *http.Request) { r.Host = "rebound.example.com" }); w.Code != 403 {
-			t.Errorf("a link of another host: %d", w.Code)
+		for header, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "same-origin", "Content-Security-Policy": "frame-ancestors 'none'"} {
+			if got := page.Header().Get(header); !strings.Contains(got, want) {
+				t.Errorf("%s: %q", header, got)
+			}
 		}
-		w := ask(sessions, "GET", first)
+		for what, change := range map[string]func(*http.Request){
+			"another host":     func(r *http.Request) { r.Host = "rebound.example.com" },
+			"another site":     func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+			"another origin":   func(r *http.Request) { r.Header.Set("Origin", "http://example.com") },
+			"a hidden origin":  func(r *http.Request) { r.Header.Set("Origin", "null") },
+			"a form elsewhere": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+		} {
+			if w := ask(sessions, "POST", first, change); w.Code != 403 || len(w.Result().Cookies()) != 0 {
+				t.Errorf("the button of %s: %d", what, w.Code)
+			}
+		}
+		// As browsers send the form where they send no Sec-Fetch headers: to an address
+		// that is neither HTTPS nor of this machine.
+		w := ask(sessions, "POST", first, func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:9464") })
 		c := cookieOf(t, w)
-		if w.Code != 200 || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.MaxAge != 12*3600 || c.Name != "sluice-9464" || c.Value == token {
+		if w.Code != 303 || w.Header().Get("Location") != "/" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.MaxAge != 12*3600 || c.Name != "sluice-9464" || c.Value == token {
 			t.Errorf("%d %+v", w.Code, c)
 		}
-		if w := ask(sessions, "GET", first); w.Code != 401 || len(w.Result().Cookies()) != 0 {
-			t.Errorf("a link works twice: %d", w.Code)
+		for _, method := range []string{"GET", "POST"} {
+			if w := ask(sessions, method, first); w.Code != 401 || len(w.Result().Cookies()) != 0 {
+				t.Errorf("%s: a link works twice: %d", method, w.Code)
+			}
 		}
 		late := link()
 		time.Sleep(time.Minute)
-		if w := ask(sessions, "GET", late); w.Code != 401 {
-			t.Errorf("a link works after a minute: %d", w.Code)
+		for _, method := range []string{"GET", "POST"} {
+			if w := ask(sessions, method, late); w.Code != 401 || len(w.Result().Cookies()) != 0 {
+				t.Errorf("%s: a link works after a minute: %d", method, w.Code)
+			}
 		}
 		browser := func(r *http.Request) { r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value}) }
 		if w := ask(h, "GET", "/", browser); w.Code != 200 {
@@ -161,10 +183,10 @@ func TestSession(t *testing.T) {
 		for range mostLinks {
 			paths = append(paths, link())
 		}
-		if w := ask(sessions, "GET", paths[0]); w.Code != 401 {
+		if w := ask(sessions, "POST", paths[0]); w.Code != 401 {
 			t.Errorf("%d links at a time: the first: %d", len(paths), w.Code)
 		}
-		if w := ask(sessions, "GET", paths[mostLinks], func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") }); w.Code != 200 || !cookieOf(t, w).Secure {
+		if w := ask(sessions, "POST", paths[mostLinks], func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") }); w.Code != 303 || !cookieOf(t, w).Secure {
 			t.Errorf("through a proxy with TLS: %d", w.Code)
 		}
 	})

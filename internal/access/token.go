@@ -41,18 +41,7 @@ func Make(path string) (string, error) {
 		return token, err
 	}
 	token = rand.Text()
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err == nil {
-		_, err = f.WriteString(token + "\n")
-		err = errors.Join(err, f.Close())
-		if err == nil {
-			err = os.Rename(f.Name(), path)
-		}
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}
-	if err != nil {
+	if err := store(path, token+"\n"); err != nil {
 		return "", fmt.Errorf("the token that its operators need cannot be stored: %w", err)
 	}
 	return token, nil

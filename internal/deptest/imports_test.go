@@ -59,13 +59,14 @@ var rules = []rule{
 	{pkgs: "internal/retryafter", stdOnly: true},
 	{pkgs: "internal/retrying", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
+	{pkgs: "internal/keyhash", ours: []string{"item"}, stdOnly: true},
 	{pkgs: "state/...", ours: []string{"internal/access"}},
 	// What handlers ask for, and sinks do.
 	{pkgs: "dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "message", ours: []string{"."}, stdOnly: true},
 	{pkgs: "document", stdOnly: true},
-	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/quorum"}},
-	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/sqsclient"}},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/keyhash", "internal/quorum"}},
+	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient"}},
 	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/backoff", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
@@ -74,14 +75,14 @@ var rules = []rule{
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access"}},
 	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
-	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message", "internal/backoff"}},
+	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message", "internal/backoff", "internal/keyhash"}},
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
 	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
-	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema"}},
+	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash"}},
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.

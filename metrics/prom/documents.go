@@ -46,19 +46,19 @@ type Documents struct{ m *documentMetrics }
 func (m *Metrics) Documents() Documents { return Documents{&m.documents} }
 
 // Conflict is called when what is there is newer.
-func (d Documents) Conflict(r document.Ref) { d.m.conflicts.WithLabelValues(r.Index).Inc() }
+func (d Documents) Conflict(op *document.Op) { d.m.conflicts.WithLabelValues(op.IndexLabel()).Inc() }
 
 // Superseded is called when a later write stands for one.
-func (d Documents) Superseded(r document.Ref) { d.m.superseded.WithLabelValues(r.Index).Inc() }
+func (d Documents) Superseded(op *document.Op) { d.m.superseded.WithLabelValues(op.IndexLabel()).Inc() }
 
 // Retried is called when a write is tried again.
 func (d Documents) Retried(e *document.Error) {
-	d.m.retried.WithLabelValues(e.Ref.Index, e.Type).Inc()
+	d.m.retried.WithLabelValues(e.IndexLabel(), e.Type).Inc()
 }
 
 // Rejected is called when a write can never succeed.
 func (d Documents) Rejected(e *document.Error) {
-	d.m.rejected.WithLabelValues(e.Ref.Index, e.Type).Inc()
+	d.m.rejected.WithLabelValues(e.IndexLabel(), e.Type).Inc()
 }
 
 // Requested is called after a bulk request of so many bytes; err is that of the

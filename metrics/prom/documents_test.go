@@ -2,6 +2,7 @@ package prom
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,9 +17,10 @@ func TestDocuments(t *testing.T) {
 	d := New(reg).Documents()
 	h := opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected}
 	ref := document.Ref{Index: "searches", ID: "a"}
-	h.Conflict(ref)
-	h.Conflict(ref)
-	h.Superseded(ref)
+	op := &document.Op{Index: "searches", ID: "a"}
+	h.Conflict(op)
+	h.Conflict(op)
+	h.Superseded(op)
 	h.Retried(&document.Error{Ref: ref, Type: "es_rejected_execution_exception"})
 	h.Retried(&document.Error{Ref: ref})
 	h.Rejected(&document.Error{Ref: ref, Type: "mapper_parsing_exception"})
@@ -37,6 +39,39 @@ sluice_documents_rejected_total{index="searches",type="mapper_parsing_exception"
 # TYPE sluice_documents_superseded_total counter
 sluice_documents_superseded_total{index="searches"} 1
 `, "sluice_document_conflicts_total", "sluice_document_retries_total", "sluice_documents_rejected_total", "sluice_documents_superseded_total")
+}
+
+// No series has a name that an item has made: its template stands for it.
+func TestDocumentsShowTemplates(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	d := New(reg).Documents()
+	for _, index := range []string{"orders-a", "orders-b"} {
+		op := document.Op{Index: index, IndexTemplate: "orders-{tenant}", ID: "a"}
+		d.Conflict(&op)
+		d.Superseded(&op)
+		d.Retried(document.NewError(op, 429, "x", ""))
+		d.Rejected(document.NewError(op, 400, "x", ""))
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if strings.HasPrefix(l.GetValue(), "orders") {
+					n++
+					if l.GetName() != "index" || l.GetValue() != "orders-{tenant}" || m.GetCounter().GetValue() != 2 {
+						t.Errorf("%s: %v", f.GetName(), m)
+					}
+				}
+			}
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d series, want 4", n)
+	}
 }
 
 func TestBulkRequests(t *testing.T) {

@@ -54,10 +54,10 @@ func busy(m *Metrics) {
 	e.Alarm()
 	e.Problem()
 	m.Projection().Written("table", document.Put)
-	m.Documents().Conflict(document.Ref{Index: "index"})
+	m.Documents().Conflict(&document.Op{Index: "index"})
 	m.Documents().Requested(1, time.Second, nil)
 	d := m.Documents()
-	d.Superseded(document.Ref{Index: "index"})
+	d.Superseded(&document.Op{Index: "index"})
 	d.Retried(&document.Error{})
 	d.Rejected(&document.Error{})
 	q.Deleted("queue", queue.Call{Messages: 2, Failed: 1})
@@ -200,7 +200,7 @@ func BenchmarkHooks(b *testing.B) {
 	}{
 		{"projection written", func() { projection.Written("table", document.Put) }},
 		{"projection unchanged", func() { projection.Unchanged("table") }},
-		{"document conflict", func() { docs.Conflict(document.Ref{Index: "index"}) }},
+		{"document conflict", func() { docs.Conflict(&document.Op{Index: "index"}) }},
 		{"commit", func() { commits.Committed(batch.Commit{Items: 10, Took: time.Millisecond}) }},
 		{"poll", func() { p.Polled(poller.Poll{Shard: s, Records: 5, Took: time.Millisecond}) }},
 		{"message ended", func() { q.Ended("queue", queue.EndSettled) }},

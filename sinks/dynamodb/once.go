@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
@@ -57,7 +58,7 @@ func (s *Store) Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 		err = s.once.do(ctx, n)
 	}
 	if err != nil {
-		return dynamo.Applied{}, fmt.Errorf("dynamodb: unit %s of table %q: %w", u.Marker.Item.Only(u.Marker.Key).Raw(), u.Marker.Table, err)
+		return dynamo.Applied{}, fmt.Errorf("dynamodb: unit %s of table %q: %w", keyhash.Item(u.Marker.Item.Only(u.Marker.Key)), u.Marker.Table, err)
 	}
 	return n.applied, nil
 }

@@ -325,14 +325,14 @@ func TestUnitsThatAreRefused(t *testing.T) {
 	}
 	st := newService(t, 1, faults{}).store(Options{})
 	for want, u := range map[string]dynamo.Unit{
-		"it is 101 operations":               {Marker: marker("m"), Adds: many},
-		"is touched twice":                   {Marker: marker("m"), Adds: []dynamo.Add{addTo("a", 1), addTo("a", 1)}},
-		`item {"pk":{"S":"m"}} of table`:     {Marker: marker("m"), Ops: []dynamo.Op{dynamo.Delete("markers", pk("m"))}},
-		"marker: it needs a Table":           {Adds: many[:1]},
-		"add 0, to table \"counters\": By":   {Marker: marker("m"), Adds: []dynamo.Add{{Table: "counters", Key: pk("a")}}},
-		"add 0, to table \"\": no table":     {Marker: marker("m"), Adds: []dynamo.Add{{Key: pk("a"), By: map[string]int64{"n": 1}}}},
-		"add 0, to table \"c\": there is no": {Marker: marker("m"), Adds: []dynamo.Add{{Table: "c", By: map[string]int64{"n": 1}}}},
-		"write 0, to table \"c\": value :x":  {Marker: marker("m"), Ops: []dynamo.Op{dynamo.Delete("c", pk("a")).Value(":x", 1.5)}},
+		"it is 101 operations":                {Marker: marker("m"), Adds: many},
+		"is touched twice":                    {Marker: marker("m"), Adds: []dynamo.Add{addTo("a", 1), addTo("a", 1)}},
+		`of table "markers" is touched twice`: {Marker: marker("m"), Ops: []dynamo.Op{dynamo.Delete("markers", pk("m"))}},
+		"marker: it needs a Table":            {Adds: many[:1]},
+		"add 0, to table \"counters\": By":    {Marker: marker("m"), Adds: []dynamo.Add{{Table: "counters", Key: pk("a")}}},
+		"add 0, to table \"\": no table":      {Marker: marker("m"), Adds: []dynamo.Add{{Key: pk("a"), By: map[string]int64{"n": 1}}}},
+		"add 0, to table \"c\": there is no":  {Marker: marker("m"), Adds: []dynamo.Add{{Table: "c", By: map[string]int64{"n": 1}}}},
+		"write 0, to table \"c\": value :x":   {Marker: marker("m"), Ops: []dynamo.Op{dynamo.Delete("c", pk("a")).Value(":x", 1.5)}},
 	} {
 		if _, err := st.Once(t.Context(), u); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

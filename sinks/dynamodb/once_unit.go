@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/quorum"
 	"github.com/sluicehq/sluice/sdkitem"
 )
@@ -101,7 +102,7 @@ func (s *Store) newUnit(u dynamo.Unit) (*unit, error) {
 	}
 	for i, p := range n.parts {
 		if slices.ContainsFunc(n.parts[:i], p.sameItem) {
-			return nil, fmt.Errorf("item %s of table %q is touched twice; a transaction may touch an item once", p.key.Raw(), p.table)
+			return nil, fmt.Errorf("item %s of table %q is touched twice; a transaction may touch an item once", keyhash.Item(p.key), p.table)
 		}
 	}
 	return n, nil

@@ -27,7 +27,7 @@ func TestConnectionIsValidated(t *testing.T) {
 		want []string // of the error; none: there is no error
 	}{
 		{Connection{}, nil},
-		{Connection{URLs: []string{"https://a.example:9200/search/", "http://b.example"}, Username: "u", Password: "p"}, nil},
+		{Connection{URLs: []string{"https://a.example:9200/search/", "http://b.example"}, Username: "u", Password: "p", AllowPlainHTTP: []string{"B.example"}}, nil},
 		{Connection{URLs: []string{"https://u:p%40@a.example"}}, nil},
 		{Connection{AWS: &cfg, Service: "aoss"}, nil},
 		{Connection{URLs: []string{"http://ok", "localhost:9200", "ftp://x", "http://"}}, []string{"URLs[1]", "URLs[2]", "URLs[3]"}},
@@ -37,6 +37,14 @@ func TestConnectionIsValidated(t *testing.T) {
 		{Connection{URLs: []string{"http://u@host"}}, []string{"URLs[0]", "user name without a password"}},
 		{Connection{Username: "u"}, []string{"Username and Password"}},
 		{Connection{AWS: &cfg, Username: "u", Password: "hidden"}, []string{"AWS signs"}},
+		{Connection{URLs: []string{"https://a.example", "http://b.example"}, Username: "u", Password: "hidden"}, []string{"URLs[1] is plain http", "https, or the host in AllowPlainHTTP"}},
+		{Connection{URLs: []string{"http://u:hidden@b.example"}}, []string{"URLs[0] is plain http"}},
+		{Connection{URLs: []string{"http://b.example"}, AWS: &cfg}, []string{"URLs[0] is plain http"}},
+		{Connection{URLs: []string{"http://b.example:9200"}, AWS: &cfg, AllowPlainHTTP: []string{"example", "b.example:9201", "*"}}, []string{"URLs[0] is plain http"}},
+		{Connection{URLs: []string{"http://b.example:9200"}, AWS: &cfg, AllowPlainHTTP: []string{"b.example:9200"}}, nil},
+		{Connection{URLs: []string{"http://10.0.0.7", "http://[fd00::7]:9200"}, AWS: &cfg}, []string{"URLs[0] is plain http", "URLs[1] is plain http"}},
+		{Connection{URLs: []string{"http://u:p@127.0.0.1:9200", "http://[::1]", "http://localhost"}}, nil},
+		{Connection{URLs: []string{"http://b.example"}}, nil}, // nothing to read but documents
 		{Connection{AWS: &cfg, Service: "s3"}, []string{`Service is "s3"`}},
 		{Connection{Service: "es"}, []string{"AWS is nil"}},
 		{Connection{AWS: &noRegion}, []string{"no Region", "no credentials"}},

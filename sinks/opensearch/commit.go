@@ -151,7 +151,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 	switch o {
 	case done, conflict, absent:
 		if hook := h.Conflict; hook != nil && o == conflict {
-			hook(now.op.Ref())
+			hook(now.op)
 		}
 		w.each(func(x *write) {
 			x.err = nil
@@ -159,7 +159,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 				x.op.Refused(versionThere(f.reason))
 			}
 			if hook := h.Superseded; hook != nil && x != now {
-				hook(x.op.Ref())
+				hook(x.op)
 			}
 		})
 	case never, tooLarge, spoiled:

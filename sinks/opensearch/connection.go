@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,12 @@ type Connection struct {
 
 	Username string // for basic authentication, together with Password
 	Password string // may also stand in each URL, percent-encoded
+
+	// AllowPlainHTTP are hosts, such as search or search:9200, that URLs with http://
+	// may lead to although requests have a password or are signed: whoever is on the
+	// way can read the password, and repeat signed requests for some minutes. This
+	// machine needs no name.
+	AllowPlainHTTP []string
 
 	// CAFile is a file of PEM certificates that are trusted beside those of the
 	// system.
@@ -80,6 +87,9 @@ func (c Connection) validate() error {
 	if (c.Username == "") != (c.Password == "") {
 		wrong("Username and Password go together, and one of them is empty; want both or none")
 	}
+	for _, i := range c.Exposed() {
+		wrong("URLs[%d] is plain http to another host, and others could read the password or repeat signed requests; want https, or the host in AllowPlainHTTP", i)
+	}
 	if c.AWS != nil && (withUser || c.Username != "") {
 		wrong("AWS signs the requests, but there is a user name, too; want one of the two")
 	}
@@ -99,6 +109,29 @@ func (c Connection) validate() error {
 		wrong("Timeout is %v; want 0 (30s) or above", c.Timeout)
 	}
 	return errors.Join(errs...)
+}
+
+// Exposed returns the indexes of the URLs by which a password or signed requests
+// would go to another host over plain HTTP, although AllowPlainHTTP does not name it.
+func (c Connection) Exposed() (exposed []int) {
+	secret := c.Password != "" || c.AWS != nil || c.Service != ""
+	for i, text := range c.URLs {
+		u, err := url.Parse(text)
+		if err != nil {
+			continue
+		}
+		secret = secret || u.User != nil
+		allowed := slices.ContainsFunc(c.AllowPlainHTTP, func(host string) bool {
+			return strings.EqualFold(host, u.Host) || strings.EqualFold(host, u.Hostname())
+		})
+		if u.Scheme == "http" && isRemote(u) && !allowed {
+			exposed = append(exposed, i)
+		}
+	}
+	if !secret {
+		return nil
+	}
+	return exposed
 }
 
 // urls returns the URLs, which validate has seen.

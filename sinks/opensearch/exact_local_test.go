@@ -94,7 +94,7 @@ func TestLocalUnchanged(t *testing.T) {
 		c := connected(t, Connection{URLs: []string{url}})
 		index := localIndex(t, c, "")
 		refused := 0
-		s, err := New(c, Options{Hooks: Hooks{Conflict: func(document.Ref) { refused++ }}})
+		s, err := New(c, Options{Hooks: Hooks{Conflict: func(*document.Op) { refused++ }}})
 		if err != nil {
 			t.Fatal(err)
 		}

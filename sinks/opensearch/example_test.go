@@ -57,6 +57,6 @@ func Example() {
 	// {"n":"x"}
 	// <nil> false
 	// <nil> false
-	// index of document "s-3" in "searches": status 400: mapper_parsing_exception: failed to parse field [n] true
+	// index of a document in "searches": status 400: mapper_parsing_exception: failed to parse field [n] true
 	// s-3 400
 }

@@ -227,7 +227,7 @@ func TestF112_NoDeadLetter(t *testing.T) {
 func TestF093_PanicReleasesAll(t *testing.T) {
 	for name, hooks := range map[string]Hooks{
 		"in a request":   {Requested: func(Request) { panic("hook") }},
-		"of an item":     {Conflict: func(document.Ref) { panic("hook") }},
+		"of an item":     {Conflict: func(*document.Op) { panic("hook") }},
 		"when rejecting": {Rejected: func(*document.Error) { panic("hook") }},
 	} {
 		t.Run(name, func(t *testing.T) {

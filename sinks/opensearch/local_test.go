@@ -70,7 +70,7 @@ func TestLocalVersions(t *testing.T) {
 		c := connected(t, Connection{URLs: []string{url}})
 		index := localIndex(t, c, "")
 		conflicts := 0
-		s, err := New(c, Options{Hooks: Hooks{Conflict: func(document.Ref) { conflicts++ }}})
+		s, err := New(c, Options{Hooks: Hooks{Conflict: func(*document.Op) { conflicts++ }}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,8 +41,8 @@ type Options struct {
 type Hooks struct {
 	Committed  func(batch.Commit)    // after each group commit
 	Requested  func(Request)         // after each bulk request
-	Conflict   func(document.Ref)    // what is there is newer, so that a write had nothing to do
-	Superseded func(document.Ref)    // a write was left out for a later one of its document in the same request
+	Conflict   func(*document.Op)    // what is there is newer, so that a write had nothing to do
+	Superseded func(*document.Op)    // a write was left out for a later one of its document in the same request
 	Retried    func(*document.Error) // a write is tried again
 	Rejected   func(*document.Error) // a write can never succeed
 }

@@ -43,7 +43,7 @@ func TestF100_WritesOfOneDocumentInOneRequest(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var c cluster
 				superseded := 0
-				s := c.sink(t, Options{Hooks: Hooks{Superseded: func(document.Ref) { superseded++ }}})
+				s := c.sink(t, Options{Hooks: Hooks{Superseded: func(*document.Op) { superseded++ }}})
 				if errs := writeAll(t, s, tt.ops...); errs != nil {
 					t.Error(errs)
 				}

@@ -2,6 +2,7 @@ package opensearch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -38,8 +39,9 @@ type said struct {
 // its status would mean else. The first that fits counts.
 //
 // The texts are those of OpenSearch 1 to 3 and of its plugin ml-commons, whose
-// models ingest pipelines call. They are looked for at the beginning of a reason
-// where they stand there: the rest of a reason may quote the document.
+// models ingest pipelines call. Only the beginning of a reason counts, which is
+// OpenSearch's own: what follows may quote names and values of the document, and a
+// bad document must not pass for an outage.
 var refusals = []struct {
 	status int                      // 0: any
 	typ    string                   // is in the type
@@ -63,14 +65,12 @@ var refusals = []struct {
 	// pipeline or a model is mended. To park each would be wrong.
 	{http.StatusBadRequest, "index_closed_exception", nil, refused},
 	{http.StatusBadRequest, "index_not_found_exception", nil, refused},
-	{http.StatusBadRequest, "illegal_argument_exception", begins("no write index"), refused},
-	{http.StatusBadRequest, "illegal_argument_exception", contains("Document ID is not supported"), refused},
-	{http.StatusBadRequest, "illegal_argument_exception", begins("pipeline with id"), refused},
-	{http.StatusBadRequest, "illegal_argument_exception", contains("data streams"), refused},
-	{http.StatusBadRequest, "illegal_argument_exception", begins("Rejecting mapping update to"), refused}, // documents of another type, of old versions
-	{http.StatusBadRequest, "validation_exception", func(reason string) bool { // more shards than the cluster may have
-		return strings.Contains(reason, "maximum") && strings.Contains(reason, "shards")
-	}, refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("no write index is defined for alias ["), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("Document ID is not supported in create/index operation request"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("pipeline with id ["), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("only write ops with an op_type of create are allowed in data streams"), refused},
+	{http.StatusBadRequest, "illegal_argument_exception", begins("Rejecting mapping update to ["), refused},           // documents of another type, of old versions
+	{http.StatusBadRequest, "validation_exception", begins("Validation Failed: 1: this action would add ["), refused}, // more shards than the cluster may have
 	// A model is not deployed, or not yet on this node; no node runs models.
 	{http.StatusBadRequest, "illegal_argument_exception", begins("Model not ready"), refused},
 	{http.StatusBadRequest, "illegal_argument_exception", begins("model not deployed"), refused},
@@ -85,15 +85,18 @@ func begins(text string) func(string) bool {
 	return func(reason string) bool { return strings.HasPrefix(reason, text) }
 }
 
-func contains(text string) func(string) bool {
-	return func(reason string) bool { return strings.Contains(reason, text) }
-}
-
 // throttledModel reports whether the service behind a model is throttled. For that
 // SageMaker has status 400 and no message, which ml-commons passes on.
 func throttledModel(reason string) bool {
 	body, remote := strings.CutPrefix(reason, "Error from remote service: ")
-	return remote && (strings.ReplaceAll(body, " ", "") == `{"message":null}` || strings.Contains(body, "ThrottlingException"))
+	var service struct {
+		Type    string          `json:"__type"`
+		Message json.RawMessage `json:"message"`
+	}
+	if !remote || json.Unmarshal([]byte(body), &service) != nil {
+		return false
+	}
+	return service.Type == "ThrottlingException" || strings.HasSuffix(service.Type, "#ThrottlingException") || service.Type == "" && string(service.Message) == "null"
 }
 
 // refusal looks s up in refusals; done if it is not there.
@@ -150,10 +153,17 @@ func judgeRequest(err error) outcome {
 		return passing
 	// One without a type is not of the cluster; an unknown parameter is of the
 	// request, and that it names indices is of all requests.
-	case s == http.StatusBadRequest && status.Type != "" && !strings.Contains(status.Reason, "unrecognized parameter") && !strings.Contains(status.Reason, explicitIndex):
+	case s == http.StatusBadRequest && status.Type != "" && !unknownParameter(status.Reason) && !strings.HasPrefix(status.Reason, explicitIndex):
 		return spoiled
 	}
 	return refused
+}
+
+// unknownParameter reports whether a cluster does not know a parameter of the path:
+// request [/_bulk] contains unrecognized parameter: [x].
+func unknownParameter(reason string) bool {
+	request, rest, _ := strings.Cut(reason, "] ")
+	return strings.HasPrefix(request, "request [/") && strings.HasPrefix(rest, "contains unrecognized parameter")
 }
 
 // explicitIndex is how a cluster refuses requests that name indices within.

@@ -1,12 +1,56 @@
 package opensearch
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluicehq/sluice"
 )
+
+// A document whose fields or values are called like errors is refused for good: it
+// is neither an outage nor the fault of its index.
+func TestNamesOfFieldsAreNoErrors(t *testing.T) {
+	names := []string{
+		"index_closed_exception", "es_rejected_execution", "cluster_block_exception", "circuit_breaking_exception",
+		"data streams", "only write ops with an op_type of create are allowed in data streams",
+		"Document ID is not supported in create/index operation request", "pipeline with id [p] does not exist", "no write index is defined for alias [a]",
+		"maximum shards", "Model not ready", "no eligible node", "contains unrecognized parameter", "explicit index in bulk is not allowed",
+		"ThrottlingException", `{\"__type\":\"ThrottlingException\"}`,
+	}
+	for _, said := range []string{
+		`"illegal_argument_exception","reason":"mapper [NAME] cannot be changed from type [long] to [text]"`,
+		`"illegal_argument_exception","reason":"field [NAME] not present as part of path [NAME]"`,
+		`"illegal_argument_exception","reason":"For input string: \"NAME\""`,
+		`"validation_exception","reason":"Validation Failed: 1: field [NAME] is too long;"`,
+		`"mapper_parsing_exception","reason":"failed to parse field [NAME] of type [long] in document with id 'x'","caused_by":{"type":"NAME","reason":"NAME"}`,
+		`"strict_dynamic_mapping_exception","reason":"mapping set to strict, dynamic introduction of [NAME] within [_doc] is not allowed"`,
+		`"status_exception","reason":"Error from remote service: {\"message\":\"the text NAME is too long\"}"`,
+		`"status_exception","reason":"Error from remote service: the text NAME is too long"`,
+	} {
+		for _, name := range names {
+			text := `{"type":` + strings.ReplaceAll(said, "NAME", name) + `}`
+			if !json.Valid([]byte(text)) {
+				continue // a name with quotes, within quotes
+			}
+			for _, whole := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					c := cluster{request: func(int, []string) *reply {
+						if whole {
+							return &reply{status: 400, body: `{"error":` + text + `,"status":400}`}
+						}
+						return &reply{status: 200, body: `{"took":3,"errors":true,"items":[{"index":{"_index":"i","_id":"x","status":400,"error":` + text + `}}]}`}
+					}}
+					if err := c.sink(t, Options{Timeout: time.Minute}).Write(t.Context(), put("i", "x", "{}")); !sluice.IsPermanent(err) {
+						t.Errorf("of the whole request %t: %s: %v", whole, text, err)
+					}
+				})
+			}
+		}
+	}
+}
 
 // What the cluster says with status 400, in its own words, and whether the
 // document is at fault.

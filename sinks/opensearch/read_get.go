@@ -3,6 +3,7 @@ package opensearch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/sluicehq/sluice/document"
@@ -75,12 +76,12 @@ func getBy(ctx context.Context, call callFunc, path string, docs []document.Doc,
 		switch {
 		case got.Error != nil:
 			e := &StatusError{Method: "POST", Path: "/_mget", Status: statusOf(got.Error.Type), Type: got.Error.Type,
-				Reason: fmt.Sprintf("document %q of index %q: %s", ref.ID, ref.Index, got.Error.Reason)}
+				Reason: got.Error.Reason}
 			return nil, e.marked()
 		case got.ID != ref.ID:
-			return nil, fmt.Errorf("opensearch: POST /_mget: asked for document %q at place %d, the answer holds %q there", ref.ID, i, got.ID)
+			return nil, fmt.Errorf("opensearch: POST /_mget: at place %d the answer holds another document than was asked for", i)
 		case got.Found && got.Source == nil:
-			return nil, fmt.Errorf("opensearch: document %q of index %q has no _source: the index must store it", ref.ID, ref.Index)
+			return nil, errors.New("opensearch: a document has no _source: its index must store it")
 		}
 		doc := document.Doc{Ref: ref, Found: got.Found}
 		if got.Found {

@@ -175,7 +175,7 @@ func (l *lister) walk(ctx context.Context, order string, slice map[string]int, y
 		bytes := 0
 		for _, h := range hits {
 			if h.Version == nil || h.Sort == nil || l.source && h.Source == nil {
-				return false, fmt.Errorf("document %q came without its version, place or source: the index must store _source", h.ID)
+				return false, errors.New("a document came without its version, place or source: the index must store _source")
 			}
 			bytes += len(h.Source) + len(h.ID) + 100
 			ref := document.Ref{Index: h.Index, ID: h.ID, Routing: h.Routing}

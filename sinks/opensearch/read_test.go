@@ -101,9 +101,9 @@ func TestGetInChunks(t *testing.T) {
 
 func TestGetErrors(t *testing.T) {
 	for _, tt := range []struct{ answer, want string }{
-		{`{"docs":[{"_index":"i","_id":"a","error":{"type":"index_not_found_exception","reason":"no such index [i]"}}]}`, `document "a" of index "i": no such index [i]: create the index`},
+		{`{"docs":[{"_index":"i","_id":"a","error":{"type":"index_not_found_exception","reason":"no such index [i]"}}]}`, `index_not_found_exception: no such index [i]: create the index`},
 		{`{"docs":[]}`, "asked for 1 documents, the answer holds 0"},
-		{`{"docs":[{"_id":"b","found":true,"_version":1,"_source":{}}]}`, `asked for document "a" at place 0, the answer holds "b"`},
+		{`{"docs":[{"_id":"b","found":true,"_version":1,"_source":{}}]}`, `at place 0 the answer holds another document than was asked for`},
 		{`{"docs":[{"_id":"a","found":true,"_version":1}]}`, "has no _source"},
 		{`403 {"error":{"type":"security_exception","reason":"no permissions"}}`, "lacks the permission"},
 	} {
@@ -267,7 +267,7 @@ func TestList(t *testing.T) {
 		{
 			name:    "no source",
 			answers: []string{pitOpened, hits(`{"_id":"a","_version":1,"sort":[0]}`), `{}`},
-			err:     `document "a" came without`,
+			err:     `a document came without`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

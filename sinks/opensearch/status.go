@@ -51,7 +51,7 @@ func (e *StatusError) Error() string {
 func (e *StatusError) hint() string {
 	switch e.Status {
 	case http.StatusBadRequest:
-		if strings.Contains(e.Reason, explicitIndex) {
+		if strings.HasPrefix(e.Reason, explicitIndex) {
 			return "set rest.action.multi.allow_explicit_index to true in the cluster"
 		}
 	case http.StatusUnauthorized:

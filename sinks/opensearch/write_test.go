@@ -122,7 +122,7 @@ func TestF089_F090_F091_F105_OutcomePerItem(t *testing.T) {
 		{"forbidden", put("i", "x", "{}"), verdict{403, "security_exception", "no permissions", false}, 1, false, false},
 		{"closed", put("i", "x", "{}"), verdict{400, "index_closed_exception", "closed", false}, 1, false, false},
 		{"alias of many", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "no write index is defined for alias [i].", false}, 1, false, false},
-		{"too many shards", put("i", "x", "{}"), verdict{400, "validation_exception", "this cluster currently has [1000]/[1000] maximum shards open", false}, 1, false, false},
+		{"too many shards", put("i", "x", "{}"), verdict{400, "validation_exception", "Validation Failed: 1: this action would add [2] total shards, but this cluster currently has [1000]/[1000] maximum shards open;", false}, 1, false, false},
 		{"an id in Serverless", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "Document ID is not supported in create/index operation request", false}, 1, false, false},
 		{"no such pipeline", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "pipeline with id [p] does not exist", false}, 1, false, false},
 		{"a data stream", put("i", "x", "{}"), verdict{400, "illegal_argument_exception", "only write ops with an op_type of create are allowed in data streams", false}, 1, false, false},
@@ -182,7 +182,7 @@ func TestF102_OlderWriteIsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c cluster
 		var conflicts []document.Ref
-		s := c.sink(t, Options{Hooks: Hooks{Conflict: func(r document.Ref) { conflicts = append(conflicts, r) }}})
+		s := c.sink(t, Options{Hooks: Hooks{Conflict: func(op *document.Op) { conflicts = append(conflicts, op.Ref()) }}})
 		var there []int64
 		for _, op := range []document.Op{putAt("i", "x", 7, `{"v":7}`), putAt("i", "x", 6, `{"v":6}`), delAt("i", "x", 7)} {
 			op.Refused = func(version int64) { there = append(there, version) }

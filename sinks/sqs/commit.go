@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // commit sends entries until each has its result. It repeats only those that
@@ -92,7 +93,7 @@ func (s *sending) round(fifo bool) []int {
 			first = e.behind[e.group]
 		}
 		if first != nil {
-			s.errs[i] = fmt.Errorf("not sent, as it would overtake an earlier message of group %q, which failed: %w", e.group, first)
+			s.errs[i] = fmt.Errorf("not sent, as it would overtake an earlier message of group %s, which failed: %w", keyhash.Text(e.group), first)
 			s.end(i)
 			continue
 		}

@@ -132,8 +132,12 @@ func validName(name string) bool {
 }
 
 func validID(field, id string) error {
-	if len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("%s %q; SQS allows up to 128 letters, digits and punctuation characters", field, id)
+	const allowed = "SQS allows up to 128 letters, digits and punctuation characters"
+	if len(id) > 128 {
+		return fmt.Errorf("%s of %d bytes; %s", field, len(id), allowed)
+	}
+	if at := strings.IndexFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }); at >= 0 { // the id itself may be a key
+		return fmt.Errorf("%s with another character at byte %d; %s", field, at, allowed)
 	}
 	return nil
 }

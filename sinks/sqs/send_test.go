@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // Everything of a message reaches the wire, over a real connection.
@@ -311,7 +312,7 @@ func TestOvertakingIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stub{reply: func(int, sent) answer { return answer{refused: map[string]string{"a/1": "InternalError"}} }}
 		errs := s.queue(t, fifo, Options{}).SendAll(t.Context(), messages("a/1", "a/2"))
-		want := `sqs: queue "jobs.fifo": not sent, as it would overtake an earlier message of group "a", which failed: SQS refused the message: InternalError: no a/1`
+		want := `sqs: queue "jobs.fifo": not sent, as it would overtake an earlier message of group ` + keyhash.Text("a") + `, which failed: SQS refused the message: InternalError: no a/1`
 		if errs[1] == nil || errs[1].Error() != want || sluice.IsPermanent(errs[1]) {
 			t.Errorf("got  %v\nwant %s", errs[1], want)
 		}

@@ -93,7 +93,7 @@ func (c *checks) last(name string) checkResult {
 func (c *checks) writer(write func(context.Context, document.Op) error) func(context.Context, document.Op) error {
 	return func(ctx context.Context, op document.Op) error {
 		if err := c.pass(ctx, op.Index); err != nil {
-			return err
+			return op.Relabel(err)
 		}
 		return write(ctx, op)
 	}

@@ -1,0 +1,101 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// AddressFileOf is the path of the address of the daemon that keeps its state in a
+// file.
+func AddressFileOf(state string) string { return state + ".address" }
+
+// WriteAddress stores where a daemon listens, for the commands of its machine: they
+// send the token there alone. The daemon removes the file before it stops to listen,
+// and as it starts, before it listens: a file that a crash has left names a port that
+// is anybody's by now. Only who holds the state file may write or remove it.
+func WriteAddress(path string, listening net.Addr) error {
+	at, err := netip.ParseAddrPort(listening.String())
+	if err != nil {
+		return fmt.Errorf("address %s is no IP address and port: %w", listening, err)
+	}
+	if at.Addr().Unmap().IsUnspecified() { // every address of the machine; containers may have no ::1
+		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
+	}
+	return store(path, at.String()+"\n")
+}
+
+// ReadAddress reads where a daemon listens. The file must belong to this process's
+// user, to root, or to the owner of the token's file, if one is named: whoever wrote
+// it is sent the token. Without a file the error is [fs.ErrNotExist].
+func ReadAddress(path, tokenFile string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if err := checkAddressOwner(path, tokenFile, uint32(os.Geteuid()), ownerOf); err != nil {
+		return "", err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if err := checkMode(path, info); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 100))
+	if err != nil {
+		return "", err
+	}
+	address := strings.TrimSpace(string(text))
+	if at, err := netip.ParseAddrPort(address); err != nil || at.Port() == 0 {
+		return "", fmt.Errorf("%s has no address of a daemon: delete the file and start the daemon again", path)
+	}
+	return address, nil
+}
+
+func checkAddressOwner(path, tokenFile string, me uint32, ownerOf func(path string) (uint32, error)) error {
+	owner, err := ownerOf(path)
+	if err != nil {
+		return err
+	}
+	trusted := []uint32{0, me}
+	if tokenFile != "" {
+		of, err := ownerOf(tokenFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil {
+			trusted = append(trusted, of)
+		}
+	}
+	if !slices.Contains(trusted, owner) {
+		return fmt.Errorf("%s belongs to another user (%d), who would be sent the token: ask as the user of the daemon (sudo -u), or name its address by --daemon", path, owner)
+	}
+	return nil
+}
+
+// store writes a file that only its owner can read, whole or not at all.
+func store(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,24 @@
+package awsclient
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Exposed reports whether an endpoint is one of AWS over plain HTTP. SigV4 sends no
+// secret key, but whoever is on the way can read items and session tokens, and repeat
+// requests for minutes. Other hosts are emulators: a signature holds for the host
+// that it was made for, so nobody can use it at AWS.
+func Exposed(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil || !strings.EqualFold(u.Scheme, "http") {
+		return false
+	}
+	host := "." + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	for _, domain := range []string{".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws", ".api.amazonwebservices.com.cn", ".api.amazonwebservices.eu"} {
+		if strings.HasSuffix(host, domain) {
+			return true
+		}
+	}
+	return false
+}
