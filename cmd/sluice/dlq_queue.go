@@ -35,20 +35,22 @@ type queueLetters struct {
 	api   *sqs.Client
 	url   *string
 	app   string
+	keys  deadletter.Keys
 	part  string // why these may not be all; "" when they are
 	stop  context.CancelFunc
 	hider sync.WaitGroup
 
 	mu      sync.Mutex
 	letters map[string][]byte
+	forged  int                 // messages that pass for a letter beside one that is verified
 	handles map[string][]string // receipt handles of a letter's messages; of "" those that are no letters
 }
 
 var _ state.Letters = (*queueLetters)(nil)
 
 // receiveLetters receives what the queue holds.
-func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, stderr io.Writer) (*queueLetters, error) {
-	q := &queueLetters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, letters: make(map[string][]byte), handles: make(map[string][]string)}
+func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, keys deadletter.Keys, stderr io.Writer) (*queueLetters, error) {
+	q := &queueLetters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, keys: keys, letters: make(map[string][]byte), handles: make(map[string][]string)}
 	if !strings.Contains(queue, "://") {
 		out, err := q.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
 		if err != nil {
@@ -84,6 +86,9 @@ func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, stde
 	}
 	if others := len(q.handles[""]); others > 0 {
 		fmt.Fprintf(stderr, "%d messages of the queue are no dead letters of Sluice: they are left there; on-failure records of Lambda are for sluice replay\n", others)
+	}
+	if q.forged > 0 {
+		fmt.Fprintf(stderr, "%d messages of the queue have the id of a signed dead letter and no good signature: they are left out, and are deleted with it\n", q.forged)
 	}
 	if n >= mostReceived {
 		q.part = fmt.Sprintf("the queue holds more than %d messages, and these are so many", mostReceived)
@@ -144,12 +149,20 @@ func (q *queueLetters) add(m types.Message) {
 	if id == "" {
 		return
 	}
-	if had, ok := q.letters[id]; ok && err == nil {
-		if old, err := deadletter.Parse(had); err == nil && (old.Redrives > e.Redrives || old.Redrives == e.Redrives && old.Last.At.After(e.Last.At)) {
-			return
-		}
+	had, there := q.letters[id]
+	if !there {
+		q.letters[id] = body
+		return
 	}
-	q.letters[id] = body
+	good, was := q.keys.Verify(body) == nil, q.keys.Verify(had) == nil
+	if good != was { // nobody can put another in the place of one that is verified
+		q.forged++
+	}
+	old, hadErr := deadletter.Parse(had)
+	switch older := hadErr == nil && (old.Redrives > e.Redrives || old.Redrives == e.Redrives && old.Last.At.After(e.Last.At)); {
+	case good && !was, good == was && (err != nil || !older):
+		q.letters[id] = body
+	}
 }
 
 // hide keeps what was received hidden until ctx ends.
@@ -201,12 +214,16 @@ func (q *queueLetters) ours(app string) bool { return app == q.app }
 // what it was before.
 func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte) error {
 	if len(data) > mostMessage {
+		signed := q.keys.Verify(data) == nil
 		e, err := deadletter.Parse(data)
 		if err != nil {
 			return err
 		}
-		if data, err = e.Fit(mostMessage); err != nil {
+		if data, err = e.Fit(mostMessage - deadletter.SignatureBytes); err != nil {
 			return err
+		}
+		if signed {
+			data = q.keys.Sign(data)
 		}
 	}
 	in := &sqs.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String(string(data))}
@@ -214,8 +231,6 @@ func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte)
 		// A group of its own: only ten of one are given at a time. Ids have no space.
 		in.MessageGroupId, in.MessageDeduplicationId = &id, aws.String(fmt.Sprintf("%s/%d", id, time.Now().UnixNano()))
 	}
-	// What JSON allows in its texts, and SQS does not in a message.
-	*in.MessageBody = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`).Replace(*in.MessageBody)
 	if _, err := q.api.SendMessage(ctx, in); err != nil {
 		return fmt.Errorf("send dead letter %s back to the queue: %w", id, err)
 	}

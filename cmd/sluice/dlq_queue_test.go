@@ -28,6 +28,7 @@ import (
 type takesMessages struct {
 	t          *testing.T
 	seen       []string
+	last       string // that was sent
 	attributes map[string]string
 }
 
@@ -44,6 +45,7 @@ func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch op {
 	case "SendMessage":
 		e, err := deadletter.Parse([]byte(in.MessageBody))
+		q.last = in.MessageBody
 		q.seen = append(q.seen, fmt.Sprintf("send %s, %d redrives", e.Sequence, e.Redrives))
 		if err != nil || len(in.MessageBody) > mostMessage {
 			q.t.Errorf("%d bytes: %v", len(in.MessageBody), err)
@@ -206,6 +208,71 @@ func TestLetterInSeveralMessages(t *testing.T) {
 		}
 		if err := q.DeleteLetter(t.Context(), "app", "one"); err != nil || !slices.Equal(service.seen, []string{"delete 0", "delete 1", "delete 2"}) {
 			t.Errorf("%v, the queue saw %q", err, service.seen)
+		}
+	}
+}
+
+// Whoever can send to the queue cannot put a letter in the place of a signed one, in
+// whatever order they come.
+func TestForgedLetterInTheQueue(t *testing.T) {
+	keys := letterKeys(t)
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
+	e := deadletter.Entry{ID: "one", Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: "1", Raw: rec.Raw()}
+	letter, err := e.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Redrives, e.Route = 9, "other"
+	forged, err := e.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(keys.Sign(letter))
+	for _, other := range []string{string(forged), `{"version":9,"id":"one"}`} {
+		for _, bodies := range [][]string{{good, other}, {other, good}} {
+			_, q, _ := inHand(t, "r")
+			q.keys = keys
+			for i, body := range bodies {
+				q.add(types.Message{Body: aws.String(body), ReceiptHandle: aws.String(fmt.Sprint(i))})
+			}
+			if string(q.letters["one"]) != good || q.forged != 1 || len(q.handles["one"]) != 2 {
+				t.Errorf("%q: the letter is %s, %d forged", bodies, q.letters["one"], q.forged)
+			}
+		}
+	}
+}
+
+func letterKeys(t *testing.T) deadletter.Keys {
+	t.Helper()
+	keys, err := deadletter.ParseKeys("0123456789abcdef0123456789abcdef", "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// What was signed is signed when it is made to fit, too; what was not is not.
+func TestSentBackSigned(t *testing.T) {
+	for _, signed := range []bool{true, false} {
+		service, q, ids := inHand(t, "r", "1")
+		q.keys = letterKeys(t)
+		e, err := deadletter.Parse(q.letters[ids[0]])
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Last.Details = []map[string]string{{"reason": strings.Repeat("x", mostMessage)}}
+		data, err := e.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if signed {
+			data = q.keys.Sign(data)
+		}
+		if err := q.PutLetter(t.Context(), "app", ids[0], data); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.keys.Verify([]byte(service.last)); (err == nil) != signed {
+			t.Errorf("signed %v: %v", signed, err)
 		}
 	}
 }
