@@ -62,6 +62,19 @@ func (p *letterPlace) addApplicationFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&p.application, "application", "", "`name` of the application in the state file ($"+applicationEnv+"; default that of the configuration, or sluice)")
 }
 
+// flags are those of the command line that say where the letters are.
+func (p *letterPlace) flags() string {
+	text := ""
+	for _, flag := range []struct{ name, value string }{
+		{"daemon", p.daemon}, {"token-file", p.tokenFile}, {"state", p.state}, {"file", p.file}, {"queue", p.queue}, {"letter-key-file", p.keyFile}, {"application", p.application},
+	} {
+		if flag.value != "" {
+			text += " --" + flag.name + " " + shellQuoted(flag.value)
+		}
+	}
+	return text
+}
+
 // lettersOpen are the dead letters of one place, behind what a daemon answers.
 type lettersOpen struct {
 	api    *letterClient

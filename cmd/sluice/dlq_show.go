@@ -36,7 +36,11 @@ beginning of an id will do, or of its end behind the dash, as sluice dlq list pr
 				if asJSON {
 					return printJSON(c.stdout, o)
 				}
-				return c.printLetter(o, payload)
+				if err := c.printLetter(o, payload); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.stdout, "\nWhat to do:\n%s\n", adviceFor(o).text(o, place.flags()))
+				return err
 			})
 		},
 	}
