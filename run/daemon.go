@@ -119,6 +119,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return err
 		}
 		defer srv.stop()
+		defer o.note(env, srv.address, logger)()
 		defer context.AfterFunc(ctx, func() { srv.stopping.Store(true) })()
 	}
 	defer context.AfterFunc(ctx, func() {

@@ -16,6 +16,7 @@ import (
 // server answers those who watch the daemon.
 type server struct {
 	http     http.Server
+	address  string
 	done     chan struct{} // closed when it has ended
 	stopping atomic.Bool
 }
@@ -32,7 +33,7 @@ func serve(address string, also endpoints, unready func(*http.Request) []string,
 	if err != nil {
 		return nil, fmt.Errorf("--listen (SLUICE_LISTEN): %w: name another address, or \"off\"", err)
 	}
-	s := &server{done: make(chan struct{})}
+	s := &server{address: l.Addr().String(), done: make(chan struct{})}
 	mux := http.NewServeMux()
 	for pattern, h := range also {
 		mux.Handle(pattern, h)

@@ -16,7 +16,7 @@ import (
 // the arguments.
 func TestFilesAreProposedWhereTheyAreMeant(t *testing.T) {
 	t.Chdir(t.TempDir())
-	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--opensearch-ca", "--indices", "--schema"}
+	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--letter-key-file", "--opensearch-ca", "--indices", "--schema"}
 	arguments := []string{"sluice explain", "sluice replay"}
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
 	ask := func(cmd *cobra.Command, what string, want bool, args ...string) {

@@ -223,6 +223,7 @@ func (c *cli) printLetters(letters []deadletter.Outline, next, where string) err
 	if err := t.print(c.stdout, c.stderr, "sluice dlq show ID, or --json, has all of it"); err != nil {
 		return err
 	}
+	fmt.Fprintf(c.stdout, "%s in %s\n", plural(len(letters), "dead letter", "dead letters"), where)
 	if next != "" {
 		fmt.Fprintf(c.stdout, "there are more: --after %s\n", next)
 	}

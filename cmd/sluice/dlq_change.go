@@ -43,7 +43,7 @@ func checkIDs(ids []string) error {
 }
 
 func dlqRedriveCommand(c *cli) *cobra.Command {
-	place := letterPlace{c: c}
+	place := letterPlace{c: c, changes: true}
 	var f filterFlags
 	var how deadletter.How
 	var asJSON, all bool
@@ -141,6 +141,8 @@ waits, and with 2 for wrong usage.`,
 	fs.StringArrayVar(&how.Allow, "allow", nil, "run letters on the route of this `name` although it does not allow redriven records; repeat it for others")
 	fs.StringArrayVar(&how.Unsigned, "unsigned", nil, "run the letter of this `id` although its signature does not prove who sent it; repeat it for others")
 	fs.BoolVar(&asJSON, "json", false, "print an object of JSON a dead letter")
+	completeBy(cmd, "allow", c.routeNames())
+	_ = cmd.RegisterFlagCompletionFunc("unsigned", place.complete(many))
 	place.addFlags(fs)
 	return cmd
 }
@@ -195,7 +197,7 @@ func reportLine(r deadletter.Report, dryRun bool) string {
 }
 
 func dlqPurgeCommand(c *cli) *cobra.Command {
-	place := letterPlace{c: c}
+	place := letterPlace{c: c, changes: true}
 	var f filterFlags
 	var all, yes, dryRun, asJSON bool
 	cmd := &cobra.Command{

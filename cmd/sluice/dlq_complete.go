@@ -97,5 +97,11 @@ func (p *letterPlace) openNow(ctx context.Context) (*lettersOpen, error) {
 	case err != nil:
 		return nil, err
 	}
+	if others := p.elsewhere(path, cfg); len(others) == 1 {
+		if err := store.Close(); err != nil {
+			return nil, err
+		}
+		return p.askElsewhere(path, false, others, cfg)
+	}
 	return p.inside(ctx, cfg, false, deadletter.NewBox(store, p.name(cfg)), path, store.Close)
 }

@@ -38,7 +38,8 @@ type letterPlace struct {
 
 	daemon, tokenFile, state, file, queue, keyFile, application string
 
-	live bool // only a running daemon is of use
+	live    bool // only a running daemon is of use
+	changes bool // the command changes dead letters
 
 	given func(flag string) bool
 }
@@ -147,6 +148,9 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	}
 	path := p.c.statePath(p.state, cfg)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if others := p.elsewhere(path, cfg); len(others) > 0 {
+			return p.askElsewhere(path, false, others, cfg)
+		}
 		return nil, p.nowhere(path, cfg)
 	}
 	store, err := openState(path)
@@ -157,6 +161,12 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		return nil, fmt.Errorf("%w; or, when it is the daemon, leave --state out, or name the address that it logs by --daemon, and it is asked", err)
 	case err != nil:
 		return nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
+	}
+	if others := p.elsewhere(path, cfg); len(others) > 0 {
+		if err := store.Close(); err != nil {
+			return nil, err
+		}
+		return p.askElsewhere(path, true, others, cfg)
 	}
 	o, err := p.inside(ctx, cfg, redriving, deadletter.NewBox(store, p.name(cfg)), "the state file "+path, store.Close)
 	if err != nil {
@@ -185,11 +195,11 @@ func (p *letterPlace) askNamed(daemon string, cfg *config.Config) (*lettersOpen,
 	if !strings.Contains(daemon, "://") { // as it is logged, and as --listen has it
 		daemon = "http://" + daemon
 	}
-	o, err := p.ask(daemon, "", cfg)
+	o, err := p.ask(daemon, p.stateAt(daemon), cfg)
 	if err != nil {
 		return nil, err
 	}
-	if p.application != "" || p.c.env(applicationEnv) != "" || cfg != nil && cfg.Name != "" {
+	if p.named(cfg) {
 		o.api.app = p.name(cfg)
 	}
 	return o, nil
@@ -204,6 +214,8 @@ func (p *letterPlace) askHolder(path string, cfg *config.Config) (*lettersOpen, 
 	}
 	url := defaultDaemon
 	switch host, port, err := net.SplitHostPort(listen); {
+	case listen == "" && p.holderOf(path) != "":
+		url = p.holderOf(path)
 	case listen == "off" && p.live:
 		return nil, fmt.Errorf("a daemon holds %s, and does not listen (listen: off): start it again with an address to listen on", path)
 	case listen == "off":

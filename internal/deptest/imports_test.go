@@ -55,6 +55,7 @@ var rules = []rule{
 	{pkgs: "internal/backoff", stdOnly: true},
 	{pkgs: "internal/buildversion", stdOnly: true},
 	{pkgs: "internal/access", stdOnly: true},
+	{pkgs: "internal/daemons", stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/retryafter", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
@@ -77,14 +78,14 @@ var rules = []rule{
 	{pkgs: "metrics/...", ours: []string{".", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
-	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/buildversion", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema"}},
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/localstack", "internal/demo", "examples/...",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/localstack", "internal/demo", "examples/...",
 	}},
 	// Of functions.
 	{pkgs: "cmd/...", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "deadletter", "sinks/sqs"}},

@@ -1,0 +1,90 @@
+// Package daemons notes where a user's daemons listen and which state files they
+// hold, so that the commands of the same user find them. The notes are in a folder
+// of the user, which nobody else can write: commands send tokens by them.
+package daemons
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Daemon is one that runs, or did when it was noted: one that was killed leaves its
+// note. The lock on its state file tells.
+type Daemon struct {
+	URL         string `json:"url"`
+	State       string `json:"state"` // absolute path
+	Application string `json:"application"`
+}
+
+// folder is where notes are; "" is nowhere.
+func folder(env func(string) string) string {
+	cache := env("XDG_CACHE_HOME")
+	if home := env("HOME"); cache == "" && home != "" {
+		cache = filepath.Join(home, ".cache")
+	}
+	if !filepath.IsAbs(cache) {
+		return ""
+	}
+	return filepath.Join(cache, "sluice", "daemons")
+}
+
+// Note notes a daemon, in the place of an earlier one with its state file, until
+// the returned function is called. Whoever calls it holds the state file. Without a
+// home in the environment nothing is noted.
+func Note(env func(string) string, d Daemon) (forget func(), err error) {
+	in := folder(env)
+	if in == "" {
+		return func() {}, nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the note by which commands find the daemon: %w", err)
+		}
+	}()
+	if d.State, err = filepath.Abs(d.State); err != nil {
+		return func() {}, err
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return func() {}, err
+	}
+	if err := os.MkdirAll(in, 0o700); err != nil {
+		return func() {}, err
+	}
+	hash := sha256.Sum256([]byte(d.State))
+	path := filepath.Join(in, hex.EncodeToString(hash[:8])+".json")
+	f, err := os.CreateTemp(in, "new.*") // mode 0600
+	if err != nil {
+		return func() {}, err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return func() {}, errors.Join(err, os.Remove(f.Name()))
+	}
+	return func() { _ = os.Remove(path) }, nil
+}
+
+// Noted returns the daemons that were noted, in the order of their files' names.
+func Noted(env func(string) string) []Daemon {
+	in := folder(env)
+	if in == "" {
+		return nil
+	}
+	paths, _ := filepath.Glob(filepath.Join(in, "*.json")) // the pattern is good
+	var all []Daemon
+	for _, path := range paths {
+		var d Daemon
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &d) == nil && d.URL != "" && d.State != "" {
+			all = append(all, d)
+		}
+	}
+	return all
+}

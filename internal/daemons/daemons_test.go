@@ -1,0 +1,65 @@
+package daemons
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestNote(t *testing.T) {
+	home := t.TempDir()
+	env := func(name string) string { return map[string]string{"HOME": home}[name] }
+	if got := Noted(env); got != nil {
+		t.Errorf("before: %v", got)
+	}
+	note := func(d Daemon) func() {
+		t.Helper()
+		forget, err := Note(env, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return forget
+	}
+	one, two := Daemon{"http://127.0.0.1:1", "/a/sluice.db", "a"}, Daemon{"http://127.0.0.1:2", "/b/sluice.db", "b"}
+	forgetOne := note(one)
+	note(Daemon{"http://127.0.0.1:9", "/b/sluice.db", "old"}) // which was killed
+	note(two)
+	got := Noted(env)
+	if len(got) != 2 || !slices.Contains(got, one) || !slices.Contains(got, two) {
+		t.Errorf("%v", got)
+	}
+	in := folder(env)
+	info, err := os.Stat(in)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v: others could write a note", info.Mode(), err)
+	}
+	for _, text := range []string{"", "{", "{}"} {
+		if err := os.WriteFile(filepath.Join(in, "x.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := Noted(env); len(got) != 2 {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	forgetOne()
+	if got := Noted(env); !slices.Equal(got, []Daemon{two}) {
+		t.Errorf("after its end: %v", got)
+	}
+}
+
+// A daemon without a home, or whose home cannot be written, does its work.
+func TestNoteNowhere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for home, fails := range map[string]bool{"": false, "here": false, file: true} {
+		env := func(name string) string { return map[string]string{"XDG_CACHE_HOME": home}[name] }
+		forget, err := Note(env, Daemon{"http://127.0.0.1:1", "sluice.db", "a"})
+		if (err != nil) != fails || Noted(env) != nil {
+			t.Errorf("%q: %v", home, err)
+		}
+		forget()
+	}
+}
