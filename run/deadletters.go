@@ -286,11 +286,13 @@ const lineTimeout = time.Minute
 func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values, redrive func(context.Context, deadletter.How) (deadletter.Report, error)) error {
 	how := deadletter.How{Fetch: s.fetch, Allow: q["allow"]}
 	for _, prefix := range q["unsigned"] {
-		id, err := s.box.Find(r.Context(), prefix)
-		if err != nil {
+		switch id, err := s.box.Find(r.Context(), prefix); {
+		case errors.Is(err, deadletter.ErrNotFound): // it was redriven, or deleted
+		case err != nil:
 			return err
+		default:
+			how.Unsigned = append(how.Unsigned, id)
 		}
-		how.Unsigned = append(how.Unsigned, id)
 	}
 	if err := switches(q, map[string]*bool{"dryRun": &how.DryRun, "force": &how.Force, "earlier": &how.Earlier}); err != nil {
 		return err

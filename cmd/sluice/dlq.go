@@ -26,7 +26,10 @@ They are where the daemon or the function parked them. While a daemon holds its
 state file it is asked over HTTP on this machine; one that stands still is opened
 by its state file (--state), a program's own file by --file, and a queue that a
 Lambda function parks in by --queue: what the queue holds is hidden from others
-until the command ends. docs/dead-letters.md is for who is on call.`,
+until the command ends, and verified with the keys of --letter-key-file.
+
+An id may be cut to its beginning, or to that of what stands behind its dash, as
+list prints it. docs/dead-letters.md is for who is on call.`,
 		Example: `  sluice dlq list
   sluice dlq show ID --payload
   sluice dlq redrive --route 'new search' --dry-run

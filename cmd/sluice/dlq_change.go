@@ -107,6 +107,10 @@ waits, and with 2 for wrong usage.`,
 				if l.part != "" && !how.Force && !how.DryRun {
 					return fmt.Errorf("nothing was run: %s. A later change could run before an earlier one that is not here: try again when the others have ended, or say --force where their order does not matter, as for documents with versions", l.part)
 				}
+				whole, gone := l.api.there(cmd.Context(), how.Unsigned)
+				if gone != nil {
+					return fmt.Errorf("--unsigned: %w", gone)
+				}
 				lines := json.NewEncoder(c.stdout)
 				how.Told = func(o deadletter.Outcome) {
 					if asJSON {
@@ -116,6 +120,11 @@ waits, and with 2 for wrong usage.`,
 					}
 				}
 				report, err := redriven(args, func(id string) (deadletter.Report, error) {
+					how := how
+					how.Unsigned = whole
+					if id != "" && !how.Earlier { // it alone is run
+						how.Unsigned = slices.DeleteFunc(slices.Clone(whole), func(one string) bool { return !deadletter.HasPrefix(one, id) })
+					}
 					return l.api.redrive(cmd.Context(), id, filter, how)
 				})
 				if !asJSON {
