@@ -21,21 +21,21 @@ type Daemon struct {
 	Application string `json:"application"`
 }
 
-// folder is where notes are; "" is nowhere.
+// folder is where notes are; "" is nowhere. No home is made for them.
 func folder(env func(string) string) string {
-	cache := env("XDG_CACHE_HOME")
-	if home := env("HOME"); cache == "" && home != "" {
-		cache = filepath.Join(home, ".cache")
+	home, in := env("XDG_CACHE_HOME"), "sluice/daemons"
+	if home == "" {
+		home, in = env("HOME"), ".cache/sluice/daemons"
 	}
-	if !filepath.IsAbs(cache) {
+	if info, err := os.Stat(home); err != nil || !info.IsDir() || !filepath.IsAbs(home) {
 		return ""
 	}
-	return filepath.Join(cache, "sluice", "daemons")
+	return filepath.Join(home, in)
 }
 
 // Note notes a daemon, in the place of an earlier one with its state file, until
 // the returned function is called. Whoever calls it holds the state file. Without a
-// home in the environment nothing is noted.
+// home nothing is noted.
 func Note(env func(string) string, d Daemon) (forget func(), err error) {
 	in := folder(env)
 	if in == "" {

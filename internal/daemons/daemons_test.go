@@ -50,16 +50,20 @@ func TestNote(t *testing.T) {
 
 // A daemon without a home, or whose home cannot be written, does its work.
 func TestNoteNowhere(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
+	dir := t.TempDir()
+	file, missing := filepath.Join(dir, "sluice"), filepath.Join(dir, "missing")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for home, fails := range map[string]bool{"": false, "here": false, file: true} {
+	for home, fails := range map[string]bool{"": false, ".": false, file: false, missing: false, dir: true} {
 		env := func(name string) string { return map[string]string{"XDG_CACHE_HOME": home}[name] }
 		forget, err := Note(env, Daemon{"http://127.0.0.1:1", "sluice.db", "a"})
 		if (err != nil) != fails || Noted(env) != nil {
 			t.Errorf("%q: %v", home, err)
 		}
 		forget()
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("a home was made")
 	}
 }
