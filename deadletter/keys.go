@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/access"
 )
@@ -179,4 +180,27 @@ func cutSignature(letter []byte) (body []byte, keyID string, sum []byte, ok bool
 		return nil, "", nil, false
 	}
 	return letter[:at], keyID, sum, true
+}
+
+// ContentID is an id of what a redrive of e acts on, whatever its ID and its errors
+// are. By it, a person who names a letter that nobody has signed ([How.Unsigned])
+// means the one that was looked at: another with its ID can be sent meanwhile.
+func (e *Entry) ContentID() (string, error) {
+	s := e.stored()
+	s.ID, s.Attempts, s.Redrives, s.ParkedAt = "", 0, 0, time.Time{}
+	s.First, s.Last = storedFault{}, storedFault{}
+	data, err := s.append(nil)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	prefix := ""
+	if e.Gap != nil {
+		prefix = gapPrefix
+	}
+	fence := e.Sequence
+	if !fence.Valid() {
+		fence = ""
+	}
+	return prefix + fence.Fence() + "-" + hex.EncodeToString(sum[:8]), nil
 }

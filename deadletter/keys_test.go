@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
 )
@@ -226,6 +228,55 @@ func TestSignedLetterThatFits(t *testing.T) {
 		}
 		if err := k.Verify(sent); err != nil || len(sent) > most {
 			t.Errorf("%d bytes of a record of %d: %v", len(sent), size, err)
+		}
+	}
+}
+
+// A letter that nobody has signed is known by what a redrive would act on.
+func TestContentID(t *testing.T) {
+	of := func(e Entry) string {
+		t.Helper()
+		id, err := e.ContentID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, New: `{"pk":{"S":"` + strings.Repeat("a", 20<<10) + `"}}`, Sequence: "10"})
+	e := newEntry(&rec, failure("r"), failure("r").LastAt)
+	id := of(e)
+	if fence, _, _ := strings.Cut(e.ID, "-"); !strings.HasPrefix(id, fence+"-") || len(id) != len(e.ID) {
+		t.Errorf("%s is not in the place of %s", id, e.ID)
+	}
+	packed := fit(t, e, 17<<10)
+	for name, same := range map[string]func(*Entry){
+		"id":         func(e *Entry) { e.ID = "x" },
+		"errors":     func(e *Entry) { e.First.Error, e.Last.Details = "x", []map[string]string{{"a": "b"}} },
+		"times":      func(e *Entry) { e.ParkedAt, e.Last.At = e.ParkedAt.Add(1), e.Last.At.Add(1) },
+		"failures":   func(e *Entry) { e.Attempts++; e.Redrives++ },
+		"compressed": func(e *Entry) { *e = packed },
+	} {
+		other := e
+		if same(&other); of(other) != id {
+			t.Errorf("it depends on: %s", name)
+		}
+	}
+	for name, differs := range map[string]func(*Entry){
+		"record":    func(e *Entry) { e.Raw = bytes.Replace(e.Raw, []byte("aaa"), []byte("aab"), 1) },
+		"route":     func(e *Entry) { e.Route = "s" },
+		"table":     func(e *Entry) { e.Table = "other" },
+		"stream":    func(e *Entry) { e.StreamARN += "x" },
+		"shard":     func(e *Entry) { e.ShardID += "x" },
+		"sequence":  func(e *Entry) { e.Sequence = "11" },
+		"event id":  func(e *Entry) { e.EventID += "x" },
+		"event":     func(e *Entry) { e.EventName = sluice.Snapshot },
+		"origin":    func(e *Entry) { e.Origin = sluice.Backfilled },
+		"reference": func(e *Entry) { e.Raw, e.Ref = nil, &Reference{Keys: e.Record().Keys, Bytes: 1} },
+		"gap":       func(e *Entry) { e.Raw, e.Gap = nil, &sluice.Gap{} },
+	} {
+		other := e
+		if differs(&other); of(other) == id {
+			t.Errorf("it does not depend on the %s", name)
 		}
 	}
 }

@@ -158,8 +158,8 @@ func TestLettersOfAQueue(t *testing.T) {
 	// One that somebody without the key has made.
 	var forged string
 	if err := deadletter.Sender(func(_ context.Context, e deadletter.Entry, data []byte) error {
-		forged = e.ID
-		return send(string(data))
+		forged, err = e.ContentID()
+		return errors.Join(err, send(string(data)))
 	}).Park(t.Context(), &recs[3], sluice.Failure{Route: "log", Attempts: 2, First: errors.New("down"), Last: errors.New("down")}); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,6 @@ type queueLetters struct {
 
 	mu      sync.Mutex
 	letters map[string][]byte
-	forged  int                 // messages that pass for a letter beside one that is verified
 	handles map[string][]string // receipt handles of a letter's messages; of "" those that are no letters
 }
 
@@ -87,9 +86,6 @@ func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, keys
 	if others := len(q.handles[""]); others > 0 {
 		fmt.Fprintf(stderr, "%d messages of the queue are no dead letters of Sluice: they are left there; on-failure records of Lambda are for sluice replay\n", others)
 	}
-	if q.forged > 0 {
-		fmt.Fprintf(stderr, "%d messages of the queue have the id of a signed dead letter and no good signature: they are left out, and are deleted with it\n", q.forged)
-	}
 	if n >= mostReceived {
 		q.part = fmt.Sprintf("the queue holds more than %d messages, and these are so many", mostReceived)
 	} else {
@@ -133,10 +129,18 @@ func (q *queueLetters) inOtherHands(ctx context.Context, n int) string {
 func (q *queueLetters) fifo() bool { return strings.HasSuffix(*q.url, ".fifo") }
 
 // add takes a message. The same letter may be in several: a function that was
-// called again has parked it again.
+// called again has parked it again. One that the keys do not verify is known by what
+// is in it: it cannot take the place of another, and somebody who has looked at it
+// can name it.
 func (q *queueLetters) add(m types.Message) {
 	body := []byte(aws.ToString(m.Body))
 	e, err := deadletter.Parse(body)
+	verified := q.keys.Verify(body) == nil
+	if err == nil && !verified {
+		if e.ID, err = e.ContentID(); err == nil {
+			body, err = e.Append(nil)
+		}
+	}
 	id := e.ID
 	var newer *deadletter.VersionError
 	switch {
@@ -149,20 +153,16 @@ func (q *queueLetters) add(m types.Message) {
 	if id == "" {
 		return
 	}
-	had, there := q.letters[id]
-	if !there {
-		q.letters[id] = body
-		return
+	if had, ok := q.letters[id]; ok {
+		old, oldErr := deadletter.Parse(had)
+		switch {
+		case q.keys.Verify(had) == nil && !verified: // of a newer program, or of nobody
+			return
+		case err == nil && oldErr == nil && (old.Redrives > e.Redrives || old.Redrives == e.Redrives && old.Last.At.After(e.Last.At)):
+			return
+		}
 	}
-	good, was := q.keys.Verify(body) == nil, q.keys.Verify(had) == nil
-	if good != was { // nobody can put another in the place of one that is verified
-		q.forged++
-	}
-	old, hadErr := deadletter.Parse(had)
-	switch older := hadErr == nil && (old.Redrives > e.Redrives || old.Redrives == e.Redrives && old.Last.At.After(e.Last.At)); {
-	case good && !was, good == was && (err != nil || !older):
-		q.letters[id] = body
-	}
+	q.letters[id] = body
 }
 
 // hide keeps what was received hidden until ctx ends.

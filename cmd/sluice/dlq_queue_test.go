@@ -82,11 +82,11 @@ func inHand(t *testing.T, route string, sequences ...string) (*takesMessages, *q
 	t.Cleanup(svc.Close)
 	q := &queueLetters{
 		api: sqs.New(sqs.Options{Region: "eu-west-1", BaseEndpoint: &svc.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}),
-		url: aws.String(svc.URL + "/1/letters"), app: "app", letters: make(map[string][]byte), handles: make(map[string][]string),
+		url: aws.String(svc.URL + "/1/letters"), app: "app", letters: make(map[string][]byte), handles: make(map[string][]string), keys: letterKeys(t),
 	}
 	var ids []string
 	sender := deadletter.Sender(func(_ context.Context, e deadletter.Entry, data []byte) error {
-		q.add(types.Message{Body: aws.String(string(data)), ReceiptHandle: aws.String(string(e.Sequence))})
+		q.add(types.Message{Body: aws.String(string(q.keys.Sign(data))), ReceiptHandle: aws.String(string(e.Sequence))})
 		ids = append(ids, e.ID)
 		return nil
 	})
@@ -197,7 +197,7 @@ func TestLetterInSeveralMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(data)
+		return string(letterKeys(t).Sign(data))
 	}
 	oldest, older, newest := message(1, at.Add(time.Hour)), message(2, at), message(2, at.Add(time.Minute))
 	for _, bodies := range [][]string{{oldest, older, newest}, {newest, older, oldest}, {older, newest, oldest}} {
@@ -214,32 +214,52 @@ func TestLetterInSeveralMessages(t *testing.T) {
 	}
 }
 
-// Whoever can send to the queue cannot put a letter in the place of a signed one, in
-// whatever order they come.
+// Whoever can send to the queue cannot put a letter in the place of another one, in
+// whatever order they come: not of a signed one, and not of one that somebody has
+// looked at, to name it.
 func TestForgedLetterInTheQueue(t *testing.T) {
 	keys := letterKeys(t)
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
 	e := deadletter.Entry{ID: "one", Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: "1", Raw: rec.Raw()}
-	letter, err := e.Append(nil)
-	if err != nil {
-		t.Fatal(err)
+	letter := func(e deadletter.Entry) string {
+		data, err := e.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
 	}
-	e.Redrives, e.Route = 9, "other"
-	forged, err := e.Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := string(keys.Sign(letter))
-	for _, other := range []string{string(forged), `{"version":9,"id":"one"}`} {
-		for _, bodies := range [][]string{{good, other}, {other, good}} {
+	unsigned, good := letter(e), string(keys.Sign([]byte(letter(e))))
+	e.Redrives, e.Last.Error = 9, "again"
+	again := letter(e)
+	e.Route = "other"
+	forged := letter(e)
+	for _, tt := range []struct {
+		name   string
+		bodies []string
+		want   int // letters
+	}{
+		{"beside a signed one", []string{good, forged}, 2},
+		{"of a newer program", []string{good, `{"version":9,"id":"one"}`}, 1},
+		{"beside one that is not signed", []string{unsigned, forged}, 2},
+		{"the same, which failed again", []string{unsigned, again}, 1},
+	} {
+		for range 2 {
 			_, q, _ := inHand(t, "r")
-			q.keys = keys
-			for i, body := range bodies {
+			for i, body := range tt.bodies {
 				q.add(types.Message{Body: aws.String(body), ReceiptHandle: aws.String(fmt.Sprint(i))})
 			}
-			if string(q.letters["one"]) != good || q.forged != 1 || len(q.handles["one"]) != 2 {
-				t.Errorf("%q: the letter is %s, %d forged", bodies, q.letters["one"], q.forged)
+			if len(q.letters) != tt.want {
+				t.Errorf("%s: %q", tt.name, q.letters)
 			}
+			if slices.Contains(tt.bodies, good) && string(q.letters["one"]) != good {
+				t.Errorf("%s: the signed letter is %s", tt.name, q.letters["one"])
+			}
+			for id, data := range q.letters {
+				if e, err := deadletter.Parse(data); err != nil || e.ID != id || id != "one" && keys.Verify(data) == nil {
+					t.Errorf("%s: %s has the id %s, %v", tt.name, data, id, err)
+				}
+			}
+			slices.Reverse(tt.bodies)
 		}
 	}
 }
@@ -257,7 +277,6 @@ func letterKeys(t *testing.T) deadletter.Keys {
 func TestSentBackSigned(t *testing.T) {
 	for _, signed := range []bool{true, false} {
 		service, q, ids := inHand(t, "r", "1")
-		q.keys = letterKeys(t)
 		e, err := deadletter.Parse(q.letters[ids[0]])
 		if err != nil {
 			t.Fatal(err)

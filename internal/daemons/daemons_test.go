@@ -42,6 +42,15 @@ func TestNote(t *testing.T) {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
+	if err := os.Chmod(in, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	if got := Noted(env); got != nil {
+		t.Errorf("where others can write: %v", got)
+	}
+	if err := os.Chmod(in, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	forgetOne()
 	if got := Noted(env); !slices.Equal(got, []Daemon{two}) {
 		t.Errorf("after its end: %v", got)
