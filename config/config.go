@@ -87,7 +87,8 @@ type DeadLetter struct {
 	Queue string `yaml:"queue"`
 	// KeyFile has the keys that sign the letters a function sends, and that
 	// `sluice dlq` verifies letters of a queue with: one a line, of 32 characters
-	// or more. The first signs. SLUICE_LETTER_KEY holds the keys themselves.
+	// or more. The first signs. SLUICE_LETTER_KEY holds the keys themselves, and goes
+	// before it.
 	KeyFile string `yaml:"keyFile"`
 	// MaxAge of a record that keeps failing, before it is parked. Default 20h
 	// in a daemon, never in a function.

@@ -157,11 +157,7 @@ func services(c *config.Config) func(service string) aws.Config {
 
 // letterKeys reads the keys that sign dead letters.
 func letterKeys(cfg *config.Config, logger *slog.Logger) (deadletter.Keys, error) {
-	file := cfg.DeadLetter.KeyFile
-	if file != "" && !filepath.IsAbs(file) {
-		file = filepath.Join(os.Getenv("LAMBDA_TASK_ROOT"), file)
-	}
-	keys, err := deadletter.FindKeys(os.Getenv, file)
+	keys, err := cfg.LetterKeys(os.Getenv)
 	if err != nil {
 		return keys, fmt.Errorf("deadLetter: %w", err)
 	}

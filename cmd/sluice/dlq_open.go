@@ -279,7 +279,7 @@ func (p *letterPlace) keys(cfg *config.Config) (deadletter.Keys, error) {
 	case cfg == nil:
 		return deadletter.FindKeys(p.c.env, "")
 	}
-	return deadletter.FindKeys(p.c.env, cfg.DeadLetter.KeyFile)
+	return cfg.LetterKeys(p.c.env)
 }
 
 // name is the application's.
