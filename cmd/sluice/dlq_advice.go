@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -109,31 +111,45 @@ func adviceFor(o deadletter.Outline) advice {
 }
 
 var (
-	markdownLink   = regexp.MustCompile(`\[([^]]*)\]\(([^)]*)\)`)
-	idOrRoute      = regexp.MustCompile(`\b(ID|ROUTE)\b`)
-	lettersCommand = regexp.MustCompile("`(sluice dlq [^`]*)`")
+	markdownLink = regexp.MustCompile(`\[([^]]*)\]\(([^)]*)\)`)
+	idOrRoute    = regexp.MustCompile(`\b(ID|ROUTE)\b`)
+	ourCommand   = regexp.MustCompile("`sluice [^`]*`")
 )
 
-// text is what to do, for a terminal. place are the flags that say where the letter
-// is, for the commands.
+// text is what to do, for a terminal, with each command on a line of its own. place
+// are the flags that say where the letter is.
 func (a advice) text(o deadletter.Outline, place string) string {
-	route := o.Route
-	if route == "" {
-		route = "ROUTE" // the letter is for all
-	}
 	do := a.do
 	if o.Unverified != "" {
 		do = "Nobody knows who sent this letter: whoever can send to its queue may have made it. Compare it with the item in the table first, and purge it if it is forged. " +
 			strings.ReplaceAll(do, "redrive ID", "redrive --unsigned ID")
 	}
-	text := idOrRoute.ReplaceAllStringFunc(lettersCommand.ReplaceAllString(do, "`$1"+strings.ReplaceAll(place, "$", "$$")+"`"), func(name string) string {
-		if name == "ID" {
-			return deadletter.ShortID(o.ID)
+	route := o.Route
+	if route == "" {
+		route = "ROUTE" // the letter is for all
+	}
+	var commands []string
+	do = markdownLink.ReplaceAllString(do, "$1 (docs/$2)")
+	do = ourCommand.ReplaceAllStringFunc(do, func(quoted string) string {
+		command := idOrRoute.ReplaceAllStringFunc(strings.Trim(quoted, "`"), func(name string) string {
+			if name == "ID" {
+				return deadletter.ShortID(o.ID)
+			}
+			return shellQuoted(route)
+		})
+		if strings.HasPrefix(command, "sluice dlq ") {
+			command += place
 		}
-		return shellQuoted(route)
+		if !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
+		return fmt.Sprintf("[%d]", slices.Index(commands, command)+1)
 	})
-	text = markdownLink.ReplaceAllString(text, "$1 (docs/$2)")
-	return wrapped(strings.ReplaceAll(text, "`", ""), tableWidth)
+	text := wrapped(strings.ReplaceAll(do, "`", ""), tableWidth)
+	for i, command := range commands {
+		text += fmt.Sprintf("\n  [%d] %s", i+1, command)
+	}
+	return text
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+-]+$`)
