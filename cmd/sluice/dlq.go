@@ -228,7 +228,7 @@ func (c *cli) printLetters(letters []deadletter.Outline, next, where string) err
 	}
 	fmt.Fprintf(c.stdout, "%s in %s\n", plural(len(letters), "dead letter", "dead letters"), where)
 	if next != "" {
-		fmt.Fprintf(c.stdout, "there are more: --after %s\n", next)
+		fmt.Fprintf(c.stdout, "there are more: --after %s\n", plain(next))
 	}
 	return nil
 }

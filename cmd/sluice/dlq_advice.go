@@ -147,7 +147,7 @@ func (a advice) text(o deadletter.Outline, place string) string {
 	})
 	text := wrapped(strings.ReplaceAll(do, "`", ""), tableWidth)
 	for i, command := range commands {
-		text += fmt.Sprintf("\n  [%d] %s", i+1, command)
+		text += fmt.Sprintf("\n  [%d] %s", i+1, plain(command))
 	}
 	return text
 }

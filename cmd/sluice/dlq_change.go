@@ -190,7 +190,7 @@ func outcomeLine(o deadletter.Outcome) string {
 	case o.Result == deadletter.Waiting && o.Note != "": // behind what cannot be read
 		text += " (dlq purge deletes it by its id, --force runs this one all the same)"
 	}
-	return text
+	return plain(text)
 }
 
 func reportLine(r deadletter.Report, dryRun bool) string {

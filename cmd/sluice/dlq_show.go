@@ -63,7 +63,7 @@ func (c *cli) printLetter(o deadletter.Outline, payload bool) error {
 	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, value)
+			fmt.Fprintf(w, "%s\t%s\n", name, plain(value))
 		}
 	}
 	at := func(t time.Time) string {

@@ -100,15 +100,10 @@ func (t *table) widths(room int) []int {
 	return widths
 }
 
-// singleLine has a space in the place of each control character.
-func singleLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)
-}
+// singleLine is a text on one line, which cannot move the cursor of a terminal.
+func singleLine(text string) string { return plain(lineEnds.Replace(text)) }
+
+var lineEnds = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")
 
 // cutText makes a text one line of so many columns.
 func cutText(text string, columns int) string { return cutColumns(singleLine(text), columns) }

@@ -38,7 +38,7 @@ func TestCutColumns(t *testing.T) {
 			}
 		}
 	}
-	if got := cutText("a\nb\tc\x1bd", 20); got != "a b c d" {
+	if got := cutText("a\nb\tc\x1bd", 20); got != "a b c"+plain("\x1b")+"d" {
 		t.Errorf("%q", got)
 	}
 }
