@@ -85,6 +85,11 @@ type DeadLetter struct {
 	// function stops at the record, and the mapping's own destination counts.
 	// A daemon parks in its state file.
 	Queue string `yaml:"queue"`
+	// KeyFile has the keys that sign the letters a function sends, and that
+	// `sluice dlq` verifies letters of a queue with: one a line, of 32 characters
+	// or more. The first signs. SLUICE_LETTER_KEY holds the keys themselves, and goes
+	// before it.
+	KeyFile string `yaml:"keyFile"`
 	// MaxAge of a record that keeps failing, before it is parked. Default 20h
 	// in a daemon, never in a function.
 	MaxAge Duration `yaml:"maxAge" is:"min=1s"`

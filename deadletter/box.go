@@ -21,6 +21,7 @@ import (
 type Box struct {
 	letters state.Letters
 	app     string
+	keys    *Keys // nil: nobody else can write the letters
 	held    held
 	until   until
 	redrive chan struct{} // holds one while somebody redrives or purges
@@ -38,6 +39,16 @@ const everyPut = math.MaxInt64 // all of Box.changing
 func NewBox(letters state.Letters, app string) *Box {
 	b := &Box{letters: letters, app: app, redrive: make(chan struct{}, 1), changing: semaphore.NewWeighted(everyPut)}
 	b.until.at.Store(math.MinInt64)
+	return b
+}
+
+// NewSignedBox returns a box over letters that others may have written, such as
+// those of a queue. A letter that keys do not verify is redriven only when it is
+// named by [How.Unsigned]; what the box stores is signed, but for what has become
+// of such a letter.
+func NewSignedBox(letters state.Letters, app string, keys Keys) *Box {
+	b := NewBox(letters, app)
+	b.keys = &keys
 	return b
 }
 
@@ -92,6 +103,9 @@ func (b *Box) store(ctx context.Context, e *Entry, l label) error {
 	if err != nil {
 		return err
 	}
+	if b.keys != nil && e.Unverified == "" {
+		data = b.keys.Sign(data)
+	}
 	if labels, ok := b.letters.(state.Labels); ok {
 		err = labels.PutLabelled(ctx, b.app, e.ID, data, l.append(nil))
 	} else {
@@ -116,7 +130,7 @@ func (b *Box) List(ctx context.Context, after string, limit int) (entries []Entr
 	var errs []error
 	for _, l := range letters {
 		last = l.ID
-		e, err := Parse(l.Data)
+		e, err := b.parse(l.Data)
 		if err != nil {
 			errs = append(errs, unreadable(l.ID, err))
 			continue
@@ -143,11 +157,23 @@ func (b *Box) Get(ctx context.Context, id string) (Entry, error) {
 	if !ok {
 		return Entry{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
-	e, err := Parse(data)
+	e, err := b.parse(data)
 	if err != nil {
 		err = unreadable(id, err)
 	}
 	return e, err
+}
+
+// parse reads a letter, and verifies it where others can write letters.
+func (b *Box) parse(data []byte) (Entry, error) {
+	e, err := Parse(data)
+	if err != nil || b.keys == nil {
+		return e, err
+	}
+	if err := b.keys.Verify(data); err != nil {
+		e.Unverified = err.Error()
+	}
+	return e, nil
 }
 
 // Delete gives one entry up: what it holds is lost, and its item is no longer

@@ -20,6 +20,10 @@
 // is kept by reference: where it was in its stream, and the item's keys. Parking
 // never fails because a record is large.
 //
+// Others may be able to write where letters are sent, and a redrive runs what is
+// there. So whoever sends them signs them ([Keys.Sign]), and a box over such a place
+// ([NewSignedBox]) refuses to redrive others.
+//
 // # Redriving
 //
 // Other changes of the item may have been handled since the record was parked.

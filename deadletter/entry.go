@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -44,6 +45,10 @@ type Entry struct {
 	First    Fault
 	Last     Fault
 	ParkedAt time.Time
+
+	// Unverified says why its signature does not prove who sent it. It is empty
+	// where that is proved, and in a [Box] whose letters nobody else can write.
+	Unverified string
 }
 
 // Fault is one failure. Its texts are cut after 4 KiB each.
@@ -186,7 +191,7 @@ func (e *Entry) stored() *stored {
 	case e.Ref != nil:
 		s.Version, s.Kind = 3, kindReference
 		s.Reference = &storedReference{Keys: e.Ref.Keys.Raw(), Bytes: e.Ref.Bytes, Created: e.Ref.Created.UTC()}
-	case json.Valid(e.Raw) && utf8.Valid(e.Raw):
+	case json.Valid(e.Raw) && utf8.Valid(e.Raw) && !hasNoncharacters(e.Raw): // else it would not stay as it came
 		s.Record = e.Raw
 	default:
 		s.Base64 = e.Raw
@@ -201,7 +206,18 @@ func (s *stored) append(dst []byte) ([]byte, error) {
 	if err := enc.Encode(s); err != nil {
 		return nil, fmt.Errorf("dead letter %s: %w", s.ID, err)
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	data := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	if hasNoncharacters(data[len(dst):]) {
+		data = append(dst, noncharacters.Replace(string(data[len(dst):]))...)
+	}
+	return data, nil
+}
+
+// noncharacters are what JSON allows in its texts, and SQS does not in a message.
+var noncharacters = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
+
+func hasNoncharacters(data []byte) bool {
+	return bytes.Contains(data, []byte("\uFFFE")) || bytes.Contains(data, []byte("\uFFFF"))
 }
 
 // Parse reads what [Entry.Append] wrote, by this version or an older one; the

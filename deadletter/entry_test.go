@@ -82,6 +82,7 @@ func TestRecordIsKeptWhole(t *testing.T) {
 	for name, raw := range map[string]string{
 		"JSON":          `{"eventID":"<&>","n":1e400,"a":[1,2],"a":null,"u":"` + "\u2028" + `"}`,
 		"no JSON":       `{"eventID":`,
+		"noncharacters": "{\"u\":\"\uFFFE\uFFFF\"}", // which SQS refuses
 		"invalid UTF-8": "{\"x\":\"\xff\"}",
 		"binary":        "\x00\x01\xfe",
 		"a string":      `"text"`,
@@ -97,6 +98,9 @@ func TestRecordIsKeptWhole(t *testing.T) {
 			got, err := Parse(data)
 			if err != nil {
 				t.Fatalf("%v in %s", err, data)
+			}
+			if hasNoncharacters(data) {
+				t.Errorf("SQS refuses %q", data)
 			}
 			if string(got.Raw) != raw {
 				t.Errorf("%q came back as %q", raw, got.Raw)

@@ -30,6 +30,9 @@ type Outline struct {
 	ParkedAt  time.Time       `json:"parkedAt"`
 	Gap       string          `json:"gap,omitempty"` // what was lost
 
+	// Unverified says why its signature does not prove who sent it; see [Entry].
+	Unverified string `json:"unverified,omitempty"`
+
 	Record json.RawMessage `json:"record,omitempty"`
 	Base64 []byte          `json:"recordBase64,omitempty"` // one that is no JSON
 }
@@ -66,7 +69,7 @@ func (e *Entry) Outline(payload bool) Outline {
 		EventName: string(e.EventName), EventID: e.EventID, StreamARN: e.StreamARN, ShardID: e.ShardID,
 		Sequence: string(e.Sequence), Origin: e.Origin.String(), Bytes: len(e.Raw),
 		Attempts: e.Attempts, Redrives: e.Redrives, ParkedAt: e.ParkedAt, Created: rec.Created,
-		First: e.First.outline(payload), Last: e.Last.outline(payload),
+		First: e.First.outline(payload), Last: e.Last.outline(payload), Unverified: e.Unverified,
 	}
 	if rec.Keys.Exists() {
 		o.Keys = rec.Keys.AppendJSON(nil)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/sluicehq/sluice/state"
 )
 
 // All calls f with each entry that the filter chooses, in the order of ids. Those
@@ -72,11 +70,6 @@ type Count struct {
 	N     int    `json:"count"`
 }
 
-// heads lists letters cut to the bytes at their beginning.
-type heads interface {
-	ListLetterHeads(ctx context.Context, app, after string, limit, bytes int) ([]state.Letter, error)
-}
-
 // headBytes is enough for all that Counts wants of a letter, whose route and
 // table stand before what is long.
 const headBytes = 2048
@@ -85,17 +78,11 @@ const headBytes = 2048
 // their records where the store can do without. Those that cannot be read are
 // named in the error.
 func (b *Box) Counts(ctx context.Context) ([]Count, error) {
-	list := b.letters.ListLetters
-	if h, ok := b.letters.(heads); ok {
-		list = func(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-			return h.ListLetterHeads(ctx, app, after, limit, headBytes)
-		}
-	}
+	list := b.listHeads(headBytes)
 	var errs []error
 	counts := make(map[Count]int)
-	const page = 1000
 	for after := ""; ; {
-		letters, err := list(ctx, b.app, after, page)
+		letters, err := list(ctx, b.app, after, headPage)
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,12 @@ type How struct {
 	Earlier bool
 	// Force runs an entry although an earlier change of its item is still parked.
 	Force bool
+	// Allow names routes that run redriven records although they do not allow it
+	// themselves: an older change may take the place of a newer one then.
+	Allow []string
+	// Unsigned are the ids of letters that are run although their signature does
+	// not prove who sent them; see [NewSignedBox].
+	Unsigned []string
 	// Fetch reads records that are had by reference; nil refuses them.
 	Fetch Fetch
 	// Told is called with what came of each entry, as it comes; nil: nobody is told.
@@ -204,6 +210,9 @@ func (b *Box) redriveEntry(ctx context.Context, m sluice.Matcher, e Entry, how H
 }
 
 func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, o *Outcome) error {
+	if e.Unverified != "" && !slices.Contains(how.Unsigned, e.ID) {
+		return fmt.Errorf("%w: %s. Whoever can send to where it is may have made it: look at it (sluice dlq show --payload), and run it by --unsigned %s or purge it", ErrRefused, e.Unverified, e.ID)
+	}
 	if e.Gap != nil {
 		return fmt.Errorf("%w: it is a gap, and has no record to run: %v; compare what was made of the table with the table itself, then delete the dead letter", ErrRefused, e.Gap)
 	}
@@ -214,7 +223,7 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 			return err
 		}
 	}
-	routes, err := routesOf(m, rec, e.Route)
+	routes, err := routesOf(m, rec, e.Route, how.Allow)
 	if err == nil && len(routes) == 0 && e.Stands(rec) {
 		err = fmt.Errorf("%w: no route takes the item in its place: have one name SNAPSHOT, or delete the dead letter", ErrRefused)
 	}
@@ -281,29 +290,38 @@ const storeTimeout = 10 * time.Second
 // not take this record any more, or that there is no record.
 var ErrRefused = errors.New("redrive refused")
 
-// routesOf returns the routes that rec is to run, all of which allow it.
-func routesOf(m sluice.Matcher, rec *sluice.Record, name string) ([]*sluice.Route, error) {
+// routesOf returns the routes that rec is to run, all of which allow it, or are
+// allowed.
+func routesOf(m sluice.Matcher, rec *sluice.Record, name string, allowed []string) ([]*sluice.Route, error) {
 	if err := rec.Err(); err != nil {
 		return nil, err
 	}
 	routes, err := m.Match(nil, rec)
+	var refusal interface {
+		error
+		Refuses(route string) bool
+	}
+	if errors.As(err, &refusal) {
+		for _, rt := range m.Routes() {
+			switch {
+			case !refusal.Refuses(rt.Name):
+			case slices.Contains(allowed, rt.Name):
+				routes = append(routes, rt)
+			case name == "" || name == rt.Name: // what others refuse does not matter
+				return nil, notAllowed(rt.Name)
+			}
+		}
+		err = nil
+	}
 	if name != "" {
 		named := func(rt *sluice.Route) bool { return rt.Name == name }
-		// What other routes refuse does not matter.
-		var refusal interface {
-			error
-			Refuses(route string) bool
-		}
-		refused := errors.As(err, &refusal)
 		switch i := slices.IndexFunc(routes, named); {
 		case i >= 0:
 			routes, err = routes[i:i+1], nil
-		case err != nil && !refused: // which says nothing of the route
+		case err != nil: // which says nothing of the route
 			return nil, fmt.Errorf("%w: route %q: %w", ErrRefused, name, err)
 		case !slices.ContainsFunc(m.Routes(), named):
 			return nil, fmt.Errorf("%w: there is no route %q any more: bring its name back, or delete the dead letter", ErrRefused, name)
-		case refused && refusal.Refuses(name):
-			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 		default:
 			return nil, fmt.Errorf("%w: route %q does not take this record any more: it filters it now; have it take the record, or delete the dead letter", ErrRefused, name)
 		}
@@ -312,11 +330,15 @@ func routesOf(m sluice.Matcher, rec *sluice.Record, name string) ([]*sluice.Rout
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	for _, rt := range routes {
-		if !rt.Redrive && rec.EventName != sluice.Delivery { // a message has no later changes
-			return nil, fmt.Errorf("%w: route %q does not allow redriven records: later changes of the item may have been handled since", ErrRefused, rt.Name)
+		if !rt.Redrive && rec.EventName != sluice.Delivery && !slices.Contains(allowed, rt.Name) { // a message has no later changes
+			return nil, notAllowed(rt.Name)
 		}
 	}
 	return routes, nil
+}
+
+func notAllowed(route string) error {
+	return fmt.Errorf("%w: route %q does not allow redriven records: later changes of the item may have been handled since, which this one could undo. Where it cannot, run it by --allow %[2]q once, or give the route redrive: true (router.Redrive)", ErrRefused, route)
 }
 
 // call calls a route's handler under its timeout, on a goroutine of its own:

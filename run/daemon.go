@@ -125,6 +125,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		}
 		defer srv.stop()
 		defer publish(srv.address, access.AddressFileOf(store.Path()), logger)()
+		defer o.note(env, logger)()
 		defer context.AfterFunc(ctx, func() { srv.stopping.Store(true) })()
 	}
 	defer context.AfterFunc(ctx, func() {

@@ -64,7 +64,7 @@ type letterServer struct {
 func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
 	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}
 	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
-	how := []string{"dryRun", "force"}
+	how := []string{"dryRun", "force", "allow", "unsigned"}
 	mux := http.NewServeMux()
 	handle := func(pattern string, parameters []string, h func(http.ResponseWriter, *http.Request, url.Values) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -129,6 +129,8 @@ func refuse(w http.ResponseWriter, err error) {
 		http.Error(w, err.Error(), status.status)
 	case errors.Is(err, deadletter.ErrNotFound):
 		http.Error(w, err.Error(), http.StatusNotFound)
+	case errors.As(err, new(*deadletter.AmbiguousError)):
+		http.Error(w, err.Error(), http.StatusConflict)
 	default:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
@@ -229,7 +231,11 @@ func (s *letterServer) show(w http.ResponseWriter, r *http.Request, q url.Values
 	if err := switches(q, map[string]*bool{"payload": &payload}); err != nil {
 		return err
 	}
-	e, err := s.box.Get(r.Context(), r.PathValue("id"))
+	id, err := s.box.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	e, err := s.box.Get(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -237,7 +243,10 @@ func (s *letterServer) show(w http.ResponseWriter, r *http.Request, q url.Values
 }
 
 func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Values) error {
-	id := r.PathValue("id")
+	id, err := s.box.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
 	if _, err := s.box.Get(r.Context(), id); err != nil {
 		return err
 	}
@@ -275,9 +284,21 @@ const lineTimeout = time.Minute
 // goes away or does not read, and the end of the daemon, end it between two
 // entries; the log has each outcome.
 func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values, redrive func(context.Context, deadletter.How) (deadletter.Report, error)) error {
-	how := deadletter.How{Fetch: s.fetch}
+	how := deadletter.How{Fetch: s.fetch, Allow: q["allow"]}
+	for _, prefix := range q["unsigned"] {
+		switch id, err := s.box.Find(r.Context(), prefix); {
+		case errors.Is(err, deadletter.ErrNotFound): // it was redriven, or deleted
+		case err != nil:
+			return err
+		default:
+			how.Unsigned = append(how.Unsigned, id)
+		}
+	}
 	if err := switches(q, map[string]*bool{"dryRun": &how.DryRun, "force": &how.Force, "earlier": &how.Earlier}); err != nil {
 		return err
+	}
+	if len(how.Allow)+len(how.Unsigned) > 0 && !how.DryRun {
+		s.logger.Warn("dead letters are redriven although their routes or their signatures speak against it", "routes", how.Allow, "unsigned", how.Unsigned)
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -340,8 +361,8 @@ func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Value
 }
 
 func (s *letterServer) remove(w http.ResponseWriter, r *http.Request, _ url.Values) error {
-	id := r.PathValue("id")
-	if _, err := s.box.Get(r.Context(), id); errors.Is(err, deadletter.ErrNotFound) {
+	id, err := s.box.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
 		return err
 	}
 	if err := s.box.Delete(r.Context(), id); err != nil {

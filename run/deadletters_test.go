@@ -352,7 +352,7 @@ func TestRedriveSaysWhatFailedBehindTheEarlierOne(t *testing.T) {
 		l := newLetters(t, t.Context())
 		letters := &getFails{Letters: state.NewMemory(), id: l.ids[i], at: 1}
 		if i == 1 {
-			letters.at = 3 // whether it is there, what it is, and what it is behind the earlier one
+			letters.at = 4 // whether it is there, twice, what it is, and what it is behind the earlier one
 		}
 		for _, id := range l.ids[:2] {
 			e, err := l.box.Get(t.Context(), id)

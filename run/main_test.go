@@ -124,7 +124,7 @@ const testToken = "0123456789abcdef"
 func startChild(t *testing.T, name string, env []string, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: exec.Command(os.Args[0], args...), t: t, done: make(chan struct{}), more: make(chan struct{}, 1)}
-	c.Env = append(append(os.Environ(), childEnv+"="+name, access.TokenEnv+"="+testToken), env...)
+	c.Env = append(append(os.Environ(), childEnv+"="+name, access.TokenEnv+"="+testToken, "XDG_CACHE_HOME="+t.TempDir()), env...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

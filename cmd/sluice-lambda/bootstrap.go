@@ -11,6 +11,7 @@
 //	SLUICE_CONFIG              the file, within the package (default sluice.yaml)
 //	SLUICE_ENDPOINT_DYNAMODB   URLs that stand in for the Region's endpoints, and
 //	SLUICE_ENDPOINT_SQS        for those of the file
+//	SLUICE_LETTER_KEY          what signs dead letters; SLUICE_LETTER_KEY_FILE names its file
 //	SLUICE_EMF                 off: no metrics are written to the log; see docs/lambda.md
 //
 // and what the file itself takes of the environment. Of the file, source says

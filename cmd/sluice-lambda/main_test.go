@@ -5,6 +5,7 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -138,8 +139,9 @@ func order(n, id string) recordtest.Spec {
 
 func TestFunction(t *testing.T) {
 	q := newQueues(t)
+	const key = "0123456789abcdef0123456789abcdef"
 	var log bytes.Buffer
-	fn, err := start(t, file, &log, "CALLS="+q.URL+"/1/calls", "DEAD="+q.URL+"/1/dead", "SLUICE_ENDPOINT_SQS="+q.URL)
+	fn, err := start(t, file, &log, "CALLS="+q.URL+"/1/calls", "DEAD="+q.URL+"/1/dead", "SLUICE_ENDPOINT_SQS="+q.URL, "SLUICE_LETTER_KEY="+key)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
@@ -164,8 +166,15 @@ func TestFunction(t *testing.T) {
 	if key, _ := e.Record().Keys.Lookup("PK"); key.Str() != "c" {
 		t.Errorf("%+v", e)
 	}
+	keys, err := deadletter.ParseKeys(key, "a test")
+	if err = errors.Join(err, keys.Verify([]byte(dead[0]))); err != nil {
+		t.Errorf("the letter is not signed: %v", err)
+	}
 	if _, err := fn.Stop(); err != nil {
 		t.Error(err)
+	}
+	if strings.Contains(log.String(), "not signed") || strings.Contains(dead[0]+log.String(), key) {
+		t.Errorf("the log says that letters are not signed, or it or the letter has the key\n%s", log.String())
 	}
 	if !strings.Contains(log.String(), `"Route":"active"`) {
 		t.Errorf("no metrics in the log\n%s", log.String())
@@ -218,6 +227,9 @@ func TestDeadLettersRefused(t *testing.T) {
 			if _, err := fn.Stop(); err != nil {
 				t.Error(err)
 			}
+			if !strings.Contains(log.String(), "dead letters are not signed: ") {
+				t.Errorf("nobody is told that there is no key\n%s", log.String())
+			}
 		})
 	}
 }
@@ -252,6 +264,10 @@ func TestStartErrors(t *testing.T) {
 		"no variable": {file, []string{"DEAD=d"}, []string{"sinks.calls.sqs.queue: the variable CALLS is not set"}},
 		"no queue for what is old": {"source: {tables: [orders]}\nroutes: [{name: x, on: 'a#*', log: {}}]\ndeadLetter: {maxAge: 2h}\n", nil, []string{
 			"deadLetter.maxAge is 2h0m0s, and a function has no place for what is older: name a queue by deadLetter.queue"}},
+		"a key that anybody could guess": {file, []string{"CALLS=c", "DEAD=d", "SLUICE_LETTER_KEY=secret"}, []string{
+			"deadLetter: $SLUICE_LETTER_KEY: key 1 has 6 characters: want at least 32"}},
+		"no file of keys": {strings.Replace(file, "deadLetter: {", "deadLetter: {keyFile: none, ", 1), []string{"CALLS=c", "DEAD=d"}, []string{
+			"deadLetter: key file ", "none does not exist"}},
 		"items that no invocation knows": {strings.Replace(file, "deadLetter: {", "deadLetter: {park: item, ", 1), []string{"CALLS=c", "DEAD=d"}, []string{
 			"deadLetter.park is item, and a function cannot keep that"}},
 		"no region": {file, []string{"CALLS=c", "DEAD=d", "AWS_REGION="}, []string{"aws.region: no Region: set it here, or by AWS_REGION"}},

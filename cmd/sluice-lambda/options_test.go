@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,8 +48,8 @@ func TestFileReachesFunction(t *testing.T) {
 	}
 }
 
-// A letter is no longer than a queue takes once it is escaped, either.
-func TestEscapedLetterFits(t *testing.T) {
+// A letter is no longer than a queue takes once it is escaped and signed, either.
+func TestSignedLetterFits(t *testing.T) {
 	q := newQueues(t)
 	path := filepath.Join(t.TempDir(), "sluice.yaml")
 	t.Setenv("SLUICE_CONFIG", path)
@@ -56,6 +57,8 @@ func TestEscapedLetterFits(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	t.Setenv("SLUICE_ENDPOINT_SQS", q.URL)
+	const key = "0123456789abcdef0123456789abcdef"
+	t.Setenv(deadletter.KeyEnv, key)
 	text := "source: {tables: [orders]}\nroutes: [{name: x, on: 'a#*', log: {}}]\ndeadLetter: {queue: " + q.URL + "/1/dead}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -64,23 +67,48 @@ func TestEscapedLetterFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = strings.Repeat("\uFFFE", 60_000)
+	keys, err := deadletter.ParseKeys(key, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{strings.Repeat("\uFFFE", 60_000), noise(195_500), noise(262_000)} {
+		letter := parked(t, q, o.DeadLetter, text)
+		if err := keys.Verify([]byte(letter)); err != nil || len(letter) > 256<<10 {
+			t.Errorf("%d bytes: %v", len(letter), err)
+		}
+	}
+}
+
+// noise is text that hardly gets shorter when it is compressed.
+func noise(n int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	data := make([]byte, n)
+	for i := range data {
+		data[i] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[random.IntN(64)]
+	}
+	return string(data)
+}
+
+// parked is the letter of an item with a text.
+func parked(t *testing.T, q *queues, park flow.DeadLetter, text string) string {
+	t.Helper()
 	page, err := sluice.DecodeEvent(recordtest.Event(recordtest.New(order(`{"S":"`+text+`"}`, "c"))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.DeadLetter.Park(t.Context(), &page.Records[0], sluice.Failure{}); err != nil {
+	if err := park.Park(t.Context(), &page.Records[0], sluice.Failure{}); err != nil {
 		t.Fatal(err)
 	}
 	dead := q.take("dead")
-	if len(dead) != 1 || len(dead[0]) > 256<<10 {
-		t.Fatalf("%d letters, the first of %d bytes", len(dead), len(dead[0]))
+	if len(dead) != 1 {
+		t.Fatalf("%d letters", len(dead))
 	}
 	e, err := deadletter.Parse([]byte(dead[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, _ := e.Record().New.Lookup("n"); v.Str() != text {
+	if v, _ := e.Record().New.Lookup("n"); e.Ref == nil && v.Str() != text {
 		t.Errorf("%d bytes of %d came back", len(v.Str()), len(text))
 	}
+	return dead[0]
 }

@@ -16,7 +16,7 @@ import (
 // the arguments.
 func TestFilesAreProposedWhereTheyAreMeant(t *testing.T) {
 	t.Chdir(t.TempDir())
-	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--bootstrap", "--opensearch-ca", "--indices", "--schema", "sluice validate --sample"} // audit's is a share
+	files := []string{"--config", "--state", "--token-file", "--file", "--failed", "--letter-key-file", "--bootstrap", "--opensearch-ca", "--indices", "--schema", "sluice validate --sample"} // audit's is a share
 	arguments := []string{"sluice explain", "sluice replay", "sluice lambda invoke"}
 	c := &cli{lookup: func(string) (string, bool) { return "", false }, stdout: io.Discard, stderr: io.Discard}
 	ask := func(cmd *cobra.Command, what string, want bool, args ...string) {

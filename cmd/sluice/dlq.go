@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +26,10 @@ They are where the daemon or the function parked them. While a daemon holds its
 state file it is asked over HTTP on this machine; one that stands still is opened
 by its state file (--state), a program's own file by --file, and a queue that a
 Lambda function parks in by --queue: what the queue holds is hidden from others
-until the command ends. docs/dead-letters.md is for who is on call.`,
+until the command ends, and verified with the keys of --letter-key-file.
+
+An id may be cut to its beginning, or to that of what stands behind its dash, as
+list prints it. docs/dead-letters.md is for who is on call.`,
 		Example: `  sluice dlq list
   sluice dlq show ID --payload
   sluice dlq redrive --route 'new search' --dry-run
@@ -118,6 +120,14 @@ keys, route, when and why. --count counts them by table and route.`,
 				if count {
 					return c.printCounts(cmd.Context(), l, asJSON)
 				}
+				// Whole, as a list that goes on prints it, it may be of a letter that is gone.
+				if !strings.Contains(after, "-") && after != "" {
+					o, err := l.api.show(cmd.Context(), after, false)
+					if err != nil {
+						return fmt.Errorf("--after: %w", err)
+					}
+					after = o.ID
+				}
 				page, err := l.api.list(cmd.Context(), filter, after, limit)
 				if err != nil {
 					return err
@@ -164,14 +174,13 @@ func (c *cli) printCounts(ctx context.Context, l *lettersOpen, asJSON bool) erro
 	if asJSON {
 		err = printJSON(c.stdout, counts)
 	} else {
-		w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "TABLE\tROUTE\tKIND\tCOUNT")
+		t := &table{heads: []string{"TABLE", "ROUTE", "KIND", "COUNT"}}
 		n := 0
 		for _, one := range counts.Counts {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", plain(one.Table), plain(routeName(one.Route, one.Kind)), plain(one.Kind), one.N)
+			t.row(one.Table, routeName(one.Route, one.Kind), one.Kind, one.N)
 			n += one.N
 		}
-		err = w.Flush()
+		err = t.print(c.stdout, c.stderr, "--json has all of it")
 		fmt.Fprintf(c.stdout, "%d in all in %s\n", n, l.where)
 	}
 	if counts.Unreadable != "" {
@@ -195,32 +204,47 @@ func (c *cli) printLetters(letters []deadletter.Outline, next, where string) err
 		fmt.Fprintf(c.stdout, "no dead letters in %s\n", where)
 		return nil
 	}
-	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tTABLE\tROUTE\tEVENT\tKEY\tPARKED\tCALLS\tERROR")
-	for _, o := range letters {
-		event, key, why := o.EventName, string(o.Keys), cutText(o.Last.Error, 80)
-		if o.Kind == "gap" {
+	t := &table{heads: []string{"ID", "TABLE", "ROUTE", "EVENT", "KEY", "PARKED", "CALLS", "ERROR"}, whole: []string{"ID", "EVENT", "PARKED"}}
+	ids := shortIDs(letters)
+	for i, o := range letters {
+		event, key := o.EventName, string(o.Keys)
+		switch {
+		case o.Kind == "gap":
 			event, key = "gap", "-"
-		}
-		if o.Kind == "reference" {
+		case o.Kind == "reference":
 			event += " (reference)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", plain(o.ID), plain(o.Table), plain(routeName(o.Route, o.Kind)), plain(event), cutText(key, 60), o.ParkedAt.UTC().Format(time.RFC3339), o.Attempts, why)
+		if o.Unverified != "" {
+			event += " (unsigned)"
+		}
+		parked := "-"
+		if !o.ParkedAt.IsZero() {
+			parked = o.ParkedAt.UTC().Format("2006-01-02T15:04Z")
+		}
+		t.row(ids[i], o.Table, routeName(o.Route, o.Kind), event, key, parked, o.Attempts, o.Last.Error)
 	}
-	if err := w.Flush(); err != nil {
+	if err := t.print(c.stdout, c.stderr, "sluice dlq show ID, or --json, has all of it"); err != nil {
 		return err
 	}
+	fmt.Fprintf(c.stdout, "%s in %s\n", plural(len(letters), "dead letter", "dead letters"), where)
 	if next != "" {
 		fmt.Fprintf(c.stdout, "there are more: --after %s\n", plain(next))
 	}
 	return nil
 }
 
-// cutText cuts a text, and makes it one line, for a table.
-func cutText(text string, most int) string {
-	text = plain(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text))
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
+// shortIDs are the shortest ids that tell letters apart from each other.
+func shortIDs(letters []deadletter.Outline) []string {
+	ids := make([]string, len(letters))
+	seen := make(map[string]int)
+	for i, o := range letters {
+		ids[i] = deadletter.ShortID(o.ID)
+		seen[ids[i]]++
 	}
-	return text
+	for i, o := range letters {
+		if seen[ids[i]] > 1 {
+			ids[i] = o.ID
+		}
+	}
+	return ids
 }

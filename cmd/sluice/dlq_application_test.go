@@ -56,7 +56,7 @@ func TestDeadLettersOfAnotherApplication(t *testing.T) {
 		{"purge", purge, one, 0, "0 deleted", "say --application orders\n"},
 		{"several", list, several, 0, "no dead letters in ",
 			": others have some: say by --application which: orders, shop\n"},
-		{"the right one", list + " --application orders", several, 0, id, ""},
+		{"the right one", list + " --application orders", several, 0, deadletter.ShortID(id), ""},
 		{"the right one, by a filter", list + " --application orders --route none", several, 0, "no dead letters in ", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

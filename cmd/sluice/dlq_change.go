@@ -18,11 +18,10 @@ import (
 // chosen are dead letters by their ids, or by a filter. An empty id, such as that
 // of a variable which is not set, must not choose all.
 func chosen(args []string, filter deadletter.Filter, all bool, verb string) error {
-	switch i := slices.IndexFunc(args, func(id string) bool { return strings.Trim(id, ".") == "" || strings.Contains(id, "/") }); {
-	case i >= 0 && args[i] == "":
-		return usage("an id is empty: is a variable not set?")
-	case i >= 0:
-		return usage("%q is no id: sluice dlq list shows them", args[i])
+	if err := checkIDs(args); err != nil {
+		return err
+	}
+	switch {
 	case len(args) > 0 && (all || !filter.IsZero()):
 		return usage("name ids, or choose by filters or --all: not both")
 	case len(args) == 0 && filter.IsZero() && !all:
@@ -33,8 +32,18 @@ func chosen(args []string, filter deadletter.Filter, all bool, verb string) erro
 	return nil
 }
 
+func checkIDs(ids []string) error {
+	switch i := slices.IndexFunc(ids, func(id string) bool { return strings.Trim(id, ".") == "" || strings.Contains(id, "/") }); {
+	case i >= 0 && ids[i] == "":
+		return usage("an id is empty: is a variable not set?")
+	case i >= 0:
+		return usage("%q is no id: sluice dlq list shows them", ids[i])
+	}
+	return nil
+}
+
 func dlqRedriveCommand(c *cli) *cobra.Command {
-	place := letterPlace{c: c}
+	place := letterPlace{c: c, changes: true}
 	var f filterFlags
 	var how deadletter.How
 	var asJSON, all bool
@@ -49,7 +58,15 @@ Routes that do not allow it refuse: other changes of the item may have been
 handled since (redrive in the configuration). Changes of one item run in their
 order: what comes behind one that stays parked waits. A letter named by its id is
 refused while earlier changes of its item are parked: --earlier runs those first,
---force runs it all the same.
+--force runs it all the same, and skips no other check.
+
+--allow ROUTE runs letters on a route without redrive: true, this once. The risk:
+where a later change of the item was handled since, the old one may undo it. First
+compare the item in the table with what was made of it.
+
+A letter of a queue is refused when it is not signed with a key of
+--letter-key-file: whoever can send to the queue may have made it. Look at it with
+sluice dlq show --payload; --unsigned ID runs it all the same, each named by its id.
 
 The routes are the daemon's, where one is asked, and otherwise those of the
 configuration file.
@@ -58,11 +75,20 @@ It exits with 0 when all have succeeded, with 1 when one failed, was refused or
 waits, and with 2 for wrong usage.`,
 		Example: `  sluice dlq redrive --all --dry-run
   sluice dlq redrive --route 'new search'
-  sluice dlq redrive 0000000000000000000100000000000000000007-cea09b3487a1562c --earlier
+  sluice dlq redrive cea09b34 --earlier
+  sluice dlq redrive --route mail --allow mail
+  sluice dlq redrive --queue failed --unsigned cea09b34
   sluice dlq redrive --queue failed --table orders --since 2h`,
 		ValidArgsFunction: place.complete(many),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
+			if err == nil {
+				err = checkIDs(how.Unsigned)
+			}
+			if filter.IsZero() && !all { // to name a letter there is to choose it
+				named := func(id string) bool { return slices.Contains(args, id) }
+				args = slices.Concat(args, slices.DeleteFunc(slices.Clone(how.Unsigned), named))
+			}
 			if err == nil {
 				err = chosen(args, filter, all, "run")
 			}
@@ -73,9 +99,17 @@ waits, and with 2 for wrong usage.`,
 				return err
 			}
 			place.warnOfRoute(cmd.Context(), f.route)
+			for _, route := range how.Allow {
+				place.warnOfRoute(cmd.Context(), route)
+				fmt.Fprintf(c.stderr, "--allow: route %q does not allow redriven records by itself: where a later change of an item was handled since, the old one may undo it\n", route)
+			}
 			return place.with(cmd.Context(), true, func(l *lettersOpen) error {
 				if l.part != "" && !how.Force && !how.DryRun {
 					return fmt.Errorf("nothing was run: %s. A later change could run before an earlier one that is not here: try again when the others have ended, or say --force where their order does not matter, as for documents with versions", l.part)
+				}
+				whole, gone := l.api.there(cmd.Context(), how.Unsigned)
+				if gone != nil {
+					return fmt.Errorf("--unsigned: %w", gone)
 				}
 				lines := json.NewEncoder(c.stdout)
 				how.Told = func(o deadletter.Outcome) {
@@ -86,6 +120,11 @@ waits, and with 2 for wrong usage.`,
 					}
 				}
 				report, err := redriven(args, func(id string) (deadletter.Report, error) {
+					how := how
+					how.Unsigned = whole
+					if id != "" && !how.Earlier { // it alone is run
+						how.Unsigned = slices.DeleteFunc(slices.Clone(whole), func(one string) bool { return !deadletter.HasPrefix(one, id) })
+					}
 					return l.api.redrive(cmd.Context(), id, filter, how)
 				})
 				if !asJSON {
@@ -107,8 +146,12 @@ waits, and with 2 for wrong usage.`,
 	fs.BoolVar(&all, "all", false, "all dead letters")
 	fs.BoolVar(&how.DryRun, "dry-run", false, "only say what would run")
 	fs.BoolVar(&how.Earlier, "earlier", false, "first run earlier changes of the item that are parked, too")
-	fs.BoolVar(&how.Force, "force", false, "run it although an earlier change of its item is parked")
+	fs.BoolVar(&how.Force, "force", false, "run it although an earlier change of its item is parked; no other check is skipped")
+	fs.StringArrayVar(&how.Allow, "allow", nil, "run letters on the route of this `name` although it does not allow redriven records; repeat it for others")
+	fs.StringArrayVar(&how.Unsigned, "unsigned", nil, "run the letter of this `id` although its signature does not prove who sent it; repeat it for others")
 	fs.BoolVar(&asJSON, "json", false, "print an object of JSON a dead letter")
+	completeBy(cmd, "allow", c.routeNames())
+	_ = cmd.RegisterFlagCompletionFunc("unsigned", place.complete(many))
 	place.addFlags(fs)
 	return cmd
 }
@@ -129,7 +172,7 @@ func redriven(ids []string, one func(id string) (deadletter.Report, error)) (sum
 }
 
 func outcomeLine(o deadletter.Outcome) string {
-	text := fmt.Sprintf("%s: %s", o.ID, o.Result)
+	text := fmt.Sprintf("%s: %s", deadletter.ShortID(o.ID), o.Result)
 	if len(o.Routes) > 0 {
 		text += " on " + strings.Join(o.Routes, ", ")
 	}
@@ -163,7 +206,7 @@ func reportLine(r deadletter.Report, dryRun bool) string {
 }
 
 func dlqPurgeCommand(c *cli) *cobra.Command {
-	place := letterPlace{c: c}
+	place := letterPlace{c: c, changes: true}
 	var f filterFlags
 	var all, yes, dryRun, asJSON bool
 	cmd := &cobra.Command{
@@ -178,7 +221,7 @@ somebody has seen what was lost.`,
   sluice dlq purge --table orders --error 'no such customer'
   sluice dlq purge --all --yes
   sluice dlq purge --since 2h --yes --json | jq .deleted
-  sluice dlq purge 0000000000000000000100000000000000000007-cea09b3487a1562c`,
+  sluice dlq purge cea09b34`,
 		ValidArgsFunction: place.complete(many),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()

@@ -25,7 +25,7 @@ func TestOutcomeLines(t *testing.T) {
 		want        string
 	}{
 		{"failed", "calls", false, "ID: failed on calls: the queue is down"},
-		{"refused", "strict", false, `ID: refused: redriven record refused by ["strict"]: later changes of the item may have been handled since; if its handler does no harm then, give the route redrive: true, in a program router.Redrive()`},
+		{"refused", "strict", false, `ID: refused: route "strict" does not allow redriven records: later changes of the item may have been handled since, which this one could undo. Where it cannot, run it by --allow "strict" once, or give the route redrive: true (router.Redrive)`},
 		{"no route", "gone", false, `ID: refused: there is no route "gone" any more: bring its name back, or delete the dead letter`},
 		{"filtered", "deletions", false, `ID: refused: route "deletions" does not take this record any more: it filters it now; have it take the record, or delete the dead letter`},
 		{"waiting", "calls", true, `ID: waiting: earlier changes of its item are still parked: EARLIER; redrive them first, or together (--earlier runs them first, --force runs this one all the same)`},
@@ -53,7 +53,7 @@ func TestOutcomeLines(t *testing.T) {
 			var got string
 			id := entries[len(entries)-1].ID
 			err = box.Redrive(t.Context(), m, id, deadletter.How{Told: func(o deadletter.Outcome) { got = outcomeLine(o) }})
-			want := strings.NewReplacer("ID", id, "EARLIER", entries[0].ID).Replace(tt.want)
+			want := strings.NewReplacer("ID", deadletter.ShortID(id), "EARLIER", entries[0].ID).Replace(tt.want)
 			if got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
@@ -108,7 +108,7 @@ func TestOutcomeLineBehindUnreadable(t *testing.T) {
 	how := deadletter.How{Told: func(o deadletter.Outcome) { got = append(got, outcomeLine(o)) }}
 	_ = box.Redrive(t.Context(), router.New(), id, how)
 	_, _ = box.RedriveAll(t.Context(), router.New(), deadletter.Filter{}, how)
-	want := id + ": waiting for damaged: damaged cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force (dlq purge deletes it by its id, --force runs this one all the same)"
+	want := deadletter.ShortID(id) + ": waiting for damaged: damaged cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force (dlq purge deletes it by its id, --force runs this one all the same)"
 	if !slices.Equal(got, []string{want, want}) {
 		t.Errorf("got  %q\nwant %s, twice", got, want)
 	}

@@ -72,6 +72,9 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	if rest, ok := strings.CutPrefix(problem, deadletter.ErrNotFound.Error()); ok && resp.StatusCode == http.StatusNotFound {
 		return nil, fmt.Errorf("%w%s", deadletter.ErrNotFound, rest)
 	}
+	if resp.StatusCode == http.StatusConflict {
+		return nil, fmt.Errorf("%w: %s", errAmbiguous, problem)
+	}
 	return nil, errors.New(problem)
 }
 
@@ -127,24 +130,36 @@ func (c *letterClient) show(ctx context.Context, id string, payload bool) (o dea
 	return o, err
 }
 
-// there leaves out the ids that there are not, and names them.
+// there returns the whole ids of letters that are named by a part of them. It
+// leaves out those that are not there, or that are named as others are, and says
+// which.
 func (c *letterClient) there(ctx context.Context, ids []string) (there []string, gone error) {
 	for _, id := range ids {
-		// One that cannot be read is there.
-		if _, err := c.show(ctx, id, false); errors.Is(err, deadletter.ErrNotFound) {
+		switch o, err := c.show(ctx, id, false); {
+		case errors.Is(err, deadletter.ErrNotFound), errors.Is(err, errAmbiguous):
 			gone = errors.Join(gone, err)
-		} else {
+		case err != nil: // one that cannot be read is there
 			there = append(there, id)
+		default:
+			there = append(there, o.ID)
 		}
 	}
 	return there, gone
 }
+
+// errAmbiguous says that several letters are named alike.
+var errAmbiguous = errors.New("ambiguous id")
 
 // redrive redrives one entry, or with an empty id all that f chooses.
 func (c *letterClient) redrive(ctx context.Context, id string, f deadletter.Filter, how deadletter.How) (report deadletter.Report, err error) {
 	path, q := "/deadletters/redrive", f.Query()
 	if id != "" {
 		path, q = "/deadletters/"+url.PathEscape(id)+"/redrive", url.Values{}
+	}
+	for name, values := range map[string][]string{"allow": how.Allow, "unsigned": how.Unsigned} {
+		if len(values) > 0 {
+			q[name] = values
+		}
 	}
 	for name, on := range map[string]bool{"dryRun": how.DryRun, "force": how.Force, "earlier": how.Earlier && id != ""} {
 		if on {

@@ -16,7 +16,8 @@ import (
 
 const (
 	many         = 1 << 30 // ids that a command takes
-	mostProposed = 50      // of which a shell shows so many
+	mostRead     = 1000    // letters that are looked at for a shell
+	mostProposed = 50      // of which it shows so many
 )
 
 // complete proposes ids to a shell, to a command that takes so many: those of the
@@ -29,9 +30,16 @@ func (p *letterPlace) complete(ids int) func(*cobra.Command, []string, string) (
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var proposals []string
-		for _, o := range soon(cmd.Context(), func(ctx context.Context) []deadletter.Outline { return p.propose(ctx, begun) }) {
-			if strings.HasPrefix(o.ID, begun) && !slices.Contains(args, o.ID) {
-				proposals = append(proposals, o.ID+"\t"+proposed(o))
+		letters := soon(cmd.Context(), func(ctx context.Context) []deadletter.Outline { return p.propose(ctx, begun) })
+		short := shortIDs(letters)
+		for i, o := range letters {
+			id := short[i]
+			if !strings.HasPrefix(id, begun) {
+				id = o.ID
+			}
+			named := func(arg string) bool { return arg != "" && deadletter.HasPrefix(o.ID, arg) }
+			if strings.HasPrefix(id, begun) && !slices.ContainsFunc(args, named) && len(proposals) < mostProposed {
+				proposals = append(proposals, id+"\t"+proposed(o))
 			}
 		}
 		return proposals, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -57,7 +65,11 @@ func (p *letterPlace) propose(ctx context.Context, begun string) []deadletter.Ou
 		return nil
 	}
 	defer func() { _ = l.close() }()
-	page, err := l.api.list(ctx, deadletter.Filter{}, begun, mostProposed)
+	after := ""
+	if strings.Contains(begun, "-") { // the whole of an id; else the end of any may begin so
+		after = begun
+	}
+	page, err := l.api.list(ctx, deadletter.Filter{}, after, mostRead)
 	if err != nil {
 		return nil
 	}
@@ -85,5 +97,11 @@ func (p *letterPlace) openNow(ctx context.Context) (*lettersOpen, error) {
 	case err != nil:
 		return nil, err
 	}
-	return p.inside(ctx, cfg, false, store, path, store.Close)
+	if others := p.elsewhere(path, cfg); len(others) == 1 {
+		if err := store.Close(); err != nil {
+			return nil, err
+		}
+		return p.askElsewhere(path, false, others, cfg)
+	}
+	return p.inside(ctx, cfg, false, deadletter.NewBox(store, p.name(cfg)), path, store.Close)
 }

@@ -37,6 +37,7 @@ func (o *oncall) run(want int, args ...string) string {
 	c := &cli{stdin: strings.NewReader(""), stdout: &o.stdout, stderr: &o.stderr, lookup: func(name string) (string, bool) {
 		v, ok := map[string]string{
 			"SLUICE_CONFIG": filepath.Join(o.dir, "sluice.yaml"), "SLUICE_ENDPOINT_DYNAMODB": os.Getenv("SLUICE_TEST_DYNAMODB"), "SLUICE_ENDPOINT_SQS": os.Getenv("SLUICE_TEST_SQS"),
+			deadletter.KeyEnv: "0123456789abcdef0123456789abcdef",
 		}[name]
 		return v, ok
 	}}
@@ -119,12 +120,13 @@ func TestLettersOfAQueue(t *testing.T) {
 		_, err := api.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: &body})
 		return err
 	}
-	recs := streamOf(t, "a", "b", "c")
-	sender := deadletter.Sender(func(_ context.Context, _ deadletter.Entry, data []byte) error { return send(string(data)) })
+	recs := streamOf(t, "a", "b", "c", "d")
+	keys := letterKeys(t)
+	sender := deadletter.Sender(func(_ context.Context, _ deadletter.Entry, data []byte) error { return send(string(keys.Sign(data))) })
 	o.table = recs[0].Table
 	o.config("  - {name: log, on: \"*#*\", redrive: true, log: {}}\n")
 	byReference := sender.AtMost(16 << 10)
-	for i, rec := range recs {
+	for i, rec := range recs[:3] {
 		rec.ShardID = "" // as under Lambda
 		s := sender
 		f := sluice.Failure{Route: "log", Attempts: 1, First: errors.New("down"), Last: errors.New("down")}
@@ -137,7 +139,7 @@ func TestLettersOfAQueue(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return send(string(data))
+				return send(string(keys.Sign(data)))
 			})
 			s = e
 		case 2:
@@ -153,14 +155,28 @@ func TestLettersOfAQueue(t *testing.T) {
 	if err := send("no letter"); err != nil {
 		t.Fatal(err)
 	}
+	// One that somebody without the key has made.
+	var forged string
+	if err := deadletter.Sender(func(_ context.Context, e deadletter.Entry, data []byte) error {
+		forged, err = e.ContentID()
+		return errors.Join(err, send(string(data)))
+	}).Park(t.Context(), &recs[3], sluice.Failure{Route: "log", Attempts: 2, First: errors.New("down"), Last: errors.New("down")}); err != nil {
+		t.Fatal(err)
+	}
 
 	out := o.run(0, "dlq", "list", "--queue", name)
-	if strings.Count(out, "down") != 3 || !strings.Contains(out, "(reference)") || !strings.Contains(o.stderr.String(), "1 messages of the queue are no dead letters") {
+	if strings.Count(out, "down") != 4 || !strings.Contains(out, "(reference)") || strings.Count(out, "(unsigned)") != 1 || !strings.Contains(o.stderr.String(), "1 messages of the queue are no dead letters") {
 		t.Errorf("list: %s%s", out, &o.stderr)
 	}
 	out = o.run(1, "dlq", "redrive", "--queue", name, "--all")
-	if strings.Count(out, "done on log") != 2 || !strings.Contains(out, "is read again") || !strings.Contains(out, `there is no route "gone" any more`) {
+	if strings.Count(out, "done on log") != 2 || !strings.Contains(out, deadletter.ShortID(forged)+": refused: it is not signed") || !strings.Contains(out, "is read again") || !strings.Contains(out, `there is no route "gone" any more`) {
 		t.Errorf("redrive: %s%s", out, &o.stderr)
+	}
+	if out = o.run(0, "dlq", "show", "--queue", name, deadletter.ShortID(forged)); !strings.Contains(out, "it is not signed") {
+		t.Errorf("show: %s", out)
+	}
+	if out = o.run(0, "dlq", "redrive", "--queue", name, "--unsigned", deadletter.ShortID(forged)); !strings.Contains(out, "1 done") {
+		t.Errorf("by its name: %s%s", out, &o.stderr)
 	}
 	if out = o.run(0, "dlq", "list", "--queue", *q.QueueUrl, "--count"); !strings.Contains(out, "1 in all") {
 		t.Errorf("what is left: %s", out)
@@ -186,7 +202,7 @@ func TestLettersOfAQueueInOtherHands(t *testing.T) {
 		t.Fatal(err)
 	}
 	sender := deadletter.Sender(func(_ context.Context, _ deadletter.Entry, data []byte) error {
-		body := string(data)
+		body := string(letterKeys(t).Sign(data))
 		_, err := api.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: &body})
 		return err
 	})

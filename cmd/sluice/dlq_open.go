@@ -20,7 +20,6 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/run"
-	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -35,9 +34,10 @@ const (
 type letterPlace struct {
 	c *cli
 
-	daemon, tokenFile, state, file, queue, application string
+	daemon, tokenFile, state, file, queue, keyFile, application string
 
-	live bool // only a running daemon is of use
+	live    bool // only a running daemon is of use
+	changes bool // the command changes dead letters
 
 	given func(flag string) bool
 }
@@ -48,6 +48,7 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.state, "state", "", "state `file` of a daemon that stands still ($"+stateEnv+"; default that of the configuration, or sluice.db)")
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of a program of your own")
 	fs.StringVar(&p.queue, "queue", "", "SQS `queue` that a Lambda function parks in, by name or URL")
+	fs.StringVar(&p.keyFile, "letter-key-file", "", "`file` of the keys that verify letters of a queue ($"+deadletter.KeyFileEnv+", or the keys themselves in $"+deadletter.KeyEnv+"; default deadLetter.keyFile of the configuration)")
 	p.addApplicationFlag(fs)
 }
 
@@ -58,6 +59,19 @@ func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
 
 func (p *letterPlace) addApplicationFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&p.application, "application", "", "`name` of the application in the state file ($"+applicationEnv+"; default that of the configuration, or sluice)")
+}
+
+// flags are those of the command line that say where the letters are.
+func (p *letterPlace) flags() string {
+	text := ""
+	for _, flag := range []struct{ name, value string }{
+		{"daemon", p.daemon}, {"token-file", p.tokenFile}, {"state", p.state}, {"file", p.file}, {"queue", p.queue}, {"letter-key-file", p.keyFile}, {"application", p.application},
+	} {
+		if flag.value != "" {
+			text += " --" + flag.name + " " + shellQuoted(flag.value)
+		}
+	}
+	return text
 }
 
 // lettersOpen are the dead letters of one place, behind what a daemon answers.
@@ -110,17 +124,21 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		return p.inside(ctx, cfg, redriving, f, "the file "+p.file, f.Close)
+		return p.inside(ctx, cfg, redriving, deadletter.NewBox(f, p.name(cfg)), "the file "+p.file, f.Close)
 	case p.queue != "":
+		keys, err := p.keys(cfg)
+		if err != nil {
+			return nil, err
+		}
 		services, err := p.c.aws(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
-		q, err := receiveLetters(ctx, services("sqs"), p.queue, p.name(cfg), p.c.stderr)
+		q, err := receiveLetters(ctx, services("sqs"), p.queue, p.name(cfg), keys, p.c.stderr)
 		if err != nil {
 			return nil, err
 		}
-		o, err := p.inside(ctx, cfg, redriving, q, "the queue "+p.queue, q.Close)
+		o, err := p.inside(ctx, cfg, redriving, deadletter.NewSignedBox(q, p.name(cfg), keys), "the queue "+p.queue, q.Close)
 		if err == nil {
 			o.part = q.part
 		}
@@ -128,6 +146,9 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	}
 	path := p.c.statePath(p.state, cfg)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if others := p.elsewhere(path, cfg); len(others) > 0 {
+			return p.askElsewhere(path, false, others, cfg)
+		}
 		return nil, p.nowhere(path, cfg)
 	}
 	store, err := openState(path)
@@ -139,7 +160,13 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	case err != nil:
 		return nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
 	}
-	o, err := p.inside(ctx, cfg, redriving, store, "the state file "+path, store.Close)
+	if others := p.elsewhere(path, cfg); len(others) > 0 {
+		if err := store.Close(); err != nil {
+			return nil, err
+		}
+		return p.askElsewhere(path, true, others, cfg)
+	}
+	o, err := p.inside(ctx, cfg, redriving, deadletter.NewBox(store, p.name(cfg)), "the state file "+path, store.Close)
 	if err != nil {
 		return nil, err
 	}
@@ -166,11 +193,11 @@ func (p *letterPlace) askNamed(daemon string, cfg *config.Config) (*lettersOpen,
 	if !strings.Contains(daemon, "://") { // as it is logged, and as --listen has it
 		daemon = "http://" + daemon
 	}
-	o, err := p.ask(daemon, "", cfg)
+	o, err := p.ask(daemon, p.stateAt(daemon, cfg), cfg)
 	if err != nil {
 		return nil, err
 	}
-	if p.application != "" || p.c.env(applicationEnv) != "" || cfg != nil && cfg.Name != "" {
+	if p.named(cfg) {
 		o.api.app = p.name(cfg)
 	}
 	return o, nil
@@ -227,6 +254,19 @@ func openStateWithin(path string, wait time.Duration) (*boltstate.Store, error) 
 	return boltstate.Open(path, boltstate.Options{LockTimeout: wait})
 }
 
+// keys verify the letters of a queue.
+func (p *letterPlace) keys(cfg *config.Config) (deadletter.Keys, error) {
+	switch {
+	case p.keyFile != "":
+		return deadletter.ReadKeys(p.keyFile)
+	case p.given("letter-key-file"):
+		return deadletter.Keys{}, usage("--letter-key-file: it is empty: is a variable not set?")
+	case cfg == nil:
+		return deadletter.FindKeys(p.c.env, "")
+	}
+	return cfg.LetterKeys(p.c.env)
+}
+
 // name is the application's.
 func (p *letterPlace) name(cfg *config.Config) string {
 	return p.c.applicationName(p.application, cfg)
@@ -267,7 +307,7 @@ func (p *letterPlace) ask(daemon, state string, cfg *config.Config) (*lettersOpe
 }
 
 // inside answers for letters as a daemon does, within this process.
-func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving bool, letters state.Letters, where string, end func() error) (*lettersOpen, error) {
+func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving bool, box *deadletter.Box, where string, end func() error) (*lettersOpen, error) {
 	var m sluice.Matcher
 	var fetch deadletter.Fetch
 	if redriving {
@@ -286,7 +326,7 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 		path, _ := p.c.path()
 		m, fetch = ofTables{app.Router, app, path}, run.Fetch(services("dynamodb"))
 	}
-	h := run.DeadLetters(ctx, deadletter.NewBox(letters, p.name(cfg)), "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
+	h := run.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}
 	return &lettersOpen{api: client, where: where, close: end}, nil
 }

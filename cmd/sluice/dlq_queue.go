@@ -35,6 +35,7 @@ type queueLetters struct {
 	api   *sqs.Client
 	url   *string
 	app   string
+	keys  deadletter.Keys
 	part  string // why these may not be all; "" when they are
 	stop  context.CancelFunc
 	hider sync.WaitGroup
@@ -47,8 +48,8 @@ type queueLetters struct {
 var _ state.Letters = (*queueLetters)(nil)
 
 // receiveLetters receives what the queue holds.
-func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, stderr io.Writer) (*queueLetters, error) {
-	q := &queueLetters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, letters: make(map[string][]byte), handles: make(map[string][]string)}
+func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, keys deadletter.Keys, stderr io.Writer) (*queueLetters, error) {
+	q := &queueLetters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, keys: keys, letters: make(map[string][]byte), handles: make(map[string][]string)}
 	if !strings.Contains(queue, "://") {
 		out, err := q.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
 		if err != nil {
@@ -128,10 +129,18 @@ func (q *queueLetters) inOtherHands(ctx context.Context, n int) string {
 func (q *queueLetters) fifo() bool { return strings.HasSuffix(*q.url, ".fifo") }
 
 // add takes a message. The same letter may be in several: a function that was
-// called again has parked it again.
+// called again has parked it again. One that the keys do not verify is known by what
+// is in it: it cannot take the place of another, and somebody who has looked at it
+// can name it.
 func (q *queueLetters) add(m types.Message) {
 	body := []byte(aws.ToString(m.Body))
 	e, err := deadletter.Parse(body)
+	verified := q.keys.Verify(body) == nil
+	if err == nil && !verified {
+		if e.ID, err = e.ContentID(); err == nil {
+			body, err = e.Append(nil)
+		}
+	}
 	id := e.ID
 	var newer *deadletter.VersionError
 	switch {
@@ -144,8 +153,12 @@ func (q *queueLetters) add(m types.Message) {
 	if id == "" {
 		return
 	}
-	if had, ok := q.letters[id]; ok && err == nil {
-		if old, err := deadletter.Parse(had); err == nil && (old.Redrives > e.Redrives || old.Redrives == e.Redrives && old.Last.At.After(e.Last.At)) {
+	if had, ok := q.letters[id]; ok {
+		old, oldErr := deadletter.Parse(had)
+		switch {
+		case q.keys.Verify(had) == nil && !verified: // of a newer program, or of nobody
+			return
+		case err == nil && oldErr == nil && (old.Redrives > e.Redrives || old.Redrives == e.Redrives && old.Last.At.After(e.Last.At)):
 			return
 		}
 	}
@@ -201,12 +214,16 @@ func (q *queueLetters) ours(app string) bool { return app == q.app }
 // what it was before.
 func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte) error {
 	if len(data) > mostMessage {
+		signed := q.keys.Verify(data) == nil
 		e, err := deadletter.Parse(data)
 		if err != nil {
 			return err
 		}
-		if data, err = e.Fit(mostMessage); err != nil {
+		if data, err = e.Fit(mostMessage - deadletter.SignatureBytes); err != nil {
 			return err
+		}
+		if signed {
+			data = q.keys.Sign(data)
 		}
 	}
 	in := &sqs.SendMessageInput{QueueUrl: q.url, MessageBody: aws.String(string(data))}
@@ -214,8 +231,6 @@ func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte)
 		// A group of its own: only ten of one are given at a time. Ids have no space.
 		in.MessageGroupId, in.MessageDeduplicationId = &id, aws.String(fmt.Sprintf("%s/%d", id, time.Now().UnixNano()))
 	}
-	// What JSON allows in its texts, and SQS does not in a message.
-	*in.MessageBody = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`).Replace(*in.MessageBody)
 	if _, err := q.api.SendMessage(ctx, in); err != nil {
 		return fmt.Errorf("send dead letter %s back to the queue: %w", id, err)
 	}

@@ -22,12 +22,15 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/state"
 )
 
 // takesMessages is a queue that takes what is sent and deleted, and notes it.
 type takesMessages struct {
 	t          *testing.T
 	seen       []string
+	last       string // that was sent
 	attributes map[string]string
 }
 
@@ -44,6 +47,7 @@ func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch op {
 	case "SendMessage":
 		e, err := deadletter.Parse([]byte(in.MessageBody))
+		q.last = in.MessageBody
 		q.seen = append(q.seen, fmt.Sprintf("send %s, %d redrives", e.Sequence, e.Redrives))
 		if err != nil || len(in.MessageBody) > mostMessage {
 			q.t.Errorf("%d bytes: %v", len(in.MessageBody), err)
@@ -78,11 +82,11 @@ func inHand(t *testing.T, route string, sequences ...string) (*takesMessages, *q
 	t.Cleanup(svc.Close)
 	q := &queueLetters{
 		api: sqs.New(sqs.Options{Region: "eu-west-1", BaseEndpoint: &svc.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}),
-		url: aws.String(svc.URL + "/1/letters"), app: "app", letters: make(map[string][]byte), handles: make(map[string][]string),
+		url: aws.String(svc.URL + "/1/letters"), app: "app", letters: make(map[string][]byte), handles: make(map[string][]string), keys: letterKeys(t),
 	}
 	var ids []string
 	sender := deadletter.Sender(func(_ context.Context, e deadletter.Entry, data []byte) error {
-		q.add(types.Message{Body: aws.String(string(data)), ReceiptHandle: aws.String(string(e.Sequence))})
+		q.add(types.Message{Body: aws.String(string(q.keys.Sign(data))), ReceiptHandle: aws.String(string(e.Sequence))})
 		ids = append(ids, e.ID)
 		return nil
 	})
@@ -193,7 +197,7 @@ func TestLetterInSeveralMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(data)
+		return string(letterKeys(t).Sign(data))
 	}
 	oldest, older, newest := message(1, at.Add(time.Hour)), message(2, at), message(2, at.Add(time.Minute))
 	for _, bodies := range [][]string{{oldest, older, newest}, {newest, older, oldest}, {older, newest, oldest}} {
@@ -207,5 +211,118 @@ func TestLetterInSeveralMessages(t *testing.T) {
 		if err := q.DeleteLetter(t.Context(), "app", "one"); err != nil || !slices.Equal(service.seen, []string{"delete 0", "delete 1", "delete 2"}) {
 			t.Errorf("%v, the queue saw %q", err, service.seen)
 		}
+	}
+}
+
+// Whoever can send to the queue cannot put a letter in the place of another one, in
+// whatever order they come: not of a signed one, and not of one that somebody has
+// looked at, to name it.
+func TestForgedLetterInTheQueue(t *testing.T) {
+	keys := letterKeys(t)
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
+	e := deadletter.Entry{ID: "one", Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: "1", Raw: rec.Raw()}
+	letter := func(e deadletter.Entry) string {
+		data, err := e.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	unsigned, good := letter(e), string(keys.Sign([]byte(letter(e))))
+	e.Redrives, e.Last.Error = 9, "again"
+	again := letter(e)
+	e.Route = "other"
+	forged := letter(e)
+	for _, tt := range []struct {
+		name   string
+		bodies []string
+		want   int // letters
+	}{
+		{"beside a signed one", []string{good, forged}, 2},
+		{"of a newer program", []string{good, `{"version":9,"id":"one"}`}, 1},
+		{"beside one that is not signed", []string{unsigned, forged}, 2},
+		{"the same, which failed again", []string{unsigned, again}, 1},
+	} {
+		for range 2 {
+			_, q, _ := inHand(t, "r")
+			for i, body := range tt.bodies {
+				q.add(types.Message{Body: aws.String(body), ReceiptHandle: aws.String(fmt.Sprint(i))})
+			}
+			if len(q.letters) != tt.want {
+				t.Errorf("%s: %q", tt.name, q.letters)
+			}
+			if slices.Contains(tt.bodies, good) && string(q.letters["one"]) != good {
+				t.Errorf("%s: the signed letter is %s", tt.name, q.letters["one"])
+			}
+			for id, data := range q.letters {
+				if e, err := deadletter.Parse(data); err != nil || e.ID != id || id != "one" && keys.Verify(data) == nil {
+					t.Errorf("%s: %s has the id %s, %v", tt.name, data, id, err)
+				}
+			}
+			slices.Reverse(tt.bodies)
+		}
+	}
+}
+
+func letterKeys(t *testing.T) deadletter.Keys {
+	t.Helper()
+	keys, err := deadletter.ParseKeys("0123456789abcdef0123456789abcdef", "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// What was signed is signed when it is made to fit, too; what was not is not.
+func TestSentBackSigned(t *testing.T) {
+	for _, signed := range []bool{true, false} {
+		service, q, ids := inHand(t, "r", "1")
+		e, err := deadletter.Parse(q.letters[ids[0]])
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Last.Details = []map[string]string{{"reason": strings.Repeat("x", mostMessage)}}
+		data, err := e.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if signed {
+			data = q.keys.Sign(data)
+		}
+		if err := q.PutLetter(t.Context(), "app", ids[0], data); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.keys.Verify([]byte(service.last)); (err == nil) != signed {
+			t.Errorf("signed %v: %v", signed, err)
+		}
+	}
+}
+
+// Letters that are named one by one run one by one; those that are not stay.
+func TestRedriveOfUnsigned(t *testing.T) {
+	letters := state.NewMemory()
+	plain := deadletter.NewBox(letters, "app")
+	var ids []string
+	for _, sequence := range []string{"1", "2", "3"} {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + sequence + `"}}`, Sequence: sequence, Shard: "shard"})
+		if err := plain.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 1, First: errors.New("down"), Last: errors.New("down")}); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, deadletter.ShortID(plain.ID(&rec, "r")))
+	}
+	m := router.New()
+	m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
+	daemon := run.DeadLetters(t.Context(), deadletter.NewSignedBox(letters, "app", letterKeys(t)), "", m, nil, discard)
+	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--all"); code != 1 || strings.Count(out, ": refused: it is not signed") != 3 {
+		t.Errorf("exit %d, %s%s", code, out, problems)
+	}
+	if code, _, problems := asked(t, daemon, "dlq", "redrive", "--all", "--unsigned", "ffff0000"); code != 1 || !strings.Contains(problems, "--unsigned: no such dead letter: ffff0000") {
+		t.Errorf("exit %d, %s", code, problems)
+	}
+	if code, out, problems := asked(t, daemon, "dlq", "redrive", ids[0], "--unsigned", ids[1]); code != 1 || !strings.Contains(out, ids[0]+": refused") || !strings.Contains(out, ids[1]+": done") {
+		t.Errorf("exit %d, %s%s", code, out, problems)
+	}
+	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--unsigned", ids[0], "--unsigned", ids[2]); code != 0 || !strings.Contains(out, "2 done") {
+		t.Errorf("exit %d, %s%s", code, out, problems)
 	}
 }

@@ -21,8 +21,9 @@ func dlqShowCommand(c *cli) *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one dead letter",
 		Long: `Show all that is known of one dead letter: where its record was in the stream,
-every error with its details, and with --payload the record itself.`,
-		Example: `  sluice dlq show 0000000000000000000100000000000000000007-cea09b3487a1562c
+every error with its details, what to do, and with --payload the record itself. The
+beginning of an id will do, or of its end behind the dash, as sluice dlq list prints it.`,
+		Example: `  sluice dlq show cea09b34
   sluice dlq show ID --payload --json | jq .record.dynamodb.NewImage`,
 		Args:              oneID,
 		ValidArgsFunction: place.complete(1),
@@ -35,7 +36,11 @@ every error with its details, and with --payload the record itself.`,
 				if asJSON {
 					return printJSON(c.stdout, o)
 				}
-				return c.printLetter(o, payload)
+				if err := c.printLetter(o, payload); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.stdout, "\nWhat to do:\n%s\n", adviceFor(o).text(o, place.flags()))
+				return err
 			})
 		},
 	}
@@ -89,6 +94,7 @@ func (c *cli) printLetter(o deadletter.Outline, payload bool) error {
 	line("origin", o.Origin)
 	line("changed", at(o.Created))
 	line("parked", at(o.ParkedAt))
+	line("unsigned", o.Unverified)
 	if o.Kind != "gap" {
 		line("calls", fmt.Sprintf("%d, %d of them redrives", o.Attempts, o.Redrives))
 		line("bytes", fmt.Sprint(o.Bytes))

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/daemons"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
@@ -103,10 +104,19 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		}
 		ts.Check(s.Close())
 	},
+	// noted FILE is a daemon that was killed.
+	"noted": func(ts *testscript.TestScript, _ bool, args []string) {
+		_, err := daemons.Note(ts.Getenv, daemons.Daemon{State: ts.MkAbs(args[0]), Application: "sluice"})
+		ts.Check(err)
+	},
 	// daemon FILE holds a state file until the end of the script and answers for
 	// it; its URL is $DAEMON,
-	// and its address $LISTEN.
+	// and its address $LISTEN. -noted has the commands find it.
 	"daemon": func(ts *testscript.TestScript, _ bool, args []string) {
+		noted := args[0] == "-noted"
+		if noted {
+			args = args[1:]
+		}
 		s, err := boltstate.Open(ts.MkAbs(args[0]), boltstate.Options{})
 		ts.Check(err)
 		ctx := ts.Value(testKey{}).(*testing.T).Context()
@@ -137,6 +147,10 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		srv := httptest.NewServer(outer)
 		address := access.AddressFileOf(s.Path())
 		ts.Check(access.WriteAddress(address, srv.Listener.Addr()))
+		if noted {
+			_, err := daemons.Note(ts.Getenv, daemons.Daemon{State: s.Path(), Application: "sluice"})
+			ts.Check(err)
+		}
 		ts.Setenv("DAEMON", srv.URL)
 		ts.Setenv("LISTEN", srv.Listener.Addr().String())
 		ts.Defer(func() {

@@ -9,7 +9,7 @@
 package main
 
 // The reference, docs/cli.md, is made of the commands' own help.
-//go:generate go test -count=1 -run ^TestReference$ . -update
+//go:generate go test -count=1 -run ^TestReference . -update
 
 import (
 	"cmp"

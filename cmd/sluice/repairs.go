@@ -1,39 +1,24 @@
 package main
 
-import (
-	"regexp"
-	"strings"
-
-	"github.com/sluicehq/sluice/config"
-)
+import "github.com/sluicehq/sluice/config"
 
 // repairs are the commands that write again what the file's routes made of records
 // that are lost. A message that was never sent is not among them.
 func (c *cli) repairs(cfg *config.Config) []string {
 	file := ""
 	if path, named := c.path(); named {
-		file = " --config " + pasted(path)
+		file = " --config " + shellQuoted(path)
 	}
 	var all []string
 	for _, r := range cfg.Routes {
 		switch {
 		case r.Project != nil:
-			all = append(all, "sluice audit"+file+" --route "+pasted(r.Name)+" --repair")
+			all = append(all, "sluice audit"+file+" --route "+shellQuoted(r.Name)+" --repair")
 		case r.Count != nil:
-			all = append(all, "sluice recount"+file+" --route "+pasted(r.Name)+" --repair")
+			all = append(all, "sluice recount"+file+" --route "+shellQuoted(r.Name)+" --repair")
 		case r.Cascade != nil:
-			all = append(all, "sluice cascade"+file+" --route "+pasted(r.Name)+" --key KEY   # of each parent that is gone")
+			all = append(all, "sluice cascade"+file+" --route "+shellQuoted(r.Name)+" --key KEY   # of each parent that is gone")
 		}
 	}
 	return all
-}
-
-var plainWord = regexp.MustCompile(`^[\w./:@%+=-]+$`)
-
-// pasted is text as a word of a shell.
-func pasted(text string) string {
-	if plainWord.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -220,8 +219,7 @@ func (c *cli) printStates(all []applicationState) error {
 	}
 	for _, a := range all {
 		fmt.Fprintf(c.stdout, "application %s\n", a.Application)
-		w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "  TABLE\tBEGUN\tSHARDS\tOPEN\tSTREAM")
+		t := &table{heads: []string{"  TABLE", "BEGUN", "SHARDS", "OPEN", "STREAM"}}
 		for _, s := range a.Streams {
 			open := 0
 			for _, sh := range s.Shards {
@@ -229,9 +227,9 @@ func (c *cli) printStates(all []applicationState) error {
 					open++
 				}
 			}
-			fmt.Fprintf(w, "  %s\t%s\t%d\t%d\t%s\n", s.Table, begun(s), len(s.Shards), open, s.ARN)
+			t.row("  "+s.Table, begun(s), len(s.Shards), open, s.ARN)
 		}
-		if err := w.Flush(); err != nil {
+		if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {
 			return err
 		}
 		for _, b := range a.Backfills {
@@ -265,6 +263,14 @@ func begun(s streamState) string {
 	return s.Start + " of " + s.StartAt.UTC().Format(time.RFC3339)
 }
 
+// endOfShard is what tells the shards of one stream apart, but for their times.
+func endOfShard(id string) string {
+	if at := strings.LastIndexByte(id, '-'); at >= 0 {
+		return "…" + id[at+1:]
+	}
+	return id
+}
+
 func stateShowCommand(c *cli) *cobra.Command {
 	file := stateFile{c: c}
 	var asJSON bool
@@ -286,16 +292,15 @@ func stateShowCommand(c *cli) *cobra.Command {
 				}
 				for _, s := range streams {
 					fmt.Fprintf(c.stdout, "%s, begun at %s\n", s.ARN, begun(s))
-					w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
-					fmt.Fprintln(w, "  SHARD\tSETTLED TO\tCREATED\tPARENT\tEPOCH\tOWNER")
+					t := &table{heads: []string{"  SHARD", "SETTLED TO", "CREATED", "PARENT", "EPOCH", "OWNER"}, whole: []string{"  SHARD"}}
 					for _, sh := range s.Shards {
 						created := "-"
 						if !sh.Created.IsZero() {
-							created = sh.Created.Format(time.RFC3339)
+							created = sh.Created.Format(time.DateOnly)
 						}
-						fmt.Fprintf(w, "  %s\t%v\t%s\t%s\t%d\t%s\n", sh.ID, state.Position{Sequence: sh.Position, Finished: sh.Finished}, created, dash(sh.Parent), sh.Epoch, dash(sh.Owner))
+						t.row("  "+sh.ID, state.Position{Sequence: sh.Position, Finished: sh.Finished}, created, dash(endOfShard(sh.Parent)), sh.Epoch, dash(sh.Owner))
 					}
-					if err := w.Flush(); err != nil {
+					if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {
 						return err
 					}
 				}

@@ -82,12 +82,6 @@ func (s *screen) write(to io.Writer, rest *string, b []byte) (int, error) {
 	return len(b), err
 }
 
-// fitting is as much of text as has room in the columns.
-func fitting(text string, columns int) string {
-	runes := []rune(text)
-	return string(runes[:min(len(runes), max(columns, 0))])
-}
-
 // onFile writes to a file on a screen.
 type onFile struct {
 	to     io.Writer

@@ -31,6 +31,8 @@ func TestScreen(t *testing.T) {
 		{"cleared with blanks", []string{"\rone", "\r   \r", "line\n"}, "\r\x1b[Kone\r\x1b[Kline\n"},
 		{"ended", []string{"\rone", "\n", "line\n"}, "\r\x1b[Kone\nline\n"},
 		{"narrow", []string{"\r\x1b[K0123456789abcdef"}, "\r\x1b[K012345678\r\x1b[K"},
+		{"wide letters", []string{"\r日本語日本語"}, "\r\x1b[K日本語日\r\x1b[K"},
+		{"marks and joined letters", []string{"\re\u0301\u200d123456789"}, "\r\x1b[Ke\u0301\u200d12345678\r\x1b[K"},
 		{"at the end", []string{"\rone"}, "\r\x1b[Kone\r\x1b[K"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,11 +7,9 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/internal/access"
-	"github.com/sluicehq/sluice/state/boltstate"
 )
 
 // daemonToken is what the daemon at an address is shown, and for who is refused
@@ -112,11 +110,7 @@ func holdsAndListens(state string, u *url.URL) bool {
 	if err != nil || u.Scheme != "http" || u.Host != address {
 		return false
 	}
-	store, err := openStateWithin(state, time.Nanosecond)
-	if err == nil {
-		_ = store.Close()
-	}
-	return errors.Is(err, boltstate.ErrLocked)
+	return isHeld(state)
 }
 
 // daemonURL reads the address of a daemon. localhost is 127.0.0.1, where a daemon

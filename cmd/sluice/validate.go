@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
@@ -207,12 +206,11 @@ func filters(r config.Route) []string {
 
 func (v *validation) print(stdout, stderr io.Writer) error {
 	if len(v.Routes) > 0 {
-		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ROUTE\tKIND\tON\tFILTERS")
+		t := &table{heads: []string{"ROUTE", "KIND", "ON", "FILTERS"}}
 		for _, r := range v.Routes {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Name, r.Kind, strings.Join(r.On, " "), strings.Join(r.Filters, "; "))
+			t.row(r.Name, r.Kind, strings.Join(r.On, " "), strings.Join(r.Filters, "; "))
 		}
-		if err := w.Flush(); err != nil {
+		if err := t.print(stdout, stderr, "--json has all of it"); err != nil {
 			return err
 		}
 	}

@@ -55,6 +55,7 @@ var rules = []rule{
 	{pkgs: "internal/backoff", stdOnly: true},
 	{pkgs: "internal/buildversion", stdOnly: true},
 	{pkgs: "internal/access", stdOnly: true},
+	{pkgs: "internal/daemons", stdOnly: true},
 	{pkgs: "internal/latectx", stdOnly: true},
 	{pkgs: "internal/retryafter", stdOnly: true},
 	{pkgs: "internal/retrying", stdOnly: true},
@@ -79,7 +80,7 @@ var rules = []rule{
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
-	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash"}},
@@ -90,7 +91,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/function", "internal/localstack", "internal/runtimeapi", "internal/demo", "examples/...",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/localstack", "internal/runtimeapi", "internal/demo", "examples/...",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

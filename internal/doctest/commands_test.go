@@ -16,7 +16,7 @@ import (
 var foreign = []string{
 	"aws", "curl", "jq", "sed", "date", ".", "docker", "kubectl", "helm", "terraform", "systemctl", "journalctl", "systemd-analyze", "podman",
 	"git", "cat", "cd", "cp", "mv", "rm", "mkdir", "chmod", "install", "ls", "tar", "unzip", "zip", "echo", "printf", "export", "alias", "kill", "wait", "sleep", "seq", "head", "tail", "grep", "tee", "true",
-	"apt-get", "brew", "useradd", "promtool", "sam", "cosign", "sha256sum",
+	"apt-get", "brew", "useradd", "promtool", "sam", "cosign", "sha256sum", "openssl", "umask",
 }
 
 // Commands in blocks and code spans are ones that there are: of sluice with

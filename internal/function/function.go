@@ -85,7 +85,11 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 		if observed {
 			hooks = metrics.Batch("deadLetter")
 		}
-		if o.DeadLetter, err = deadLetters(setup.AWS("sqs"), cfg.DeadLetter.Queue, hooks, logger); err != nil {
+		keys, err := letterKeys(cfg, logger)
+		if err != nil {
+			return nil, o, err
+		}
+		if o.DeadLetter, err = deadLetters(setup.AWS("sqs"), cfg.DeadLetter.Queue, keys, hooks, logger); err != nil {
 			return nil, o, err
 		}
 	}
@@ -137,28 +141,29 @@ func services(c *config.Config) func(service string) aws.Config {
 	}
 }
 
+// letterKeys reads the keys that sign dead letters.
+func letterKeys(cfg *config.Config, logger *slog.Logger) (deadletter.Keys, error) {
+	keys, err := cfg.LetterKeys(os.Getenv)
+	if err != nil {
+		return keys, fmt.Errorf("deadLetter: %w", err)
+	}
+	if keys.IsZero() {
+		logger.Warn("dead letters are not signed: sluice dlq redrive runs them only by --unsigned, one by one; give the function and the command a key", "variable", deadletter.KeyEnv)
+	}
+	return keys, nil
+}
+
 // mostLetter is what every queue takes of one message, those that were made when
 // 256 KiB was the limit included; its attributes count, and there are none.
 const mostLetter = 256 << 10
 
 // deadLetters parks records in a queue.
-func deadLetters(cfg aws.Config, queue string, hooks batch.Hooks, logger *slog.Logger) (flow.DeadLetter, error) {
+func deadLetters(cfg aws.Config, queue string, keys deadletter.Keys, hooks batch.Hooks, logger *slog.Logger) (flow.DeadLetter, error) {
 	q, err := sqs.New(cfg, queue, sqs.Options{Hooks: sqs.Hooks{Committed: hooks.Committed}, Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("deadLetter.queue: %w", err)
 	}
-	return deadletter.Sender(func(ctx context.Context, e deadletter.Entry, data []byte) error {
-		text := body.Replace(string(data))
-		if len(text) > mostLetter { // by what was escaped, of which nothing is left once it is compressed
-			data, err := e.Fit(len(data) - 1)
-			if err != nil {
-				return err
-			}
-			text = body.Replace(string(data))
-		}
-		return q.Send(ctx, sqs.Message{Body: text})
-	}).AtMost(mostLetter - 64), nil
+	return deadletter.Sender(func(ctx context.Context, _ deadletter.Entry, letter []byte) error {
+		return q.Send(ctx, sqs.Message{Body: string(keys.Sign(letter))})
+	}).AtMost(mostLetter - deadletter.SignatureBytes), nil
 }
-
-// body escapes what JSON allows in its texts, and SQS does not in a message.
-var body = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)

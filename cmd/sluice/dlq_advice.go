@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/sluicehq/sluice/deadletter"
+)
+
+// advice says what to do for an error. docs/dead-letters.md has all of it as a
+// table.
+type advice struct {
+	shows string // what is seen of the error, in Markdown
+	in    *regexp.Regexp
+	kind  string // of the letters that it is for; "" is all
+	do    string // in Markdown; ID and ROUTE are those of the letter
+}
+
+// advices are looked at from the first: special ones stand before general ones.
+var advices = []advice{
+	{
+		shows: "(a gap)",
+		kind:  "gap",
+		do:    "The stream gave these records up before they were read. Compare the table with what was made of it ([audit](audit.md)), then acknowledge the gap: `sluice gaps acknowledge`, or `sluice dlq purge ID`.",
+	},
+	{
+		shows: "`mapper_parsing_exception`, `document_parsing_exception`, `strict_dynamic_mapping_exception`: status 400",
+		in:    regexp.MustCompile(`(mapper|document)_parsing_exception|strict_dynamic_mapping_exception`),
+		do:    "The item and the mapping of the index do not go together. If the item is wrong, correct it in the table, which makes its document, then `sluice dlq purge ID`: the letter has the old record. If the mapping is wrong: [reindex](reindex.md) with `start`, `swap --force` (these letters are the difference that `swap` refuses) and `finish`, then `sluice dlq redrive ID`.",
+	},
+	{
+		shows: "another refusal of OpenSearch: `status 400`, `404`, `409`, `413`",
+		in:    regexp.MustCompile(`of a document in ".*": status (400|404|409|413)`),
+		do:    "OpenSearch refuses this document. `sluice dlq show ID --payload` has its reason. Correct the item, the template of the index name, or the id, then `sluice dlq redrive ID`.",
+	},
+	{
+		shows: "`panic:` with its stack, `handler ended its goroutine`",
+		in:    regexp.MustCompile(`(?m)^panic: |panic: .*\n|handler ended its goroutine`),
+		do:    "The handler has a bug. Correct and deploy it, then `sluice dlq redrive ID`.",
+	},
+	{
+		shows: "`undecodable record`",
+		in:    regexp.MustCompile(`undecodable record`),
+		do:    "Something between the stream and Sluice has changed the record, or the program is too old for it. The letter keeps it as it came: `sluice dlq show ID --payload`. Run a newer program and `sluice dlq redrive ID`; or write the item again and `sluice dlq purge ID`.",
+	},
+	{
+		shows: "`came without it; set the table's StreamViewType`",
+		in:    regexp.MustCompile(`set the table's StreamViewType`),
+		do:    "The stream does not carry the images that the route needs, and this record will not have them. Enable a stream with the view `NEW_AND_OLD_IMAGES`. Write the item again, or [backfill](backfill.md) the table, then `sluice dlq purge ID`.",
+	},
+	{
+		shows: "`when \"…\":`, such as `a text > a number`",
+		in:    regexp.MustCompile(`when ".*"[,:]`),
+		do:    "The expression of the route makes no sense of this item. Correct the expression (`sluice validate`, `sluice explain`) or the item. Start the new configuration, then `sluice dlq redrive ID`.",
+	},
+	{
+		shows: "`no route takes messages of kind`, `no member \"kind\"`, `unknown event name`",
+		in:    regexp.MustCompile(`no route takes messages of kind|has no member "kind"|unknown event name`),
+		do:    "Nobody handles such messages. Add a route for the kind and `sluice dlq redrive ID`, or stop its sender and `sluice dlq purge ID`.",
+	},
+	{
+		shows: "`there is no route … any more`, `does not take this record any more` (of a redrive)",
+		in:    regexp.MustCompile(`there is no route .* any more|does not take this record any more`),
+		do:    "The route was renamed, or filters the record now. Bring its name back or have it take the record, then `sluice dlq redrive ID`; or `sluice dlq purge ID`.",
+	},
+	{
+		shows: "`does not allow redriven records` (of a redrive)",
+		in:    regexp.MustCompile(`does not allow redriven records`),
+		do:    "Later changes of the item may have been handled since, and this one could undo them. Compare the item with what was made of it. Where nothing can be undone: `sluice dlq redrive ID --allow ROUTE`; else `sluice dlq purge ID`.",
+	},
+	{
+		shows: "`AccessDenied`, `not authorized`, `security token … expired`, `status 401`, `status 403`",
+		in:    regexp.MustCompile(`AccessDenied|not authorized|[Ee]xpiredToken|security token|UnrecognizedClient|[Ss]tatus(Code:)? ?40[13]|\b40[13] (Unauthorized|Forbidden)`),
+		do:    "The daemon or the function may not do this, or its credentials have expired. Give its role the right (deploy/iam has policies by use) or the process new credentials, then `sluice dlq redrive --route ROUTE`.",
+	},
+	{
+		shows: "`ConditionalCheckFailed`, `ValidationException`, `ItemCollectionSizeLimit` of DynamoDB",
+		in:    regexp.MustCompile(`ConditionalCheckFailed|ValidationException|ItemCollectionSizeLimit|ItemSize`),
+		do:    "DynamoDB refuses what the route writes for this item. Correct the item or the route's template, then `sluice dlq redrive ID`.",
+	},
+	{
+		shows: "`more than the limit of`, `SQS refused the message`, `SQS does not allow`",
+		in:    regexp.MustCompile(`more than the limit of \d|SQS refused the message|SQS allows|SQS does not allow`),
+		do:    "The message is not one that SQS takes. Send less of the item (`body` of the route), then `sluice dlq redrive ID`.",
+	},
+	{
+		shows: "time-outs, `connection refused`, `no such host`, throttling, `status 429`, `status 5…`",
+		in:    regexp.MustCompile(`(?i)deadline exceeded|time-?out|timed out|connection (refused|reset)|no such host|throttl|ThroughputExceeded|too many requests|unavailable|\b(429|50[0234])\b`),
+		do:    "The sink was down or slow for longer than `deadLetter.maxAge`, or for this item alone. `sluice status` says whether it works now. Then `sluice dlq redrive --route ROUTE`.",
+	},
+	{
+		shows: "anything else",
+		do:    "The handler refused the record for good, or failed for this item alone. Read the first error, too. Correct the item or the handler, then `sluice dlq redrive ID`; `sluice dlq purge ID` when nothing is to be done.",
+	},
+}
+
+// adviceFor is what to do for a letter: for its last error, or else for the first.
+func adviceFor(o deadletter.Outline) advice {
+	for _, text := range []string{o.Last.Error, o.First.Error} {
+		for _, a := range advices {
+			if a.kind == "gap" && o.Kind == "gap" || a.in != nil && a.in.MatchString(text) && o.Kind != "gap" {
+				return a
+			}
+		}
+	}
+	return advices[len(advices)-1]
+}
+
+var (
+	markdownLink = regexp.MustCompile(`\[([^]]*)\]\(([^)]*)\)`)
+	idOrRoute    = regexp.MustCompile(`\b(ID|ROUTE)\b`)
+	ourCommand   = regexp.MustCompile("`sluice [^`]*`")
+)
+
+// text is what to do, for a terminal, with each command on a line of its own. place
+// are the flags that say where the letter is.
+func (a advice) text(o deadletter.Outline, place string) string {
+	do := a.do
+	if o.Unverified != "" {
+		do = "Nobody knows who sent this letter: whoever can send to its queue may have made it. Compare it with the item in the table first, and purge it if it is forged. " +
+			strings.ReplaceAll(do, "redrive ID", "redrive --unsigned ID")
+	}
+	route := o.Route
+	if route == "" {
+		route = "ROUTE" // the letter is for all
+	}
+	var commands []string
+	do = markdownLink.ReplaceAllString(do, "$1 (docs/$2)")
+	do = ourCommand.ReplaceAllStringFunc(do, func(quoted string) string {
+		command := idOrRoute.ReplaceAllStringFunc(strings.Trim(quoted, "`"), func(name string) string {
+			if name == "ID" {
+				return deadletter.ShortID(o.ID)
+			}
+			return shellQuoted(route)
+		})
+		if strings.HasPrefix(command, "sluice dlq ") {
+			command += place
+		}
+		if !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
+		return fmt.Sprintf("[%d]", slices.Index(commands, command)+1)
+	})
+	text := wrapped(strings.ReplaceAll(do, "`", ""), tableWidth)
+	for i, command := range commands {
+		text += fmt.Sprintf("\n  [%d] %s", i+1, plain(command))
+	}
+	return text
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+-]+$`)
+
+// shellQuoted is a word of a shell.
+func shellQuoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// wrapped breaks a text between words into lines of so many columns.
+func wrapped(text string, columns int) string {
+	var b strings.Builder
+	used := 0
+	for word := range strings.FieldsSeq(text) {
+		switch width := uniseg.StringWidth(word); {
+		case used == 0:
+			used = width
+		case used+1+width > columns:
+			b.WriteByte('\n')
+			used = width
+		default:
+			b.WriteByte(' ')
+			used += 1 + width
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/daemons"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+// holder is a daemon that runs: its state file, and where it listens.
+type holder struct{ state, url string }
+
+// elsewhere are the daemons of this user that run and hold other state files than
+// the one at path, which nobody has named: somebody may mean one of them. Where an
+// application is named, they are of it.
+func (p *letterPlace) elsewhere(path string, cfg *config.Config) (all []holder) {
+	if p.state != "" || p.c.env(stateEnv) != "" {
+		return nil
+	}
+	for _, d := range daemons.Noted(p.c.env) {
+		if (!p.named(cfg) || d.Application == p.name(cfg)) && !sameFile(d.State, path) && isHeld(d.State) {
+			if url, err := p.holderURL(d.State, cfg); err == nil {
+				all = append(all, holder{d.State, url})
+			}
+		}
+	}
+	return all
+}
+
+// named reports whether somebody has named an application.
+func (p *letterPlace) named(cfg *config.Config) bool {
+	return p.application != "" || p.c.env(applicationEnv) != "" || cfg != nil && cfg.Name != ""
+}
+
+// isHeld reports whether a process holds a state file.
+func isHeld(path string) bool {
+	store, err := openStateWithin(path, time.Nanosecond)
+	if err == nil {
+		err = store.Close()
+	}
+	return errors.Is(err, boltstate.ErrLocked)
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
+// stateAt is the state file of the running daemon that listens at a URL, or "" where
+// none was noted.
+func (p *letterPlace) stateAt(at string, cfg *config.Config) string {
+	for _, d := range daemons.Noted(p.c.env) {
+		if url, err := p.holderURL(d.State, cfg); err == nil && url == strings.TrimSuffix(at, "/") && isHeld(d.State) {
+			return d.State
+		}
+	}
+	return ""
+}
+
+// askElsewhere is for the only daemon that may be meant in place of a state file
+// that no daemon holds. Where dead letters are changed and both are there, somebody
+// has to say which is meant.
+func (p *letterPlace) askElsewhere(path string, there bool, all []holder, cfg *config.Config) (*lettersOpen, error) {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if len(all) > 1 || there && p.changes {
+		var choices []string
+		for _, d := range all {
+			choices = append(choices, fmt.Sprintf("--daemon %s, which holds %s", d.url, d.state))
+		}
+		if there {
+			choices = append(choices, "--state "+shellQuoted(path)+", which no daemon holds")
+		}
+		return nil, fmt.Errorf("say whose dead letters are meant:\n%s", strings.Join(choices, "\n"))
+	}
+	d := all[0]
+	fmt.Fprintf(p.c.stderr, "no daemon holds %s: the one that holds %s is asked at %s", path, d.state, d.url)
+	if there {
+		fmt.Fprintf(p.c.stderr, "; --state %s reads that file", shellQuoted(path))
+	}
+	fmt.Fprintln(p.c.stderr)
+	o, err := p.ask(d.url, d.state, cfg)
+	if err != nil {
+		return nil, err
+	}
+	o.api.state = d.state
+	if p.named(cfg) {
+		o.api.app = p.name(cfg)
+	}
+	return o, nil
+}

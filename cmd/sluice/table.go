@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rivo/uniseg"
+	"golang.org/x/term"
+)
+
+const (
+	tableWidth  = 100 // columns of a table that is not printed to a terminal
+	leastColumn = 12  // to which a column may be cut
+)
+
+// table is text in columns under heads. What has no room in the width of the
+// terminal is cut.
+type table struct {
+	heads []string
+	whole []string // heads of columns that are never cut
+	rows  [][]string
+}
+
+// row adds a row; each cell becomes one line.
+func (t *table) row(cells ...any) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = singleLine(fmt.Sprint(cell))
+	}
+	t.rows = append(t.rows, row)
+}
+
+// print prints the table, and says on stderr which columns it has cut. more says
+// what shows them whole.
+func (t *table) print(stdout, stderr io.Writer, more string) error {
+	widths := t.widths(widthOf(stdout))
+	cut := make([]bool, len(widths))
+	var b strings.Builder
+	for _, row := range append([][]string{t.heads}, t.rows...) {
+		for i, cell := range row {
+			text := cutColumns(cell, widths[i])
+			cut[i] = cut[i] || text != cell
+			b.WriteString(text)
+			if i < len(row)-1 { // else it would end in spaces
+				b.WriteString(strings.Repeat(" ", widths[i]-uniseg.StringWidth(text)+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(stdout, b.String())
+	var names []string
+	for i, head := range t.heads {
+		if cut[i] {
+			names = append(names, strings.TrimSpace(head))
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(stderr, "cut to fit: %s; %s\n", strings.Join(names, ", "), more)
+	}
+	return err
+}
+
+// widthOf is how many columns a table may have.
+func widthOf(stdout io.Writer) int {
+	if file, ok := stdout.(interface{ Fd() uintptr }); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return tableWidth
+}
+
+// widths are those of the columns: of what they hold, and where that is more than
+// there is room for, the widest are made narrower.
+func (t *table) widths(room int) []int {
+	widths := make([]int, len(t.heads))
+	for _, row := range append([][]string{t.heads}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], uniseg.StringWidth(cell))
+		}
+	}
+	over := 2*(len(widths)-1) - room
+	for _, w := range widths {
+		over += w
+	}
+	for ; over > 0; over-- {
+		widest := -1
+		for i, w := range widths {
+			if w > leastColumn && !slices.Contains(t.whole, t.heads[i]) && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// singleLine is a text on one line, which cannot move the cursor of a terminal.
+func singleLine(text string) string { return plain(lineEnds.Replace(text)) }
+
+var lineEnds = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")
+
+// cutText makes a text one line of so many columns.
+func cutText(text string, columns int) string { return cutColumns(singleLine(text), columns) }
+
+// cutColumns cuts a text that has more than so many columns, and says so by its
+// last letter.
+func cutColumns(text string, columns int) string {
+	if uniseg.StringWidth(text) <= columns {
+		return text
+	}
+	return fitting(text, columns-1) + "…"
+}
+
+// fitting is as much of text as has room in the columns of a terminal, on which a
+// letter has none, one or two.
+func fitting(text string, columns int) string {
+	used, rest, state := 0, text, -1
+	for rest != "" {
+		_, after, width, next := uniseg.FirstGraphemeClusterInString(rest, state)
+		if used += width; used > columns {
+			break
+		}
+		rest, state = after, next
+	}
+	return text[:len(text)-len(rest)]
+}

@@ -1,0 +1,206 @@
+package deadletter
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/access"
+)
+
+const (
+	// KeyEnv is the variable that holds keys.
+	KeyEnv = "SLUICE_LETTER_KEY"
+	// KeyFileEnv is the variable that names a file of keys.
+	KeyFileEnv = "SLUICE_LETTER_KEY_FILE"
+
+	// SignatureBytes is how much longer a letter is once it is signed.
+	SignatureBytes = len(signatureHead) + keyIDLength + 1 + 2*sha256.Size + 1
+
+	// What is signed begins with purpose, so that a signature by the same key for
+	// another purpose is none of a letter.
+	purpose       = "sluice dead letter 1\x00"
+	keyPurpose    = "sluice dead letter key 1\x00"
+	signatureHead = `,"signature":"1:`
+	keyIDLength   = 8
+	leastKey      = 32 // characters
+	mostKeyFile   = 64 << 10
+)
+
+// Keys sign letters that leave for where others can write, such as a queue, and
+// verify letters that come from there. The first key signs and all verify, so that
+// a new key can take the place of an old one. The zero Keys has none: it signs and
+// verifies nothing.
+type Keys struct {
+	keys []key
+	from string // where they are, for errors
+}
+
+type key struct {
+	secret []byte
+	id     string // tells keys apart, and nothing of the secret
+}
+
+func newKey(secret string) key {
+	k := key{secret: []byte(secret)}
+	k.id = hex.EncodeToString(k.sum(keyPurpose, nil))[:keyIDLength]
+	return k
+}
+
+func (k *key) sum(purpose string, data []byte) []byte {
+	h := hmac.New(sha256.New, k.secret)
+	h.Write([]byte(purpose))
+	h.Write(data)
+	return h.Sum(nil)
+}
+
+// ParseKeys reads keys with white space between them, each a text of at least 32
+// characters. from names where they are, for errors.
+func ParseKeys(text, from string) (Keys, error) {
+	k := Keys{from: from}
+	for i, secret := range strings.Fields(text) {
+		if len(secret) < leastKey {
+			return Keys{}, fmt.Errorf("%s: key %d has %d characters: want at least %d, as openssl rand -hex 32 prints them", from, i+1, len(secret), leastKey)
+		}
+		k.keys = append(k.keys, newKey(secret))
+	}
+	if len(k.keys) == 0 {
+		return Keys{}, fmt.Errorf("%s has no key: want one such as openssl rand -hex 32 prints", from)
+	}
+	return k, nil
+}
+
+// ReadKeys reads the keys in a file, one a line. It refuses a file that everybody
+// on this machine may read.
+func ReadKeys(path string) (Keys, error) {
+	if err := access.CheckMode(path); err != nil {
+		return Keys{}, keyFileError(path, err)
+	}
+	return readKeys(path)
+}
+
+func readKeys(path string) (Keys, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > mostKeyFile {
+		err = fmt.Errorf("it has %d bytes: keys are lines of text", info.Size())
+	}
+	if err != nil {
+		return Keys{}, keyFileError(path, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Keys{}, keyFileError(path, err)
+	}
+	return ParseKeys(string(text), "key file "+path)
+}
+
+func keyFileError(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("key file %s does not exist: copy the one that the functions have, or make the first by (umask 077; openssl rand -hex 32 > %[1]s)", path)
+	}
+	return fmt.Errorf("key file %s: %w", path, err)
+}
+
+// FindKeys reads the keys that are in [KeyEnv], or in the file that [KeyFileEnv]
+// names, or else in file. There may be none. In a Lambda function everybody may
+// read the file: nobody else is there, and its package has to be readable.
+func FindKeys(env func(string) string, file string) (Keys, error) {
+	if text := env(KeyEnv); text != "" {
+		return ParseKeys(text, "$"+KeyEnv)
+	}
+	if named := env(KeyFileEnv); named != "" {
+		file = named
+	}
+	switch {
+	case file == "":
+		return Keys{}, nil
+	case env("AWS_LAMBDA_RUNTIME_API") != "":
+		return readKeys(file)
+	}
+	return ReadKeys(file)
+}
+
+// IsZero reports whether there is no key.
+func (k Keys) IsZero() bool { return len(k.keys) == 0 }
+
+// Sign returns a letter, as [Entry.Append] and [Entry.Fit] make it, with the
+// signature of all its bytes as its last member. Without a key it returns the
+// letter as it is.
+func (k Keys) Sign(letter []byte) []byte {
+	body, ok := bytes.CutSuffix(letter, []byte("}"))
+	if k.IsZero() || !ok {
+		return letter
+	}
+	first := k.keys[0]
+	return fmt.Appendf(slices.Clone(body), `%s%s:%x"}`, signatureHead, first.id, first.sum(purpose, body))
+}
+
+// Verify returns why the signature of a letter does not prove that a program with
+// one of the keys sent the letter as it is.
+func (k Keys) Verify(letter []byte) error {
+	body, id, sum, ok := cutSignature(letter)
+	if !ok {
+		return errors.New("it is not signed: it was sent before the functions had a key, or by somebody who has none")
+	}
+	if k.IsZero() {
+		return fmt.Errorf("it is signed with the key %s, and there is no key to verify it with: name the file of the functions' key by --letter-key-file, $%s or deadLetter.keyFile", id, KeyFileEnv)
+	}
+	i := slices.IndexFunc(k.keys, func(one key) bool { return one.id == id })
+	if i < 0 {
+		var have []string
+		for _, one := range k.keys {
+			have = append(have, one.id)
+		}
+		return fmt.Errorf("it is signed with the key %s, and %s has the key %s: add the key of the functions behind it", id, k.from, strings.Join(have, ", "))
+	}
+	if !hmac.Equal(sum, k.keys[i].sum(purpose, body)) {
+		return fmt.Errorf("its signature by the key %s is wrong: somebody has changed or forged it", id)
+	}
+	return nil
+}
+
+// cutSignature cuts a letter into what is signed and the parts of the signature.
+func cutSignature(letter []byte) (body []byte, keyID string, sum []byte, ok bool) {
+	at := len(letter) - SignatureBytes - len("}")
+	if at < 0 || letter[len(letter)-1] != '}' {
+		return nil, "", nil, false
+	}
+	text, headed := strings.CutPrefix(string(letter[at:]), signatureHead)
+	keyID, text, _ = strings.Cut(text, ":")
+	sum, err := hex.DecodeString(strings.TrimSuffix(text, `"}`))
+	if !headed || len(keyID) != keyIDLength || err != nil || len(sum) != sha256.Size {
+		return nil, "", nil, false
+	}
+	return letter[:at], keyID, sum, true
+}
+
+// ContentID is an id of what a redrive of e acts on, whatever its ID and its errors
+// are. By it, a person who names a letter that nobody has signed ([How.Unsigned])
+// means the one that was looked at: another with its ID can be sent meanwhile.
+func (e *Entry) ContentID() (string, error) {
+	s := e.stored()
+	s.ID, s.Attempts, s.Redrives, s.ParkedAt = "", 0, 0, time.Time{}
+	s.First, s.Last = storedFault{}, storedFault{}
+	data, err := s.append(nil)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	prefix := ""
+	if e.Gap != nil {
+		prefix = gapPrefix
+	}
+	fence := e.Sequence
+	if !fence.Valid() {
+		fence = ""
+	}
+	return prefix + fence.Fence() + "-" + hex.EncodeToString(sum[:8]), nil
+}

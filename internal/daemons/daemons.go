@@ -1,0 +1,90 @@
+// Package daemons notes which state files a user's daemons hold, so that the
+// commands of the same user find them in whatever folder they run. Where a daemon
+// listens stands beside its state file. The notes are in a folder of the user, which
+// nobody else can write.
+package daemons
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Daemon is one that runs, or did when it was noted: one that was killed leaves its
+// note. The lock on its state file tells.
+type Daemon struct {
+	State       string `json:"state"` // absolute path
+	Application string `json:"application"`
+}
+
+// folder is where notes are; "" is nowhere. No home is made for them.
+func folder(env func(string) string) string {
+	home, in := env("XDG_CACHE_HOME"), "sluice/daemons"
+	if home == "" {
+		home, in = env("HOME"), ".cache/sluice/daemons"
+	}
+	if info, err := os.Stat(home); err != nil || !info.IsDir() || !filepath.IsAbs(home) {
+		return ""
+	}
+	return filepath.Join(home, in)
+}
+
+// Note notes a daemon, in the place of an earlier one with its state file, until
+// the returned function is called. Whoever calls it holds the state file. Without a
+// home nothing is noted.
+func Note(env func(string) string, d Daemon) (forget func(), err error) {
+	in := folder(env)
+	if in == "" {
+		return func() {}, nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the note by which commands find the daemon: %w", err)
+		}
+	}()
+	if d.State, err = filepath.Abs(d.State); err != nil {
+		return func() {}, err
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return func() {}, err
+	}
+	if err := os.MkdirAll(in, 0o700); err != nil {
+		return func() {}, err
+	}
+	hash := sha256.Sum256([]byte(d.State))
+	path := filepath.Join(in, hex.EncodeToString(hash[:8])+".json")
+	f, err := os.CreateTemp(in, "new.*") // mode 0600
+	if err != nil {
+		return func() {}, err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return func() {}, errors.Join(err, os.Remove(f.Name()))
+	}
+	return func() { _ = os.Remove(path) }, nil
+}
+
+// Noted returns the daemons that were noted.
+func Noted(env func(string) string) []Daemon {
+	in := folder(env)
+	if info, err := os.Stat(in); err != nil || info.Mode()&0o022 != 0 { // others could write there
+		return nil
+	}
+	paths, _ := filepath.Glob(filepath.Join(in, "*.json")) // the pattern is good
+	var all []Daemon
+	for _, path := range paths {
+		var d Daemon
+		if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &d) == nil && d.State != "" {
+			all = append(all, d)
+		}
+	}
+	return all
+}
