@@ -317,6 +317,10 @@ func (h *history) rest(l *life, bound time.Duration, mayFail bool) *life {
 		if why == "" {
 			why = h.unread(l)
 		}
+		// What is written now comes behind them.
+		if at := time.Unix(0, l.dropped.Load()); why == "" && time.Since(at) < 2*time.Second {
+			why = "records that lie before the start are read"
+		}
 		if why == "" {
 			if reasons := h.check.unexcused(l.n, l.p.Health().Reasons); len(reasons) > 0 {
 				why = fmt.Sprintf("not ready: %v", reasons)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,6 +30,8 @@ type life struct {
 	done   chan struct{} // closed when Run has returned
 	err    error         // what it returned; read after done
 	ctx    context.Context
+
+	dropped atomic.Int64 // when it last read a record that lies before the start, in ns
 }
 
 // live starts a process.
@@ -156,7 +159,10 @@ func (l *life) hooks() poller.Hooks {
 				l.gate.pass("gap", func() { check.gap(l.n, &g) })
 			}
 		},
-		Dropped: func(s poller.Shard, n int) { l.note("drops %d records of %s", n, s.ID) },
+		Dropped: func(s poller.Shard, n int) {
+			l.dropped.Store(time.Now().UnixNano())
+			l.note("drops %d records of %s", n, s.ID)
+		},
 		Failed: func(s poller.Shard, action string, err error, retryIn time.Duration) {
 			l.note("%s of %s failed, again in %v: %v", action, s.ID, retryIn, err)
 		},

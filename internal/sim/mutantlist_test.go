@@ -49,6 +49,12 @@ var mutants = []mutant{
 		props: []string{propAhead, propLost},
 	},
 	{
+		name: "one denial taken for the end of a stream", file: "sources/poller/generation.go", from: 981007500,
+		old:   `if !s.unlisted && s.denials > 0 && len(stored) == 0 {`,
+		new:   `if s.denials > 0 && len(stored) == 0 {`,
+		props: []string{propStop, propRest},
+	},
+	{
 		name: "failed write taken for stored", file: "sources/poller/checkpoint.go",
 		old:   `case err == nil:`,
 		new:   `case !errors.Is(err, state.ErrLeaseLost):`,

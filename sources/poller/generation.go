@@ -57,7 +57,7 @@ func (s *stream) stirred() {
 }
 
 // drained reports whether a replaced stream is over: all its shards are
-// settled to their end, and that is stored.
+// settled to their end, and that is stored; or none was ever known.
 func (s *stream) drained() bool {
 	return s.running == 0 && s.looking == 0 && !s.asking && s.isReplaced() && s.forest.settled() &&
 		(s.quiet >= sureAfter || s.denials >= sureAfter)
@@ -153,7 +153,7 @@ func (s *stream) join(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if s.denials > 0 && len(stored) == 0 { // it was begun, and no shard of it
+	if !s.unlisted && s.denials > 0 && len(stored) == 0 { // it was begun, and no shard of it
 		return errNeverRead
 	}
 	s.fill(l, stored, nil, began)

@@ -73,6 +73,83 @@ func TestARestartBehindAStreamOfWhichNothingWasRead(t *testing.T) {
 	})
 }
 
+// begunOnly is a table whose stream was begun, but no shard of it: the process was
+// killed at its first claim.
+func begunOnly(t *testing.T, store *state.Memory) (s *stub, st *stubStream) {
+	t.Helper()
+	s = newStub()
+	st = s.enable("orders", s.filled("a", 1))
+	r := start(t, s, new(sink).handle, testOptions(&mortal{Memory: store, left: 1}, "orders"))
+	pass(time.Second)
+	_ = r.end()
+	want(t, "start", storedStart(t, store, st.arn), TrimHorizon)
+	want(t, "positions", storedOf(t, store, st.arn), "")
+	return s, st
+}
+
+// failing has the control plane answer with errors, the last one ever again.
+func (s *stub) failing(describeStream ...string) {
+	s.with(func() {
+		s.fail = func(op, _ string) (e string) {
+			switch {
+			case op == "DescribeTable":
+				return "ThrottlingException"
+			case op != "DescribeStream":
+				return ""
+			}
+			if e = describeStream[0]; len(describeStream) > 1 {
+				describeStream = describeStream[1:]
+			}
+			return e
+		}
+	})
+}
+
+// That the service denies a stream once, and then cannot be asked, is no end of it.
+func TestOneDenialIsNoEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := state.NewMemory()
+		s, st := begunOnly(t, store)
+		s.failing("ResourceNotFoundException", "ThrottlingException")
+		var got sink
+		r := start(t, s, got.handle, withBox(store, "orders"))
+		pass(10 * time.Second)
+		want(t, "gaps", parked(t, store), "")
+		s.with(func() { s.fail = nil })
+		pass(time.Minute)
+		want(t, "handled", got.all(), "a/1")
+		s.disable(st)
+		s.enable("orders", s.filled("b", 1))
+		pass(2 * time.Minute)
+		want(t, "handled of the next stream", got.of("b"), "b/1")
+		r.mustEnd()
+	})
+}
+
+// A stream of which nothing was read is lost when it was replaced and is gone, also
+// when it could not be listed as the process began.
+func TestNothingWasReadAndNothingCanBeListed(t *testing.T) {
+	for _, first := range []string{"ThrottlingException", "ResourceNotFoundException"} {
+		bubble(t, func(t *testing.T) {
+			store := state.NewMemory()
+			s, st := begunOnly(t, store)
+			s.disable(st)
+			pass(25 * time.Hour)
+			s.with(func() { delete(s.streams, st.arn) })
+			s.enable("orders", s.filled("b", 1))
+			s.failing(first, "ThrottlingException")
+			var got sink
+			r := start(t, s, got.handle, withBox(store, "orders"))
+			pass(10 * time.Second)
+			s.with(func() { s.fail = nil })
+			pass(2 * time.Minute)
+			r.unready(st.arn + " was not read")
+			want(t, "handled after "+first, got.all(), "b/1")
+			r.mustEnd()
+		})
+	}
+}
+
 // fragile panics when a gap's end is parked, which counts as a failure.
 type fragile struct{ *deadletter.Box }
 

@@ -79,7 +79,7 @@ type found struct {
 
 // run starts shards as they become ready until ctx ends, and returns when all
 // their workers have; or when the stream was replaced by another and nothing
-// is left to read.
+// is left to read. Its error is errNeverRead when nothing was.
 func (s *stream) run(ctx context.Context) error {
 	ctx, s.stop = context.WithCancel(ctx)
 	t, endTerms := s.p.terms(ctx)
@@ -101,6 +101,9 @@ func (s *stream) run(ctx context.Context) error {
 			return errors.Join(s.errs...)
 		}
 		if s.drained() {
+			if s.unlisted && len(s.forest.nodes) == 0 { // it was begun, and no shard of it
+				return errNeverRead
+			}
 			return nil
 		}
 		s.account()
