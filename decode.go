@@ -237,7 +237,7 @@ func looksLikeObject(names []string) string {
 	case has("batchItemFailures"):
 		return "the answer of a function, not what it is called with"
 	case has("dynamodb"):
-		return "a single stream record: decode it with DecodeRecord, or wrap it in an array"
+		return "a single stream record: wrap it, as {\"Records\":[…]}, or decode it with DecodeRecord"
 	case has("detail-type"):
 		return "an EventBridge event"
 	}

@@ -65,13 +65,12 @@ func (p *letterPlace) stateAt(at string, cfg *config.Config) string {
 }
 
 // askElsewhere is for the only daemon that may be meant in place of a state file
-// that no daemon holds. Where dead letters are changed and both are there, somebody
-// has to say which is meant.
+// that no daemon holds. Where something is changed, somebody has to say which is meant.
 func (p *letterPlace) askElsewhere(path string, there bool, all []holder, cfg *config.Config) (*lettersOpen, error) {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	if len(all) > 1 || there && p.changes {
+	if len(all) > 1 || p.changes {
 		var choices []string
 		for _, d := range all {
 			choices = append(choices, fmt.Sprintf("--daemon %s, which holds %s", d.url, d.state))
@@ -79,7 +78,7 @@ func (p *letterPlace) askElsewhere(path string, there bool, all []holder, cfg *c
 		if there {
 			choices = append(choices, "--state "+shellQuoted(path)+", which no daemon holds")
 		}
-		return nil, fmt.Errorf("say whose dead letters are meant:\n%s", strings.Join(choices, "\n"))
+		return nil, fmt.Errorf("say which is meant:\n%s", strings.Join(choices, "\n"))
 	}
 	d := all[0]
 	fmt.Fprintf(p.c.stderr, "no daemon holds %s: the one that holds %s is asked at %s", path, d.state, d.url)

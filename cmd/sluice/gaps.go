@@ -44,7 +44,7 @@ them. It repairs nothing; see sluice help gaps.`,
 
 // gapsAsk has cmd ask a daemon and print the gaps that it answers with.
 func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
-	place := letterPlace{c: c, live: true}
+	place := letterPlace{c: c, live: true, changes: method != "GET"}
 	var asJSON bool
 	show := func(ctx context.Context) error {
 		l, err := place.running()

@@ -15,7 +15,7 @@ import (
 )
 
 func parkCommand(c *cli) *cobra.Command {
-	place := letterPlace{c: c, live: true}
+	place := letterPlace{c: c, live: true, changes: true}
 	var route string
 	var yes, dryRun, asJSON bool
 	cmd := &cobra.Command{
@@ -127,6 +127,9 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 	}
 	path := p.c.statePath("", cfg)
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		if others := p.elsewhere(path, cfg); len(others) > 0 {
+			return p.askElsewhere(path, false, others, cfg)
+		}
 		return nil, fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
 	}
 	store, err := openState(path)
@@ -137,6 +140,9 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 		err = store.Close()
 	}
 	if err == nil {
+		if others := p.elsewhere(path, cfg); len(others) > 0 {
+			return p.askElsewhere(path, false, others, cfg)
+		}
 		err = fmt.Errorf("no daemon holds the state file %s: start the daemon", path)
 	}
 	return nil, err
