@@ -202,5 +202,6 @@ func (e *Entry) ContentID() (string, error) {
 	if !fence.Valid() {
 		fence = ""
 	}
-	return prefix + fence.Fence() + "-" + hex.EncodeToString(sum[:8]), nil
+	// Twice as much as of other ids: whoever makes up letters can look for two of one id.
+	return prefix + fence.Fence() + "-" + hex.EncodeToString(sum[:16]), nil
 }

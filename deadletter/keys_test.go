@@ -245,8 +245,8 @@ func TestContentID(t *testing.T) {
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, New: `{"pk":{"S":"` + strings.Repeat("a", 20<<10) + `"}}`, Sequence: "10"})
 	e := newEntry(&rec, failure("r"), failure("r").LastAt)
 	id := of(e)
-	if fence, _, _ := strings.Cut(e.ID, "-"); !strings.HasPrefix(id, fence+"-") || len(id) != len(e.ID) {
-		t.Errorf("%s is not in the place of %s", id, e.ID)
+	if fence, _, _ := strings.Cut(e.ID, "-"); !strings.HasPrefix(id, fence+"-") || len(id) != len(e.ID)+16 {
+		t.Errorf("%s is not in the place of %s, with a hash twice as long", id, e.ID)
 	}
 	packed := fit(t, e, 17<<10)
 	for name, same := range map[string]func(*Entry){

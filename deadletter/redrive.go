@@ -251,6 +251,13 @@ func (b *Box) runEntry(ctx context.Context, m sluice.Matcher, e Entry, how How, 
 		one := e
 		if e.Route == "" {
 			one.ID, one.Route = id(&e, rt.Name), rt.Name
+			if e.Unverified != "" { // it must not take the place of a signed one with that id
+				content, err := one.ContentID()
+				if err != nil {
+					return errors.Join(append(failed, err)...)
+				}
+				one.ID = content
+			}
 		}
 		one.Attempts++
 		one.Redrives++

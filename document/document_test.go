@@ -24,6 +24,11 @@ func TestError(t *testing.T) {
 			`index of a document in "tgw": status 400: illegal_argument_exception: Document contains at least one immense term in field="k" (whose UTF8 encoding is longer than the max length 32766).`,
 			map[string]string{"action": "index", "index": "tgw", "id": "a", "status": "400", "type": "illegal_argument_exception", "reason": `Document contains at least one immense term in field="k" (whose UTF8 encoding is longer than the max length 32766). The prefix of the first immense term is: '[115, 101]...', original message: too long`},
 		},
+		{ // of a pipeline
+			NewError(Op{Action: Put, Index: "tgw", ID: "a"}, 400, "illegal_argument_exception", "Provided Grok expressions do not match field value: [secret]"),
+			`index of a document in "tgw": status 400: illegal_argument_exception: Provided Grok expressions do not match`,
+			map[string]string{"action": "index", "index": "tgw", "id": "a", "status": "400", "type": "illegal_argument_exception", "reason": "Provided Grok expressions do not match field value: [secret]"},
+		},
 		{
 			&Error{Action: Delete, Ref: Ref{Index: "tgw", ID: "a"}, Err: down},
 			`delete of a document in "tgw": connection refused`,

@@ -31,7 +31,8 @@ func NewError(op Op, status int, typ, reason string) *Error {
 func (e *Error) IndexLabel() string { return cmp.Or(e.IndexTemplate, e.Ref.Index) }
 
 // quotes are what reasons have before what they quote of a document.
-var quotes = []string{" Preview of field's value", " The prefix of the first immense term", "unable to convert [", "unable to parse date ["}
+var quotes = []string{" Preview of field's value", " The prefix of the first immense term", "unable to convert [", "unable to parse date [",
+	" field value: [", " against source: ", ` input string: "`}
 
 // Error names the index and the failure. It leaves out the document's id and what
 // Reason quotes of the document, because errors are logged and an id is made of key

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -62,8 +61,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 		end()
 		err = errors.Join(err, within(over, time.Second, "closing state file "+store.Path(), store.Close))
 	}()
-	if err := os.Remove(access.AddressFileOf(store.Path())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the address of a daemon before this one, where another program may listen now: %w", err)
+	if err := access.RemoveAddress(store.Path()); err != nil {
+		return err
 	}
 	box := deadletter.NewBox(store, o.Application)
 	if o.DeadLetter == "item" {

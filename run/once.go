@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/sources/snapshot"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -65,6 +66,9 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return fmt.Errorf("--state (%s): %w", envOf["state"], err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := access.RemoveAddress(store.Path()); err != nil {
+		return err
+	}
 	s.Application, s.Table, s.Store, s.Grace = o.Application, o.tableNames()[0], store, o.Grace-min(time.Second, o.Grace/10)
 	box := deadletter.NewBox(store, o.Application)
 	s.Flow = o.Limits.flow()

@@ -48,6 +48,19 @@ func TestFileReachesFunction(t *testing.T) {
 	}
 }
 
+// No record and no dead letter goes to AWS where others can read it.
+func TestNoPlainHTTPToAWS(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sluice.yaml")
+	if err := os.WriteFile(path, []byte("source: {tables: [orders]}\nroutes: [{name: x, on: 'a#*', log: {}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SLUICE_CONFIG", path)
+	t.Setenv("SLUICE_ENDPOINT_SQS", "http://sqs.eu-west-1.amazonaws.com")
+	if _, _, err := function.New(t.Context()); err == nil || !strings.Contains(err.Error(), "SLUICE_ENDPOINT_SQS: it is plain http to AWS") {
+		t.Error(err)
+	}
+}
+
 // A letter is no longer than a queue takes once it is escaped and signed, either.
 func TestSignedLetterFits(t *testing.T) {
 	q := newQueues(t)

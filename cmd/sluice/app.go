@@ -114,10 +114,8 @@ func (c *cli) awsMaybe(ctx context.Context, cfg *config.Config) (func(service st
 	if err != nil {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}
-	for _, service := range []string{"dynamodb", "sqs"} {
-		if name := endpointVar(service); awsclient.Exposed(c.env(name)) {
-			return nil, usage("%s: it is plain http to AWS, where others could read items and repeat requests: use https", name)
-		}
+	if err := awsclient.ExposedVariable(c.env); err != nil {
+		return nil, usage("%w", err)
 	}
 	return func(service string) aws.Config {
 		one := base.Copy()

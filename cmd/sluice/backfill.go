@@ -29,6 +29,7 @@ type target struct {
 	caFile, sign      string
 	plainHTTP         []string
 	index, id         string
+	maxIndices        int
 	types             []string
 	typeAttribute     string
 	versionAttribute  string
@@ -41,7 +42,7 @@ func backfillCommand(c *cli) *cobra.Command {
 	var to target
 	var asJSON bool
 	by := routeFlag{cli: c, instead: []string{
-		"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "index", "id", "version-attribute", "version-sequence", "unversioned", "type-attribute",
+		"opensearch", "opensearch-ca", "allow-plain-http", "opensearch-sign", "index", "max-indices", "id", "version-attribute", "version-sequence", "unversioned", "type-attribute",
 	}}
 	cmd := &cobra.Command{
 		Use:   "backfill",
@@ -118,6 +119,7 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
 	fs.StringSliceVar(&to.plainHTTP, "allow-plain-http", nil, "`host` of OpenSearch that may have a password or signed requests over http, where others can read them")
 	fs.StringVar(&to.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
 	fs.StringVar(&to.index, "index", "", "`name` of the index or alias, or a template such as 'orders-{region|lower}'")
+	fs.IntVar(&to.maxIndices, "max-indices", projection.DefaultMaxIndices, "make at most so `many` different names from the template of --index; items for others become dead letters")
 	fs.StringVar(&to.id, "id", "", "`template` of the documents' ids, such as '{pk}' or '{pk}:{sk}'")
 	fs.StringVar(&to.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number or ISO 8601 time that every change raises; or seconds:, millis: or micros:attribute, or created,counter")
 	fs.BoolVar(&to.bySequence, "version-sequence", false, "the index is fed from the stream with versions by sequence numbers")
@@ -221,7 +223,7 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 	default:
 		version = projection.Unversioned()
 	}
-	p, err := projection.New(sink.Write, projection.Options{Index: t.index, ID: t.id, Version: version, UnfencedBackfill: t.never})
+	p, err := projection.New(sink.Write, projection.Options{Index: t.index, MaxIndices: t.maxIndices, ID: t.id, Version: version, UnfencedBackfill: t.never})
 	if err != nil {
 		return nil, &run.UsageError{Err: err}
 	}

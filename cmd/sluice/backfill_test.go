@@ -1,6 +1,17 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/streamtest"
+)
 
 // What is written into one cluster says nothing about another; who writes it, and
 // in which order the hosts are named, is no matter.
@@ -19,5 +30,38 @@ func TestBackfillName(t *testing.T) {
 	}
 	if len(first) > 200 {
 		t.Errorf("%s is too long", first)
+	}
+}
+
+// As many names may be made from the template of --index as its flag says.
+func TestBackfillOfManyIndices(t *testing.T) {
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		action, _, _ := strings.Cut(string(body), "}}") // one at a time is written
+		fmt.Fprintf(w, `{"errors":false,"items":[%s,"status":201}}]}`, action)
+	}))
+	defer cluster.Close()
+	for most, refused := range map[int]int{0: 20, 110: 10, 120: 0} {
+		to := target{urls: []string{cluster.URL}, index: "{tenant}", maxIndices: most, id: "{pk}", never: true, typeAttribute: "type"}
+		m, err := to.routes(t.Context(), run.Setup{Logger: discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i := range 120 {
+			rec := streamtest.Snapshot("t", map[string]any{"pk": "a", "type": "x", "tenant": fmt.Sprint("t", i)})
+			routes, err := m.Match(nil, &rec)
+			if err != nil || len(routes) != 1 {
+				t.Fatal(routes, err)
+			}
+			if err := routes[0].Handler(t.Context(), &rec); sluice.IsPermanent(err) {
+				n++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n != refused {
+			t.Errorf("at most %d: %d items are refused, want %d", most, n, refused)
+		}
 	}
 }

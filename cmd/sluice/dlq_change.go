@@ -111,6 +111,10 @@ waits, and with 2 for wrong usage.`,
 				if gone != nil {
 					return fmt.Errorf("--unsigned: %w", gone)
 				}
+				ids, gone := l.api.there(cmd.Context(), args)
+				if len(ids) == 0 && gone != nil { // no ids would be all
+					return gone
+				}
 				lines := json.NewEncoder(c.stdout)
 				how.Told = func(o deadletter.Outcome) {
 					if asJSON {
@@ -119,7 +123,7 @@ waits, and with 2 for wrong usage.`,
 						fmt.Fprintln(c.stdout, outcomeLine(o))
 					}
 				}
-				report, err := redriven(args, func(id string) (deadletter.Report, error) {
+				report, err := redriven(ids, func(id string) (deadletter.Report, error) {
 					how := how
 					how.Unsigned = whole
 					if id != "" && !how.Earlier { // it alone is run
@@ -127,6 +131,7 @@ waits, and with 2 for wrong usage.`,
 					}
 					return l.api.redrive(cmd.Context(), id, filter, how)
 				})
+				err = errors.Join(gone, err)
 				if !asJSON {
 					fmt.Fprintln(c.stdout, reportLine(report, how.DryRun))
 				}
@@ -242,10 +247,7 @@ somebody has seen what was lost.`,
 					_, err := fmt.Fprintf(c.stdout, format+"\n", more...)
 					return err
 				}
-				ids, gone := args, error(nil)
-				if dryRun || !yes { // else the deletion tells
-					ids, gone = l.api.there(ctx, args)
-				}
+				ids, gone := l.api.there(ctx, args)
 				n := len(ids)
 				if len(args) == 0 {
 					// What is parked between the count and the answer is not meant. Only a

@@ -93,6 +93,38 @@ func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 	}
 }
 
+// Part of an id that two letters have names neither, also once one of them is gone.
+func TestPartsOfIDsAreLookedUpFirst(t *testing.T) {
+	for _, command := range []string{"purge --yes", "redrive"} {
+		letters := state.NewMemory()
+		for _, id := range []string{"1-cea09b3400000000", "2-cea09b34ffffffff"} {
+			rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + id + `"}}`, Sequence: id[:1], Shard: "shard"})
+			e := deadletter.Entry{ID: id, Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: rec.Sequence, Raw: rec.Raw()}
+			data, err := e.Append(nil)
+			if err == nil {
+				err = letters.PutLetter(t.Context(), "app", id, data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := router.New()
+		m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
+		daemon := run.DeadLetters(t.Context(), deadletter.NewBox(letters, "app"), "", m, nil, discard)
+		args := append([]string{"dlq"}, strings.Fields(command+" 1-cea09b3400000000 cea09b34 none 1-cea09b34")...)
+		code, out, problems := asked(t, daemon, args...)
+		if code != 1 || !strings.Contains(out, "1 d") || !strings.Contains(problems, "several dead letters begin with cea09b34") || strings.Count(problems, "no such") != 1 {
+			t.Errorf("%s: exit %d: %s%s", command, code, out, problems)
+		}
+		if left, err := letters.ListLetters(t.Context(), "app", "", 10); err != nil || len(left) != 1 || left[0].ID != "2-cea09b34ffffffff" {
+			t.Errorf("%s: left are %s, %v", command, left, err)
+		}
+		if code, out, _ := asked(t, daemon, "dlq", "redrive", "none"); code != 1 || out != "" {
+			t.Errorf("exit %d: %s", code, out)
+		}
+	}
+}
+
 // One that cannot be read is named, with what can be done.
 func TestOutcomeLineBehindUnreadable(t *testing.T) {
 	letters := state.NewMemory()

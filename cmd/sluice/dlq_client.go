@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -130,9 +131,9 @@ func (c *letterClient) show(ctx context.Context, id string, payload bool) (o dea
 	return o, err
 }
 
-// there returns the whole ids of letters that are named by a part of them. It
-// leaves out those that are not there, or that are named as others are, and says
-// which.
+// there returns the whole ids of letters that are named by a part of them, before
+// any is changed: once one is gone, its name could be that of another. It leaves out
+// those that are not there, or that are named as others are, and says which.
 func (c *letterClient) there(ctx context.Context, ids []string) (there []string, gone error) {
 	for _, id := range ids {
 		switch o, err := c.show(ctx, id, false); {
@@ -140,7 +141,7 @@ func (c *letterClient) there(ctx context.Context, ids []string) (there []string,
 			gone = errors.Join(gone, err)
 		case err != nil: // one that cannot be read is there
 			there = append(there, id)
-		default:
+		case !slices.Contains(there, o.ID):
 			there = append(there, o.ID)
 		}
 	}

@@ -251,7 +251,14 @@ func openStateWithin(path string, wait time.Duration) (*boltstate.Store, error) 
 	case err == nil && info.Size() == 0: // which would become one
 		return nil, fmt.Errorf("%s is empty, and no state file: name it by --state, or go to the folder of the daemon", path)
 	}
-	return boltstate.Open(path, boltstate.Options{LockTimeout: wait})
+	store, err := boltstate.Open(path, boltstate.Options{LockTimeout: wait})
+	if err != nil {
+		return nil, err
+	}
+	if err := access.RemoveAddress(path); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
 }
 
 // keys verify the letters of a queue.

@@ -155,8 +155,9 @@ func (q *queueLetters) add(m types.Message) {
 	}
 	if had, ok := q.letters[id]; ok {
 		old, oldErr := deadletter.Parse(had)
-		switch {
-		case q.keys.Verify(had) == nil && !verified: // of a newer program, or of nobody
+		switch hadVerified := q.keys.Verify(had) == nil; {
+		case verified && !hadVerified: // it takes its place
+		case hadVerified && !verified, !verified && err != nil && oldErr == nil: // of a newer program, or of nobody
 			return
 		case err == nil && oldErr == nil && (old.Redrives > e.Redrives || old.Redrives == e.Redrives && old.Last.At.After(e.Last.At)):
 			return

@@ -229,6 +229,10 @@ func TestForgedLetterInTheQueue(t *testing.T) {
 		return string(data)
 	}
 	unsigned, good := letter(e), string(keys.Sign([]byte(letter(e))))
+	content, err := e.ContentID()
+	if err != nil {
+		t.Fatal(err)
+	}
 	e.Redrives, e.Last.Error = 9, "again"
 	again := letter(e)
 	e.Route = "other"
@@ -241,6 +245,7 @@ func TestForgedLetterInTheQueue(t *testing.T) {
 		{"beside a signed one", []string{good, forged}, 2},
 		{"of a newer program", []string{good, `{"version":9,"id":"one"}`}, 1},
 		{"beside one that is not signed", []string{unsigned, forged}, 2},
+		{"of a newer program, with the id of one that is not signed", []string{unsigned, fmt.Sprintf(`{"version":9,"id":%q}`, content)}, 1},
 		{"the same, which failed again", []string{unsigned, again}, 1},
 	} {
 		for range 2 {
@@ -271,6 +276,38 @@ func letterKeys(t *testing.T) deadletter.Keys {
 		t.Fatal(err)
 	}
 	return keys
+}
+
+// A letter for all routes becomes one for each that fails. When nobody has signed it,
+// none of those takes the place of the signed letter of the same record and route.
+func TestForgedLetterOfAllRoutes(t *testing.T) {
+	service, q, ids := inHand(t, "r", "1")
+	e, err := deadletter.Parse(q.letters[ids[0]])
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.ID, e.Route = "forged", ""
+	data, err := e.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.add(types.Message{Body: aws.String(string(data)), ReceiptHandle: aws.String("forged")})
+	content, err := e.ContentID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := router.New()
+	m.Handle("*#*", func(context.Context, *sluice.Record) error { return errors.New("still down") }, router.Name("r"), router.Redrive())
+	box := deadletter.NewSignedBox(q, "app", q.keys)
+	if err := box.Redrive(t.Context(), m, content, deadletter.How{Unsigned: []string{content}, Force: true}); err == nil || !strings.Contains(err.Error(), "still down") {
+		t.Error(err)
+	}
+	if want := []string{"send 1, 1 redrives", "delete forged"}; !slices.Equal(service.seen, want) {
+		t.Errorf("the queue saw %q, want %q", service.seen, want)
+	}
+	if q.keys.Verify(q.letters[ids[0]]) != nil || len(q.handles[ids[0]]) != 1 {
+		t.Errorf("the signed letter is %s", q.letters[ids[0]])
+	}
 }
 
 // What was signed is signed when it is made to fit, too; what was not is not.

@@ -97,6 +97,16 @@ func TestTokenGoesToItsDaemonAlone(t *testing.T) {
 	if sent != "" {
 		t.Error("who listens where a daemon did before it crashed is sent the token")
 	}
+	listens(other)
+	held, err := openState("sluice.db") // by a command that is no daemon
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = gaps(nil)
+	_, _ = gaps(nil, "--daemon", other.URL)
+	if err := held.Close(); err != nil || sent != "" {
+		t.Errorf("while a command holds the state file, who listens where the daemon did is sent %q, %v", sent, err)
+	}
 	_, _ = gaps(map[string]string{"SLUICE_TOKEN": "of-somebody-who-named-it"}, "--daemon", other.URL)
 	if sent != "Bearer of-somebody-who-named-it" {
 		t.Errorf("a token and an address that somebody names: %q", sent)

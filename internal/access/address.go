@@ -18,9 +18,9 @@ import (
 func AddressFileOf(state string) string { return state + ".address" }
 
 // WriteAddress stores where a daemon listens, for the commands of its machine: they
-// send the token there alone. The daemon removes the file before it stops to listen,
-// and as it starts, before it listens: a file that a crash has left names a port that
-// is anybody's by now. Only who holds the state file may write or remove it.
+// send the token there alone. The daemon removes the file before it stops to listen:
+// a file that a crash has left names a port that is anybody's by now. Only who holds
+// the state file may write or remove it.
 func WriteAddress(path string, listening net.Addr) error {
 	at, err := netip.ParseAddrPort(listening.String())
 	if err != nil {
@@ -30,6 +30,16 @@ func WriteAddress(path string, listening net.Addr) error {
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
 	}
 	return store(path, at.String()+"\n")
+}
+
+// RemoveAddress removes the address that the daemon of a state file has left when it
+// crashed. Whoever takes the file's lock calls it, daemon or not: the commands take
+// the holder of the lock for the daemon that listens there.
+func RemoveAddress(state string) error {
+	if err := os.Remove(AddressFileOf(state)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the address of a daemon before, where another program may listen now: %w", err)
+	}
+	return nil
 }
 
 // ReadAddress reads where a daemon listens. The file must belong to this process's

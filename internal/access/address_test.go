@@ -56,6 +56,31 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+// What a crashed daemon has left goes, and that nothing is left is no error.
+func TestRemoveAddress(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "sluice.db")
+	for range 2 {
+		if err := RemoveAddress(state); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(AddressFileOf(state)); !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		if err := WriteAddress(AddressFileOf(state), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9464}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(AddressFileOf(state)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(AddressFileOf(state), "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveAddress(state); err == nil {
+		t.Error("one that cannot be removed is no error")
+	}
+}
+
 // Who may say where the token is sent.
 func TestAddressOwner(t *testing.T) {
 	const root, me, daemon, stranger = 0, 501, 502, 503

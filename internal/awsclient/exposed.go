@@ -1,6 +1,7 @@
 package awsclient
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 )
@@ -21,4 +22,18 @@ func Exposed(endpoint string) bool {
 		}
 	}
 	return false
+}
+
+// ExposedVariable returns an error for a variable of the environment that names such
+// an endpoint.
+func ExposedVariable(env func(string) string) error {
+	for _, name := range []string{
+		"SLUICE_ENDPOINT_DYNAMODB", "SLUICE_ENDPOINT_SQS",
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", "AWS_ENDPOINT_URL_SQS",
+	} {
+		if Exposed(env(name)) {
+			return fmt.Errorf("%s: it is plain http to AWS, where others could read items and repeat requests: use https", name)
+		}
+	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package awsclient
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestExposed(t *testing.T) {
 	for endpoint, want := range map[string]bool{
@@ -20,6 +23,20 @@ func TestExposed(t *testing.T) {
 	} {
 		if Exposed(endpoint) != want {
 			t.Errorf("%s: %t", endpoint, !want)
+		}
+	}
+}
+
+func TestExposedVariable(t *testing.T) {
+	for _, name := range []string{
+		"SLUICE_ENDPOINT_DYNAMODB", "SLUICE_ENDPOINT_SQS",
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", "AWS_ENDPOINT_URL_SQS",
+	} {
+		for url, exposed := range map[string]bool{"": false, "http://dynamodb:8000": false, "http://sqs.eu-west-1.amazonaws.com": true} {
+			err := ExposedVariable(func(asked string) string { return map[string]string{name: url}[asked] })
+			if (err != nil) != exposed || exposed && !strings.HasPrefix(err.Error(), name+": it is plain http to AWS") {
+				t.Errorf("%s=%s: %v", name, url, err)
+			}
 		}
 	}
 }

@@ -87,7 +87,7 @@ var rules = []rule{
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
-	{pkgs: "internal/function", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "deadletter", "sinks/sqs"}},
+	{pkgs: "internal/function", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "deadletter", "sinks/sqs", "internal/awsclient"}},
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/metrics/emf"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/sqs"
@@ -46,6 +47,9 @@ func Run(ctx context.Context, stderr io.Writer) (exit int) {
 func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	cfg, err := load()
+	if err == nil {
+		err = awsclient.ExposedVariable(os.Getenv)
+	}
 	if err != nil {
 		return nil, lambda.Options{}, err
 	}
