@@ -238,10 +238,17 @@ func (rc *routeCalls) end(c *oneCall, rec *sluice.Record, err error) {
 	}
 }
 
-// tellsOfRoute reports whether err may be the fault of what the route calls.
+// tellsOfRoute reports whether err may be the fault of what the route calls. A
+// handler that asks for a delay says that it is not.
 func tellsOfRoute(err error) bool {
-	var wish *sluice.RetryError
-	return !sluice.IsSkip(err) && !sluice.IsPermanent(err) && (!errors.As(err, &wish) || sluice.IsOverloaded(err))
+	var after time.Duration
+	if wish, ok := errors.AsType[*sluice.RetryError](err); ok {
+		after = wish.After
+	}
+	if rest, ok := errors.AsType[*sluice.Remaining](err); ok {
+		after = max(after, rest.After)
+	}
+	return !sluice.IsSkip(err) && !sluice.IsPermanent(err) && (after <= 0 || sluice.IsOverloaded(err))
 }
 
 // failed notes a failure. mu is held.

@@ -114,3 +114,26 @@ func TestRoutesOfTheApplicationStay(t *testing.T) {
 		t.Errorf("matches %v, %v", routes, err)
 	}
 }
+
+// What a handler asks for is read as flow reads it.
+func TestErrorsThatTellOfARoute(t *testing.T) {
+	plain := errors.New("refused")
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{plain, true},
+		{sluice.Overloaded(plain), true},
+		{sluice.RetryAfter(0, plain), true},
+		{sluice.RetryAfter(time.Second, plain), false},
+		{&sluice.Remaining{Err: plain}, true},
+		{&sluice.Remaining{After: time.Second, Err: plain}, false},
+		{&sluice.Remaining{After: time.Second, Err: sluice.Overloaded(plain)}, true},
+		{sluice.Permanent(plain), false},
+		{sluice.Skip("none"), false},
+	} {
+		if got := tellsOfRoute(fmt.Errorf("handler: %w", tt.err)); got != tt.want {
+			t.Errorf("%#v: %v", tt.err, got)
+		}
+	}
+}
