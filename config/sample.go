@@ -59,7 +59,7 @@ func (c *Config) checkSample(field, text string, names []string, recs []*sluice.
 	found := &comparisons{names: names}
 	ast.Walk(&tree.Node, found)
 	for _, one := range found.all {
-		if problem := one.problem(w, recs); problem != "" {
+		if problem := one.problem(w, one.meant(w, names, recs)); problem != "" {
 			at := (&file.Error{Location: one.node.Location(), Message: problem}).Bind(tree.Source)
 			errs = append(errs, c.source().expression(field, located(at, text, names)))
 		}
@@ -87,6 +87,7 @@ func nameOf(rec *sluice.Record) string {
 type comparison struct {
 	node        *ast.BinaryNode
 	left, right operand
+	guards      []ast.Node // of which each must be true before
 }
 
 // operand is a side of a comparison: an attribute, or kinds that stand in the
@@ -104,6 +105,9 @@ type comparisons struct {
 
 func (c *comparisons) Visit(n *ast.Node) {
 	b, ok := (*n).(*ast.BinaryNode)
+	if ok && (b.Operator == "&&" || b.Operator == "and") {
+		c.guard(b)
+	}
 	if !ok || !slices.Contains([]string{"==", "!=", "<", "<=", ">", ">=", "in"}, b.Operator) {
 		return
 	}
@@ -119,8 +123,68 @@ func (c *comparisons) Visit(n *ast.Node) {
 		return
 	}
 	if left.known() && right.known() {
-		c.all = append(c.all, comparison{b, left, right})
+		c.all = append(c.all, comparison{node: b, left: left, right: right})
 	}
+}
+
+// guard notes what stands before the right side of b and says which records are
+// meant: conditions on event, table and type. What an attribute decides is not
+// noted: other records than those of the sample have other values.
+func (c *comparisons) guard(b *ast.BinaryNode) {
+	var guards []ast.Node
+	for _, g := range conjuncts(b.Left) {
+		read := &identifiers{}
+		ast.Walk(&g, read)
+		if !slices.ContainsFunc(read.names, func(name string) bool { return !slices.Contains([]string{"event", "table", "type"}, name) }) {
+			guards = append(guards, g)
+		}
+	}
+	inside := &binaries{}
+	ast.Walk(&b.Right, inside)
+	for i := range c.all {
+		if slices.Contains(inside.all, c.all[i].node) {
+			c.all[i].guards = append(c.all[i].guards, guards...)
+		}
+	}
+}
+
+// conjuncts are the conditions that n joins by "and".
+func conjuncts(n ast.Node) []ast.Node {
+	if b, ok := n.(*ast.BinaryNode); ok && (b.Operator == "&&" || b.Operator == "and") {
+		return append(conjuncts(b.Left), conjuncts(b.Right)...)
+	}
+	return []ast.Node{n}
+}
+
+type identifiers struct{ names []string }
+
+func (i *identifiers) Visit(n *ast.Node) {
+	if id, ok := (*n).(*ast.IdentifierNode); ok {
+		i.names = append(i.names, id.Value)
+	}
+}
+
+type binaries struct{ all []*ast.BinaryNode }
+
+func (b *binaries) Visit(n *ast.Node) {
+	if one, ok := (*n).(*ast.BinaryNode); ok {
+		b.all = append(b.all, one)
+	}
+}
+
+// meant are the records for which the guards are true.
+func (c comparison) meant(w *when, names []string, recs []*sluice.Record) []*sluice.Record {
+	for _, g := range c.guards {
+		guard, err := compile(g.String(), w.typ, names...)
+		if err != nil {
+			continue
+		}
+		recs = slices.DeleteFunc(slices.Clone(recs), func(rec *sluice.Record) bool {
+			is, err := guard.match(rec)
+			return err == nil && !is
+		})
+	}
+	return recs
 }
 
 func (o operand) known() bool { return o.slot != nil || len(o.kinds) > 0 }

@@ -35,6 +35,12 @@ func TestCheckSample(t *testing.T) {
 		{`old.total < -1`, ""},
 		{`new.paid == "true"`, `new.paid is true or false in 1 of 1 sample records that have it: == with a text is never true for them`},
 		{`event == 1`, ""}, // Load tells
+		// The same name may stand for something else in another kind of item.
+		{`(event == "INSERT" and new.n > 5 and new.total > 100) || (type == "b" && new.n == "x")`, `new.total is a text in 1 of 2`},
+		{`(event == "REMOVE" && old.total > 0) || (type == "b" and new.paid and new.n == "x")`, ""},
+		{`type == "c" && new.n > 5 && (new.total > 100 || new.n == "7")`, ""},
+		{`not (type == "c") && new.n == "7"`, `new.n is a number in 2 of 2`},
+		{`event == "REMOVE" && new.n == "7"`, ""},
 		{`any(new.tags, # > 5)`, `routes[0].when: it fails for the sample record `},
 	} {
 		c := &Config{Routes: []Route{{Name: "other", When: "new.n == 'x'"}, {Name: "r", When: tt.when}}}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -16,25 +18,49 @@ import (
 const (
 	slowAfter    = 3 * time.Second  // a call that runs for so long is shown
 	triedAfter   = 10 * time.Second // an error that is older is told with its time
-	failingAfter = 5 * time.Second  // a route for which nothing succeeds for so long is in trouble
 	failureCount = 4                // records of a route whose failures are kept: of more, flow knows that the route is in trouble
 	failureLasts = 2 * time.Minute  // a failure counts for so long, unless the record is tried again: a message may be with another process
 )
+
+// failingAfter is how long nothing must succeed for a route until it is in trouble.
+// Tests of the whole daemon have less.
+var failingAfter = 5 * time.Second
 
 // calls knows which calls of handlers run and which records failed last. flow
 // tells a bad record from a bad route by many records; calls speaks about the
 // present call, and about the few records of a quiet table.
 type calls struct{ routes []*routeCalls }
 
-// watchCalls wraps the handlers of m's routes. It must run before the first call.
-func watchCalls(m sluice.Matcher) *calls {
-	c := &calls{}
-	for _, r := range m.Routes() {
+// watchCalls returns a Matcher as m whose calls are watched.
+func watchCalls(m sluice.Matcher) (*calls, sluice.Matcher) {
+	c, w := &calls{}, &watchedMatcher{Matcher: m, theirs: m.Routes()}
+	for _, r := range w.theirs {
 		rc := &routeCalls{name: r.Name, lasts: max(failureLasts, 2*r.MaxBackoff)}
-		r.Handler = rc.watched(r.Handler)
 		c.routes = append(c.routes, rc)
+		own := *r // somebody else may run m's routes, too
+		own.Handler = rc.watched(r.Handler)
+		w.routes = append(w.routes, &own)
 	}
-	return c
+	return c, w
+}
+
+// watchedMatcher has routes of its own in place of those of Matcher.
+type watchedMatcher struct {
+	sluice.Matcher
+	theirs, routes []*sluice.Route
+}
+
+func (w *watchedMatcher) Routes() []*sluice.Route { return w.routes }
+
+func (w *watchedMatcher) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
+	n := len(dst)
+	dst, err := w.Matcher.Match(dst, rec)
+	for i, r := range dst[min(n, len(dst)):] {
+		if r != nil && r.Index >= 0 && r.Index < len(w.theirs) && w.theirs[r.Index] == r { // flow refuses others
+			dst[n+i] = w.routes[r.Index]
+		}
+	}
+	return dst, err
 }
 
 // named returns the calls of a route, or nil.
@@ -65,11 +91,19 @@ func (c *calls) parked(h flow.Hooks) flow.Hooks {
 type routeCalls struct {
 	name  string
 	lasts time.Duration // see failureLasts
+	lists [8]callList   // that run, spread so that workers seldom wait for each other
 
+	mu       sync.Mutex // may be held when that of a list is taken, not the other way round
+	failures []failure
+	failedAt time.Time   // when a call failed last
+	failing  atomic.Bool // there are failures
+}
+
+// callList are calls that run, the oldest first.
+type callList struct {
 	mu          sync.Mutex
-	first, last *oneCall // that run, the oldest first
-	failures    []failure
-	failedAt    time.Time // when a call failed last
+	first, last *oneCall
+	_           [40]byte // each has a cache line of its own
 }
 
 // identity names a record.
@@ -77,6 +111,11 @@ type identity struct{ table, shard, sequence, event string }
 
 func identify(rec *sluice.Record) identity {
 	return identity{rec.Table, rec.ShardID, string(rec.Sequence), rec.EventID}
+}
+
+// kept is i without memory of a page.
+func (i identity) kept() identity {
+	return identity{strings.Clone(i.table), strings.Clone(i.shard), strings.Clone(i.sequence), strings.Clone(i.event)}
 }
 
 // failure is a record whose last call failed.
@@ -89,44 +128,61 @@ type failure struct {
 
 // oneCall is a call that runs. It listens to the sinks.
 type oneCall struct {
-	route      *routeCalls
-	of         identity
-	origin     sluice.Origin
-	began      time.Time
-	ctx        retrying.Context
-	prev, next *oneCall
+	route *routeCalls
+	began time.Time
+	ctx   retrying.Context
 
-	// Of the tries that a sink repeats by itself; guarded by route.mu.
-	err   error // the last; nil: none failed
+	// Guarded by the mutex of its list. All are nil once it has returned: errors
+	// of the AWS SDK keep its context, which must keep no record and no other call.
+	rec        *sluice.Record
+	prev, next *oneCall
+	tried      *tried
+}
+
+// tried are the tries that a sink repeats by itself.
+type tried struct {
+	err   error // of the last
 	since time.Time
+}
+
+// list is the one of its route that a call is in: any that other calls are
+// seldom in.
+func (c *oneCall) list() *callList {
+	return &c.route.lists[c.began.Nanosecond()%len(c.route.lists)]
 }
 
 // Retrying is called by sinks; see [retrying.Listener].
 func (c *oneCall) Retrying(err error) {
 	c.route.mu.Lock()
 	defer c.route.mu.Unlock()
-	now := time.Now()
-	if c.err == nil {
-		c.since = now
+	list := c.list()
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	if c.rec == nil {
+		return // has returned
 	}
-	c.err = err
-	c.route.failed(c.of, err, now)
+	now := time.Now()
+	if c.tried == nil {
+		c.tried = &tried{since: now}
+	}
+	c.tried.err = err
+	c.route.failed(identify(c.rec), err, now)
 }
 
 func (rc *routeCalls) watched(h sluice.Handler) sluice.Handler {
-	return func(ctx context.Context, rec *sluice.Record) (err error) {
-		c := &oneCall{route: rc, of: identify(rec), origin: rec.Origin, began: time.Now()}
+	return func(ctx context.Context, rec *sluice.Record) error {
+		c := &oneCall{route: rc, began: time.Now(), rec: rec}
 		c.ctx = retrying.Context{Context: ctx, Listener: c}
-		rc.begin(c)
-		returned := false
+		c.list().add(c)
+		ended := false
 		defer func() {
-			if !returned {
-				err = errPanic
+			if !ended {
+				rc.end(c, rec, errPanic)
 			}
-			rc.end(c, err, ctx.Err())
 		}()
-		err = h(&c.ctx, rec)
-		returned = true
+		err := h(&c.ctx, rec)
+		ended = true
+		rc.end(c, rec, err)
 		if rest, ok := err.(*sluice.Remaining); ok && rest.Rest != nil { // another error around it keeps its rest
 			err = &sluice.Remaining{Rest: rc.watched(rest.Rest), After: rest.After, Err: rest.Err}
 		}
@@ -136,47 +192,63 @@ func (rc *routeCalls) watched(h sluice.Handler) sluice.Handler {
 
 var errPanic = errors.New("the handler panics: the log has the stack")
 
-func (rc *routeCalls) begin(c *oneCall) {
-	rc.mu.Lock()
-	defer rc.mu.Unlock()
-	if c.prev = rc.last; rc.last == nil {
-		rc.first = c
+func (l *callList) add(c *oneCall) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.prev = l.last; l.last == nil {
+		l.first = c
 	} else {
-		rc.last.next = c
+		l.last.next = c
 	}
-	rc.last = c
+	l.last = c
 }
 
-func (rc *routeCalls) end(c *oneCall, err, ended error) {
-	rc.mu.Lock()
-	defer rc.mu.Unlock()
+func (l *callList) remove(c *oneCall) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if c.prev == nil {
-		rc.first = c.next
+		l.first = c.next
 	} else {
 		c.prev.next = c.next
 	}
 	if c.next == nil {
-		rc.last = c.prev
+		l.last = c.prev
 	} else {
 		c.next.prev = c.prev
 	}
+	c.rec, c.prev, c.next, c.tried = nil, nil, nil, nil
+}
+
+// end notes how c, which was of rec, ended.
+func (rc *routeCalls) end(c *oneCall, rec *sluice.Record, err error) {
+	c.list().remove(c)
+	if err == nil && !rc.failing.Load() {
+		return // nearly all
+	}
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
 	switch {
 	case err == nil:
-		if len(rc.failures) > 0 {
-			rc.succeeded(c.of)
-		}
-	case errors.Is(ended, context.Canceled): // cut off
+		rc.succeeded(identify(rec), c.began)
+	case errors.Is(c.ctx.Err(), context.Canceled): // cut off
 	case tellsOfRoute(err):
-		rc.failed(c.of, err, time.Now())
-	case len(rc.failures) > 0:
-		rc.drop(c.of)
+		rc.failed(identify(rec), err, time.Now())
+	default:
+		rc.drop(identify(rec))
 	}
 }
 
-// tellsOfRoute reports whether err may be the fault of what the route calls.
+// tellsOfRoute reports whether err may be the fault of what the route calls. A
+// handler that asks for a delay says that it is not.
 func tellsOfRoute(err error) bool {
-	var wish *sluice.RetryError
-	return !sluice.IsSkip(err) && !sluice.IsPermanent(err) && (!errors.As(err, &wish) || sluice.IsOverloaded(err))
+	var after time.Duration
+	if wish, ok := errors.AsType[*sluice.RetryError](err); ok {
+		after = wish.After
+	}
+	if rest, ok := errors.AsType[*sluice.Remaining](err); ok {
+		after = max(after, rest.After)
+	}
+	return !sluice.IsSkip(err) && !sluice.IsPermanent(err) && (after <= 0 || sluice.IsOverloaded(err))
 }
 
 // failed notes a failure. mu is held.
@@ -193,8 +265,8 @@ func (rc *routeCalls) failed(of identity, err error, now time.Time) {
 			free = i
 		}
 	}
-	of = identity{strings.Clone(of.table), strings.Clone(of.shard), strings.Clone(of.sequence), strings.Clone(of.event)} // of a page
-	f := failure{of: of, since: now, last: now, err: err}
+	f := failure{of: of.kept(), since: now, last: now, err: err}
+	rc.failing.Store(true)
 	switch {
 	case len(rc.failures) < failureCount:
 		rc.failures = append(rc.failures, f)
@@ -203,22 +275,20 @@ func (rc *routeCalls) failed(of identity, err error, now time.Time) {
 	}
 }
 
-// succeeded notes a success. mu is held.
-func (rc *routeCalls) succeeded(of identity) {
+// succeeded notes the success of a call that began at a time. mu is held.
+func (rc *routeCalls) succeeded(of identity, began time.Time) {
 	rc.drop(of)
 	for i := range rc.failures {
-		rc.failures[i].succeeded = true
+		if f := &rc.failures[i]; began.After(f.since) { // else the sink may have failed meanwhile
+			f.succeeded = true
+		}
 	}
 }
 
 // drop forgets a failure. mu is held.
 func (rc *routeCalls) drop(of identity) {
-	for i, f := range rc.failures {
-		if f.of == of {
-			rc.failures = append(rc.failures[:i], rc.failures[i+1:]...)
-			return
-		}
-	}
+	rc.failures = slices.DeleteFunc(rc.failures, func(f failure) bool { return f.of == of })
+	rc.failing.Store(len(rc.failures) > 0)
 }
 
 func (rc *routeCalls) forget(of identity) {
@@ -232,20 +302,22 @@ func (rc *routeCalls) forget(of identity) {
 func (rc *routeCalls) trouble(now time.Time) string {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
-	n, since, err := rc.failing(now)
+	slow := rc.slow(now)
+	n, since, err := rc.troubled(now, slow)
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf("route %q fails for %s since %s, and no other has succeeded since: repair what it calls; if the record is at fault, sluice park --route %q: %v",
-		rc.name, plural(n, "record"), since.Format(time.RFC3339), rc.name, rc.present(err, now))
+		rc.name, plural(n, "record"), since.Format(time.RFC3339), rc.name, rc.present(err, now, slow))
 }
 
-// failing counts the records that trouble tells of, since when the first has
+// troubled counts the records that trouble tells of, since when the first has
 // failed, and the last error. mu is held.
-func (rc *routeCalls) failing(now time.Time) (n int, since time.Time, err error) {
+func (rc *routeCalls) troubled(now time.Time, running []slow) (n int, since time.Time, err error) {
 	var last time.Time
 	for _, f := range rc.failures {
-		if f.succeeded || now.Sub(f.last) > rc.lasts && !rc.runs(f.of) {
+		again := slices.ContainsFunc(running, func(s slow) bool { return s.of == f.of && s.began.After(f.last) })
+		if f.succeeded || now.Sub(f.last) > rc.lasts && !again {
 			continue
 		}
 		if n++; n == 1 || f.since.Before(since) {
@@ -261,34 +333,18 @@ func (rc *routeCalls) failing(now time.Time) (n int, since time.Time, err error)
 	return n, since, err
 }
 
-// runs reports whether a call for the record runs. mu is held.
-func (rc *routeCalls) runs(of identity) bool {
-	for c := rc.first; c != nil; c = c.next {
-		if c.of == of {
-			return true
+// present is the error of the route as of now: err is that of the last call that
+// ended, unless a sink tries again, or hangs since. mu is held.
+func (rc *routeCalls) present(err error, now time.Time, running []slow) error {
+	for _, s := range running {
+		if s.retries || err != nil && s.began.Add(slowAfter).After(rc.failedAt) {
+			return s.err
 		}
 	}
-	return false
-}
-
-// present is the error of the route as of now: err is that of the last call. mu is held.
-func (rc *routeCalls) present(err error, now time.Time) error {
-	c := rc.first
-	switch {
-	case c != nil && now.Sub(c.began) >= slowAfter && (err != nil || c.err != nil):
-		return c.present(now)
-	case err != nil && now.Sub(rc.failedAt) >= triedAfter && !rc.failedAt.IsZero():
+	if err != nil && now.Sub(rc.failedAt) >= triedAfter && !rc.failedAt.IsZero() {
 		return fmt.Errorf("last tried %s: %w", rc.failedAt.Format(time.RFC3339), err)
 	}
 	return err
-}
-
-// present is what the call comes to by now. mu is held.
-func (c *oneCall) present(now time.Time) error {
-	if c.err != nil {
-		return fmt.Errorf("tried again by the sink since %s: %w", c.since.Format(time.RFC3339), c.err)
-	}
-	return fmt.Errorf("no answer for %v, since %s", now.Sub(c.began).Round(time.Second), c.began.Format(time.RFC3339))
 }
 
 // slow is a call that runs for slowAfter or longer.
@@ -296,21 +352,35 @@ type slow struct {
 	route   string
 	of      identity
 	origin  sluice.Origin
-	age     time.Duration
+	began   time.Time
 	retries bool  // its sink tries again by itself
 	err     error // what it comes to by now
 }
 
-// slow lists the calls that have run for slowAfter, the oldest of each route first.
+// slow lists the calls that have run for slowAfter, the oldest first.
+func (rc *routeCalls) slow(now time.Time) (all []slow) {
+	for i := range rc.lists {
+		l := &rc.lists[i]
+		l.mu.Lock()
+		for c := l.first; c != nil && now.Sub(c.began) >= slowAfter; c = c.next {
+			s := slow{route: rc.name, of: identify(c.rec).kept(), origin: c.rec.Origin, began: c.began, retries: c.tried != nil}
+			if s.retries {
+				s.err = fmt.Errorf("tried again by the sink since %s: %w", c.tried.since.Format(time.RFC3339), c.tried.err)
+			} else {
+				s.err = fmt.Errorf("no answer for %v, since %s", now.Sub(c.began).Round(time.Second), c.began.Format(time.RFC3339))
+			}
+			all = append(all, s)
+		}
+		l.mu.Unlock()
+	}
+	slices.SortStableFunc(all, func(a, b slow) int { return a.began.Compare(b.began) })
+	return all
+}
+
+// slow lists those of all routes.
 func (c *calls) slow(now time.Time) (all []slow) {
 	for _, rc := range c.routes {
-		rc.mu.Lock()
-		for one := rc.first; one != nil && now.Sub(one.began) >= slowAfter; one = one.next {
-			of := one.of
-			of.table, of.shard, of.sequence = strings.Clone(of.table), strings.Clone(of.shard), strings.Clone(of.sequence)
-			all = append(all, slow{rc.name, of, one.origin, now.Sub(one.began), one.err != nil, one.present(now)})
-		}
-		rc.mu.Unlock()
+		all = append(all, rc.slow(now)...)
 	}
 	return all
 }

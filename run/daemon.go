@@ -44,7 +44,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	registry := prom.NewRegistry()
 	metrics := prom.New(registry)
 	m, err := a.routes(ctx, Setup{
-		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: aws,
+		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws,
 	}.observed(metrics))
 	if ctx.Err() != nil {
 		return nil // stopped before it began

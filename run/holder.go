@@ -67,7 +67,10 @@ func applicationAt(address string) string {
 	if err != nil {
 		return ""
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // whoever listens may not send it on
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return ""
@@ -77,7 +80,8 @@ func applicationAt(address string) string {
 }
 
 // processOn names the process that listens on a port, as Linux has it in /proc;
-// "" where that cannot be read, such as of another user's process.
+// "" where that cannot be read, such as of another user's process. When several
+// do, at different addresses, it names each.
 func processOn(root fs.FS, port int) string {
 	var sockets []string
 	for _, file := range []string{"proc/net/tcp", "proc/net/tcp6"} {
@@ -100,6 +104,7 @@ func processOn(root fs.FS, port int) string {
 	if len(sockets) == 0 {
 		return ""
 	}
+	var found []string
 	pids, _ := fs.Glob(root, "proc/[0-9]*")
 	for _, dir := range pids {
 		fds, _ := fs.ReadDir(root, dir+"/fd")
@@ -109,8 +114,10 @@ func processOn(root fs.FS, port int) string {
 				continue
 			}
 			name, _ := fs.ReadFile(root, dir+"/comm")
-			return fmt.Sprintf("process %s (%s)", path.Base(dir), strings.TrimSpace(string(name)))
+			quoted := strconv.Quote(strings.TrimSpace(string(name))) // it may hold anything
+			found = append(found, fmt.Sprintf("process %s (%s)", path.Base(dir), quoted[1:len(quoted)-1]))
+			break
 		}
 	}
-	return ""
+	return strings.Join(found, " or ")
 }

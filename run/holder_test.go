@@ -4,12 +4,25 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
+
+// Whoever listens there may not lead the question to somebody else.
+func TestApplicationIsThatOfTheAddress(t *testing.T) {
+	daemon := httptest.NewServer(livez("orders", func() string { return "" }))
+	defer daemon.Close()
+	other := httptest.NewServer(http.RedirectHandler(daemon.URL, http.StatusFound))
+	defer other.Close()
+	if got := applicationAt(other.Listener.Addr().String()); got != "" {
+		t.Errorf("application %q", got)
+	}
+}
 
 // Who starts a second daemon reads which process has its port.
 func TestPortInUse(t *testing.T) {
@@ -63,6 +76,11 @@ func TestProcessOn(t *testing.T) {
 	}
 	if got := processOn(root, 9464); got != "process 12 (sluice)" {
 		t.Errorf("port 9464: %q", got)
+	}
+	root["proc/net/tcp6"] = file(strings.Replace(table, "4711", "4713", 1))
+	root["proc/14/comm"], root["proc/14/fd/5"], root["proc/14/fd/6"] = file("mail\x1b[2J\n"), link("socket:[4713]"), link("socket:[4713]")
+	if got := processOn(root, 9464); got != `process 12 (sluice) or process 14 (mail\x1b[2J)` {
+		t.Errorf("port 9464 at two addresses: %q", got)
 	}
 	if got := processOn(root, 9465); got != "" {
 		t.Errorf("a connection: %q", got)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +23,15 @@ func newLogger(o Options, w io.Writer) *slog.Logger {
 	return slog.New(&repeats{Handler: h, seen: &seen{lines: make(map[string]*line)}})
 }
 
+// everyLine is logger for an application: a route that logs, or a handler, decides
+// itself which of its errors are alike.
+func everyLine(logger *slog.Logger) *slog.Logger {
+	if h, ok := logger.Handler().(*repeats); ok {
+		return slog.New(h.Handler)
+	}
+	return logger
+}
+
 // streamARN is that of a stream.
 var streamARN = regexp.MustCompile(`arn:aws[\w-]*:dynamodb:[\w-]*:\d*:table/([\w.-]+)/stream/([\w.:-]+)`)
 
@@ -31,6 +41,9 @@ func shortened(_ []string, a slog.Attr) slog.Attr {
 	text := ""
 	switch v := a.Value.Any().(type) {
 	case error:
+		if v := reflect.ValueOf(v); v.Kind() == reflect.Pointer && v.IsNil() {
+			return a // slog knows what to make of it
+		}
 		text = awserror.Plain(v.Error())
 	case string:
 		text = v
@@ -44,7 +57,10 @@ func shortened(_ []string, a slog.Attr) slog.Attr {
 const repeatEvery = time.Minute
 
 // changing are the keys whose values differ between repetitions of one error.
-var changing = []string{"error", "firstError", "deadLetterError", "sequence", "event", "key", "retryIn", "took", "attempts", "age", "since", "shards", "unlogged"}
+var changing = []string{"error", "firstError", "deadLetterError", "message", "received", "sequence", "event", "key", "retryIn", "took", "attempts", "age", "since", "shards", "unlogged"}
+
+// seenAtMost is how many errors are remembered.
+const seenAtMost = 1000
 
 // repeats writes an error once, and while it repeats once a minute, with the
 // number of lines in between. A full disk must not fill the log.
@@ -97,10 +113,8 @@ func (s *seen) look(key string, now time.Time) (left int, write bool) {
 		return 0, false
 	}
 	if l == nil {
-		for key, old := range s.lines { // those that no longer repeat
-			if now.Sub(old.written) > 10*repeatEvery {
-				delete(s.lines, key)
-			}
+		if len(s.lines) >= seenAtMost {
+			clear(s.lines) // errors of so many kinds are no repetition
 		}
 		l = &line{}
 		s.lines[key] = l

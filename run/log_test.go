@@ -38,6 +38,42 @@ func TestErrorsThatRepeat(t *testing.T) {
 	})
 }
 
+// An application's own errors are its effects: each is written.
+func TestErrorsOfTheApplicationAreAllWritten(t *testing.T) {
+	var log bytes.Buffer
+	logger := everyLine(newLogger(Options{LogFormat: "text", LogLevel: "info"}, &log))
+	for i := range 3 {
+		logger.Error("an order is lost", "route", "audit", "key", i, "sequence", i, "error", (*plainError)(nil))
+	}
+	if got := strings.Count(log.String(), "an order is lost"); got != 3 {
+		t.Errorf("%d lines:\n%s", got, log.String())
+	}
+}
+
+// While dead letters cannot be stored, a queue does not log each message. Errors
+// of many kinds do not fill the memory.
+func TestErrorsOfManyMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		logger := newLogger(Options{LogFormat: "text", LogLevel: "info"}, &log)
+		for i := range 100 {
+			logger.Error("dead letters failed: the message comes again", "route", "r", "message", i, "received", i%7, "deadLetterError", "full")
+		}
+		if got := strings.Count(log.String(), "\n"); got != 1 {
+			t.Errorf("%d lines", got)
+		}
+		for i := range 5000 {
+			logger.Error("its dead letter cannot be deleted", "deadLetter", i)
+		}
+		if got := strings.Count(log.String(), "deadLetter="); got != 5000 {
+			t.Errorf("%d lines of 5000 letters", got)
+		}
+		if n := len(logger.Handler().(*repeats).seen.lines); n > seenAtMost {
+			t.Errorf("%d kinds are remembered", n)
+		}
+	})
+}
+
 // A line names table and shard. An ARN and the words of the SDK make it long.
 func TestShortLines(t *testing.T) {
 	for _, format := range []string{"text", "json"} {

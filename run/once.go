@@ -53,7 +53,7 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 		return err
 	}
 	none := &unrouted{logger: logger}
-	m, err := a.routes(ctx, Setup{Tables: o.tableNames(), Env: env, Logger: logger, AWS: aws,
+	m, err := a.routes(ctx, Setup{Tables: o.tableNames(), Env: env, Logger: everyLine(logger), AWS: aws,
 		RouterHooks: none.hooks(), BatchHooks: func(string) batch.Hooks { return batch.Hooks{} }})
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -204,12 +206,10 @@ func TestStartFailures(t *testing.T) {
 		expectExit(t, app, []string{"--state", dir, "--listen", "off"}, nil, 1, "--state (SLUICE_STATE)", dir, "name a file in a directory")
 	})
 	t.Run("address in use", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		expectExit(t, app, []string{"--state", state, "--listen", l.Addr().String()}, nil, 1, "--listen (SLUICE_LISTEN)", l.Addr().String(), "address already in use", `or "off"`)
+		other := httptest.NewServer(http.NotFoundHandler())
+		defer other.Close()
+		address := other.Listener.Addr().String()
+		expectExit(t, app, []string{"--state", state, "--listen", address}, nil, 1, "--listen (SLUICE_LISTEN)", address, "address already in use", `or "off"`)
 	})
 	t.Run("no credentials", func(t *testing.T) {
 		t.Setenv("AWS_ACCESS_KEY_ID", "")

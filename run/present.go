@@ -22,7 +22,7 @@ func (c *calls) present(states []flow.RouteState, now time.Time) []flow.RouteSta
 			continue
 		}
 		rc.mu.Lock()
-		states[i].Err = rc.present(states[i].Err, now)
+		states[i].Err = rc.present(states[i].Err, now, rc.slow(now))
 		rc.mu.Unlock()
 	}
 	return states
@@ -56,7 +56,7 @@ func (c *calls) forEverybody(states []flow.RouteState, now time.Time) (all []str
 			continue
 		}
 		rc.mu.Lock()
-		if n, since, _ := rc.failing(now); n > 0 {
+		if n, since, _ := rc.troubled(now, rc.slow(now)); n > 0 {
 			all = append(all, fmt.Sprintf("route %q: fails since %s", rc.name, since.Format(time.RFC3339)))
 		}
 		rc.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *calls) lanes(held []lane) []lane {
 			held[i].Error = plain(one.err)
 			continue
 		}
-		source := "stream"
+		age, source := time.Since(one.began), "stream"
 		switch {
 		case one.origin == sluice.Backfilled:
 			source = "backfill"
@@ -86,7 +86,7 @@ func (c *calls) lanes(held []lane) []lane {
 		}
 		held = append(held, lane{
 			Source: source, Table: one.of.table, Shard: one.of.shard, Sequence: one.of.sequence, Route: one.route,
-			Attempts: 1, AgeSeconds: one.age.Seconds(), Error: plain(one.err), age: one.age,
+			Attempts: 1, AgeSeconds: age.Seconds(), Error: plain(one.err), age: age,
 		})
 	}
 	slices.SortStableFunc(held, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
@@ -114,7 +114,7 @@ func (c *calls) watchRetries(ctx context.Context, logger *slog.Logger) {
 				continue
 			}
 			if seen, ok := last[one.route]; !ok || now.Sub(seen) > retriesEnd {
-				logger.Warn("sink fails and is tried again; sluice status --held lists the records that wait for it", "route", one.route, "since", now.Add(-one.age), "error", one.err)
+				logger.Warn("sink fails and is tried again; sluice status --held lists the records that wait for it", "route", one.route, "since", one.began, "error", one.err)
 			}
 			last[one.route] = now
 		}

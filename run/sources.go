@@ -36,12 +36,13 @@ type sources struct {
 }
 
 func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
+	calls, m := watchCalls(m)
 	group := flow.NewGroup(m)
 	letters := &kept{Box: box}
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, calls: watchCalls(m), life: life, repairs: o.Repairs, letters: letters}
+	s = &sources{group: group, calls: calls, life: life, repairs: o.Repairs, letters: letters}
 	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger

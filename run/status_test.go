@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -244,10 +245,12 @@ func TestOneRecordMakesTheDaemonUnready(t *testing.T) {
 		"--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", svc.URL())
 	table.Put(map[string]any{"id": "a"})
 	const want = `fails for 1 record since `
-	c.until(want, 1) // in the log
-	if code, body := c.ask("GET", "/readyz"); code != 503 || !strings.Contains(body, want) || !strings.Contains(body, "the sink is down") {
-		t.Errorf("/readyz: %d %s", code, body)
-	}
+	localtest.Await(t, "/readyz", func() string {
+		if code, body := c.ask("GET", "/readyz"); code != 503 || !strings.Contains(body, want) || !strings.Contains(body, "the sink is down") {
+			return fmt.Sprint(code, " ", body)
+		}
+		return ""
+	})
 	if _, body := c.ask("GET", "/metrics"); !strings.Contains(body, "\nsluice_ready 0\n") {
 		t.Error("metrics say that it is ready")
 	}

@@ -116,6 +116,7 @@ func TestPlain(t *testing.T) {
 		{"operation error SQS: SendMessage, exceeded maximum number of attempts, 3, " + http + "api error Novel: no", "SQS SendMessage: Novel: no"},
 		{"operation error DynamoDB: PutItem, " + http + "api error ExpiredTokenException: The token is expired.", "DynamoDB PutItem: ExpiredTokenException: The token is expired: " + expired},
 		{"The " + expired[4:] + ": operation error DynamoDB: PutItem, " + http + "api error ExpiredTokenException: no", "The " + expired[4:] + ": DynamoDB PutItem: ExpiredTokenException: no"},
+		{"open ..: is a directory; cd .. first", "open ..: is a directory; cd .. first"},
 		{"SQS SendMessage: canceled, context deadline exceeded", "SQS SendMessage: no answer in time"},
 		{"operation error DynamoDB: GetItem, get identity: get credentials: failed to refresh", "DynamoDB GetItem: no credentials: failed to refresh: " + noCredentials},
 	} {

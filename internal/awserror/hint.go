@@ -58,7 +58,7 @@ var (
 	sdkWords = regexp.MustCompile(`operation error ([^:,]+): (\w+), (?:exceeded maximum number of attempts, \d+, )?https response error StatusCode: \d+, RequestID: [^,]*, (?:api error )?(?:(\w+): )?`)
 	// unsigned are the SDK's words when there is nothing to sign with.
 	unsigned = regexp.MustCompile(`operation error ([^:,]+): (\w+), (?:exceeded maximum number of attempts, \d+, )?(?:get identity: )?get credentials: `)
-	twoDots  = regexp.MustCompile(`([^.])\.\.(\s|$)`)
+	twoDots  = regexp.MustCompile(`([\pL\pN"')\]])\.\.(\s|$)`) // no folder
 )
 
 // Plain is the text of an error without the SDK's words around service, call and
