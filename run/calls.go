@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -307,8 +308,12 @@ func (rc *routeCalls) trouble(now time.Time) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("route %q fails for %s since %s, and no other has succeeded since: repair what it calls; if the record is at fault, sluice park --route %q: %v",
-		rc.name, plural(n, "record"), since.Format(time.RFC3339), rc.name, rc.present(err, now, slow))
+	what := rc.present(err, now, slow)
+	text := fmt.Sprintf("route %q fails for %s since %s, and no other has succeeded since: %v: repair what it calls", rc.name, plural(n, "record"), since.Format(time.RFC3339), what)
+	if !errors.As(what, new(*net.OpError)) { // else no record is at fault
+		text += fmt.Sprintf("; if the record is at fault: sluice park --route %q", rc.name)
+	}
+	return text
 }
 
 // troubled counts the records that trouble tells of, since when the first has

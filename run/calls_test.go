@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +85,22 @@ func (q *quiet) lastReasons() []string {
 
 func after(d time.Duration) { time.Sleep(d); synctest.Wait() }
 
+// Where nobody answers, no record is at fault.
+func TestNothingIsParkedWhereNobodyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := watchedFlow(t)
+		q.calling(func(context.Context, string) error {
+			return fmt.Errorf("sink search: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+		})
+		q.put("a")
+		after(6 * time.Second)
+		q.ready(`sink search: dial: connection refused: repair what it calls`)
+		if got := strings.Join(q.lastReasons(), "\n"); strings.Contains(got, "park") {
+			t.Error(got)
+		}
+	})
+}
+
 // One record of a quiet table that fails is enough: nobody else would notice.
 func TestOneRecordThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,8 +110,8 @@ func TestOneRecordThatFails(t *testing.T) {
 		after(time.Second)
 		q.ready("")
 		after(5 * time.Second)
-		q.ready(`route "search" fails for 1 record since 2000-01-01T00:00:00Z, and no other has succeeded since: repair what it calls; ` +
-			`if the record is at fault, sluice park --route "search": sink search: connection refused`)
+		q.ready(`route "search" fails for 1 record since 2000-01-01T00:00:00Z, and no other has succeeded since: ` +
+			`sink search: connection refused: repair what it calls; if the record is at fault: sluice park --route "search"`)
 		if got := strings.Join(q.calls.forEverybody(q.lastStates(), time.Now()), "\n"); got != `route "search": fails since 2000-01-01T00:00:00Z` {
 			t.Errorf("to everybody: %q", got)
 		}
