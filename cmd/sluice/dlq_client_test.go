@@ -87,6 +87,9 @@ func TestAskedOfADaemon(t *testing.T) {
 			http.Error(w, "404 page not found", http.StatusNotFound)
 		})
 		code, _, problems := asked(t, daemon, append([]string{"dlq"}, strings.Fields(tt.args)...)...)
+		if len(got) == 2 && got[0] == "GET /deadletters/one?" { // ids are looked up before anything is changed
+			got = got[1:]
+		}
 		if code != 1 || len(got) != 1 || got[0] != tt.want || !strings.Contains(problems, "an older daemon, or another program?") {
 			t.Errorf("%s: exit %d, asked %q, %s", tt.args, code, got, problems)
 		}

@@ -118,7 +118,7 @@ func spoil(proxy *streamtest.Proxy) *atomic.Int64 {
 		Match: bulk, After: 100, Times: 40, Status: http.StatusTooManyRequests,
 		Body: `{"error":{"type":"circuit_breaking_exception","reason":"too much"},"status":429}`,
 	})
-	proxy.Fail(streamtest.ProxyFault{Match: bulk, Share: 0.02, Seed: 1, DropAnswer: true})
+	proxy.Fail(streamtest.ProxyFault{Match: bulk, Share: 0.1, Seed: 1, DropAnswer: true})
 	return &tooLong
 }
 
