@@ -215,6 +215,9 @@ func (c *checker) started(life int, p place, after sluice.Sequence) {
 	s.begun = true
 	r := &reading{session: session{life: life, number: 1}, shard: s, busyAt: time.Now(), after: after, last: map[string]*change{}, begun: map[*change]bool{}}
 	if old := c.readings[p]; old != nil {
+		if old.life > life { // the hook of one that was killed meanwhile: a busy machine is slow
+			return
+		}
 		r.number = old.number + 1
 	}
 	c.readings[p] = r
