@@ -38,9 +38,7 @@ func (s *stream) concluded(f found, fresh int) {
 	case f.err == nil:
 		s.denials = 0
 		if fresh == 0 && f.round == s.round && s.isReplaced() && s.forest.settled() && s.forest.agrees(f.shards) {
-			if s.quiet++; s.quiet == 1 { // what listings before have put off comes soon again
-				s.soon = soon
-			}
+			s.quiet++
 		} else {
 			s.quiet = 0
 		}
