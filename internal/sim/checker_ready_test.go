@@ -183,8 +183,9 @@ type proof struct {
 	life                   int
 	since                  time.Time // it lives
 	stored, polled, listed time.Duration
-	room                   bool // no record has to wait for another, nor for memory
-	slots                  int  // calls at a time of one shard; 0: many
+	behind                 time.Duration // added for a stream behind another: four listings must agree that it is over, and two may leave a shard out
+	room                   bool          // no record has to wait for another, nor for memory
+	slots                  int           // calls at a time of one shard; 0: many
 }
 
 // unproven says what a life that is ready has not proven, or "". Asked before
@@ -219,13 +220,17 @@ func (c *checker) unproven(want proof) string {
 			continue
 		}
 		ch := s.changes[i]
+		listed := want.listed
+		if len(c.older(s.arn)) > 0 {
+			listed += want.behind
+		}
 		unread := len(ch.tries) == 0 && ch.parking != want.life // parked behind another without a call, it was read
 		switch {
 		case read && ch.settledBy(r.session) && now.Sub(ch.end) > want.stored:
 			return fmt.Sprintf("%v is settled since %v and not stored", ch, ch.end)
 		case s.denied || !want.room || ch.prev != nil && !ch.prev.settled():
 		case read && unread && now.Sub(ch.at) > want.polled && now.Sub(r.busyAt) > want.polled && (want.slots == 0 || r.calls < want.slots),
-			!read && unread && now.Sub(later(ch.at, later(want.since, c.endedAt))) > want.listed && c.first(s):
+			!read && unread && now.Sub(later(ch.at, later(want.since, c.endedAt))) > listed && c.first(s):
 			return fmt.Sprintf("%v was written at %v and not read", ch, ch.at)
 		}
 	}

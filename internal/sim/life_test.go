@@ -80,6 +80,7 @@ func (l *life) watch() {
 		stored: o.CheckpointEvery + o.StaleAfter + moment,
 		polled: o.StaleAfter + o.IdleInterval + 2*o.CallTimeout + moment,
 		listed: 2*o.StaleAfter + 3*o.DiscoverEvery + 2*o.CallTimeout + moment,
+		behind: 6 * o.DiscoverEvery,
 		slots:  o.Flow.Concurrency,
 		room:   o.Flow.MaxAhead == 0 && (o.Flow.Window == 0 || o.Flow.Window >= 4096) && o.MaxMemory == 0 && o.Flow.Order == flow.ByItem,
 	}

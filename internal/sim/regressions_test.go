@@ -14,6 +14,7 @@ var regressions = []struct {
 	{313, "whoever waited for a position to be stored slept through the write that did it"},
 	{700304, "a dead letter was parked under a mutex, while the store took its time to delete another"},
 	{701677, "an ancestor that the listing of a start at LATEST had left out was read beside its descendants"},
+	{982019302, "a stream behind another was expected sooner than listings that leave shards out allow"},
 	{450, "shards that ended together put off the next listing, and with it the next stream"},
 }
 
