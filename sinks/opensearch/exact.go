@@ -33,27 +33,28 @@ const maxCompared = 8
 // and decides what becomes of each.
 func (c *committing) compare(ctx context.Context, ws []*write) {
 	for chunk := range slices.Chunk(ws, maxGet) {
-		docs, err := c.sink.marks(ctx, chunk)
-		if err != nil {
-			o := judgeRequest(err)
+		reads, err := c.sink.marks(ctx, chunk)
+		for i, w := range chunk {
+			failed := err
+			if failed == nil {
+				failed = reads[i].err
+			}
+			if failed == nil {
+				c.decide(w, reads[i].doc)
+				continue
+			}
+			o := judgeRequest(failed)
 			if o == tooLarge || o == spoiled {
 				o = refused
 			}
-			f := failureOf(err)
-			for _, w := range chunk {
-				c.settle(w, o, f)
-			}
-			continue
-		}
-		for i, w := range chunk {
-			c.decide(w, docs[i])
+			c.settle(w, o, failureOf(failed))
 		}
 	}
 }
 
 // marks reads the marks of the documents of ws. It asks the primary copy of each
 // shard: a replica may be behind.
-func (s *Sink) marks(ctx context.Context, ws []*write) ([]document.Doc, error) {
+func (s *Sink) marks(ctx context.Context, ws []*write) ([]docRead, error) {
 	var fields []string
 	refs := make([]document.Ref, len(ws))
 	for i, w := range ws {
@@ -65,7 +66,7 @@ func (s *Sink) marks(ctx context.Context, ws []*write) ([]document.Doc, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
 	defer cancel()
-	return getBy(ctx, s.client.Call, "/_mget?preference=_primary&_source_includes="+strings.Join(fields, ","), make([]document.Doc, 0, len(refs)), refs)
+	return multiGet(ctx, s.client.Call, "/_mget?preference=_primary&_source_includes="+strings.Join(fields, ","), refs)
 }
 
 // decide settles a write, or chooses how to try it again.

@@ -238,6 +238,25 @@ func TestExactBesideAnotherWriter(t *testing.T) {
 	})
 }
 
+// The sink compares two documents by one request. The shard of one is unavailable:
+// the other is written all the same.
+func TestExactWhileAShardIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		older := `{"n":8,"sluice":{"sequence":"00008"}}`
+		c := &cluster{unread: "a", docs: map[string]stored{"i\x00a\x00": {version: 128, body: older}, "i\x00b\x00": {version: 128, body: older}}}
+		errs := c.sink(t, Options{}).WriteAll(t.Context(), []document.Op{exact("a", 9, false), exact("b", 9, false)})
+		if errs[0] == nil || sluice.IsPermanent(errs[0]) || !strings.Contains(errs[0].Error(), "no_shard_available") {
+			t.Errorf("a: %v, want the error of its shard", errs[0])
+		}
+		if n, _ := c.at("b"); errs[1] != nil || n != 9 {
+			t.Errorf("b: change %d is there, want 9: %v", n, errs[1])
+		}
+		if got := c.read[0]; len(got) != 2 {
+			t.Errorf("the first request read %v, want both documents", got)
+		}
+	})
+}
+
 // The changes of some documents come in any order, several times and by several
 // writers, while requests fail before or after they had their effect, and the
 // cluster forgets what was deleted. In the end each document is the latest one,

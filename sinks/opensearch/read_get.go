@@ -53,11 +53,27 @@ type callFunc = func(ctx context.Context, method, path string, in, out any) erro
 
 func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.Ref) ([]document.Doc, error) {
 	// No filter_path: it has the cluster write sources anew.
-	return getBy(ctx, c.read, "/_mget", docs, refs)
+	reads, err := multiGet(ctx, c.read, "/_mget", refs)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reads {
+		if r.err != nil {
+			return nil, r.err
+		}
+		docs = append(docs, r.doc)
+	}
+	return docs, nil
 }
 
-// getBy appends the documents that one call reads.
-func getBy(ctx context.Context, call callFunc, path string, docs []document.Doc, refs []document.Ref) ([]document.Doc, error) {
+// docRead is a document, or the error of its shard or index.
+type docRead struct {
+	doc document.Doc
+	err error
+}
+
+// multiGet reads documents by one request, in the order of refs.
+func multiGet(ctx context.Context, call callFunc, path string, refs []document.Ref) ([]docRead, error) {
 	var in struct {
 		Docs []getRef `json:"docs"`
 	}
@@ -71,26 +87,30 @@ func getBy(ctx context.Context, call callFunc, path string, docs []document.Doc,
 	if len(out.Docs) != len(refs) {
 		return nil, fmt.Errorf("opensearch: POST /_mget: asked for %d documents, the answer holds %d", len(refs), len(out.Docs))
 	}
+	reads := make([]docRead, len(refs))
 	for i, got := range out.Docs {
-		ref := refs[i]
-		switch {
-		case got.Error != nil:
-			e := &StatusError{Method: "POST", Path: "/_mget", Status: statusOf(got.Error.Type), Type: got.Error.Type,
-				Reason: got.Error.Reason}
-			return nil, e.marked()
-		case got.ID != ref.ID:
+		if got.Error == nil && got.ID != refs[i].ID {
 			return nil, fmt.Errorf("opensearch: POST /_mget: at place %d the answer holds another document than was asked for", i)
-		case got.Found && got.Source == nil:
-			return nil, errors.New("opensearch: a document has no _source: its index must store it")
 		}
-		doc := document.Doc{Ref: ref, Found: got.Found}
-		if got.Found {
-			doc.Version, doc.Source = got.Version, got.Source
-			doc.Revision = document.Revision{SeqNo: got.SeqNo, PrimaryTerm: got.PrimaryTerm}
-		}
-		docs = append(docs, doc)
+		reads[i].doc, reads[i].err = got.document(refs[i])
 	}
-	return docs, nil
+	return reads, nil
+}
+
+func (got *gotDoc) document(ref document.Ref) (document.Doc, error) {
+	switch {
+	case got.Error != nil:
+		e := &StatusError{Method: "POST", Path: "/_mget", Status: statusOf(got.Error.Type), Type: got.Error.Type, Reason: got.Error.Reason}
+		return document.Doc{}, e.marked()
+	case !got.Found:
+		return document.Doc{Ref: ref}, nil
+	case got.Source == nil:
+		return document.Doc{}, errors.New("opensearch: a document has no _source: its index must store it")
+	}
+	return document.Doc{
+		Ref: ref, Found: true, Version: got.Version, Source: got.Source,
+		Revision: document.Revision{SeqNo: got.SeqNo, PrimaryTerm: got.PrimaryTerm},
+	}, nil
 }
 
 // statusOf is the status that an error of one document would have had as that

@@ -34,6 +34,7 @@ type cluster struct {
 	docs     map[string]stored // by index, id and routing
 	seqNo    int64
 	read     [][]string // ids of each _mget
+	unread   string     // the id of a document whose shard is unavailable to _mget
 	running  int
 	most     int
 }
@@ -297,6 +298,10 @@ func (c *cluster) mget(req *http.Request, body []byte) (*http.Response, error) {
 	for _, ref := range in.Docs {
 		ids = append(ids, ref.ID)
 		d := c.docs[strings.Join([]string{ref.Index, ref.ID, ref.Routing}, "\x00")]
+		if ref.ID == c.unread {
+			docs = append(docs, map[string]any{"_index": ref.Index, "_id": ref.ID, "error": map[string]any{"type": "no_shard_available_action_exception", "reason": "No shard available for [get [i][a]: routing [null]]"}})
+			continue
+		}
 		it := map[string]any{"_index": ref.Index, "_id": ref.ID, "found": d.body != "" && !d.gone}
 		if it["found"] == true {
 			it["_version"], it["_seq_no"], it["_primary_term"], it["_source"] = d.version, d.seqNo, 1, json.RawMessage(d.body)
