@@ -188,9 +188,18 @@ func (st *status) text(b *strings.Builder) {
 	}
 	line("gaps that nobody has acknowledged: %d", st.Gaps)
 	for _, r := range st.Routes {
-		fmt.Fprintf(b, "route %s: %s since %s", r.Route, r.State, r.Since.Format(time.RFC3339))
-		if r.Failing > 0 {
-			fmt.Fprintf(b, ", %s failing", plural(r.Failing, "item"))
+		fmt.Fprintf(b, "route %s: ", r.Route)
+		failing := plural(r.Failing, "item") + " failing"
+		switch {
+		case r.State != flow.Works.String():
+			fmt.Fprintf(b, "%s since %s", r.State, r.Since.Format(time.RFC3339))
+			if r.Failing > 0 {
+				b.WriteString(", " + failing)
+			}
+		case r.Failing > 0: // too few items for a trouble of the route
+			b.WriteString(failing)
+		default:
+			b.WriteString("works, after an error")
 		}
 		if r.Waiting > 0 {
 			fmt.Fprintf(b, ", %s waiting", plural(r.Waiting, "record"))
