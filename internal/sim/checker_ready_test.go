@@ -168,6 +168,17 @@ func (c *checker) came(route, item, how string) {
 	}
 }
 
+// full reports whether a route has as many calls as it is allowed, so that other
+// records wait for one to end; the lock is held.
+func (c *checker) full() bool {
+	for route, a := range c.gates {
+		if most := c.limits(route).concurrency; most > 0 && a.running >= most {
+			return true
+		}
+	}
+	return false
+}
+
 // failingFor counts the items that fail for d and more.
 func (a *allowed) failingFor(d time.Duration) (n int) {
 	for _, since := range a.failing {
@@ -228,7 +239,7 @@ func (c *checker) unproven(want proof) string {
 		switch {
 		case read && ch.settledBy(r.session) && now.Sub(ch.end) > want.stored:
 			return fmt.Sprintf("%v is settled since %v and not stored", ch, ch.end)
-		case s.denied || !want.room || ch.prev != nil && !ch.prev.settled():
+		case s.denied || !want.room || read && c.full() || ch.prev != nil && !ch.prev.settled():
 		case read && unread && now.Sub(ch.at) > want.polled && now.Sub(r.busyAt) > want.polled && (want.slots == 0 || r.calls < want.slots),
 			!read && unread && now.Sub(later(ch.at, later(want.since, c.endedAt))) > listed && c.first(s):
 			return fmt.Sprintf("%v was written at %v and not read", ch, ch.at)

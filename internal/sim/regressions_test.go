@@ -15,6 +15,7 @@ var regressions = []struct {
 	{700304, "a dead letter was parked under a mutex, while the store took its time to delete another"},
 	{701677, "an ancestor that the listing of a start at LATEST had left out was read beside its descendants"},
 	{982019302, "a stream behind another was expected sooner than listings that leave shards out allow"},
+	{983004987, "a record was expected to be read past a route's only call, which hung"},
 	{450, "shards that ended together put off the next listing, and with it the next stream"},
 }
 
