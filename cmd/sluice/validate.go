@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 )
 
@@ -43,7 +44,11 @@ found something missing, and with 2 for wrong usage.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, _ := c.path()
 			v := validation{File: path}
-			err := stopped(cmd.Context(), c.validate(cmd.Context(), &v, connect, sample), "all were asked")
+			recs, err := c.readSample(sample)
+			if err != nil {
+				return err
+			}
+			err = stopped(cmd.Context(), c.validate(cmd.Context(), &v, connect, recs), "all were asked")
 			var none *noFileError
 			if errors.As(err, &none) {
 				return err
@@ -95,7 +100,7 @@ type mistake struct {
 	text    string
 }
 
-func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample string) error {
+func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample []*sluice.Record) error {
 	cfg, err := c.load()
 	if err != nil {
 		return err
@@ -104,8 +109,9 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	if err != nil {
 		return err
 	}
-	if sample != "" {
-		if err := c.checkSample(cfg, app, sample); err != nil {
+	var untried []string
+	if len(sample) > 0 {
+		if untried, err = checkSample(cfg, app, sample); err != nil {
 			return err
 		}
 	}
@@ -119,6 +125,10 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	}
 	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
 	v.warn(ctx, app, connect)
+	for _, route := range untried {
+		text := fmt.Sprintf("route %s: its conditions were not tried: no record of the sample has its type and event", route)
+		v.Warnings = append(v.Warnings, mistake{Problem: text, text: text})
+	}
 	if connect {
 		return c.connect(ctx, cfg, app)
 	}

@@ -9,29 +9,41 @@ import (
 	"github.com/sluicehq/sluice/config"
 )
 
-// checkSample tries the conditions of each route with the records of a file that
-// its patterns are for.
-func (c *cli) checkSample(cfg *config.Config, app *config.App, name string) error {
+// readSample reads the records of --sample; none without the flag.
+func (c *cli) readSample(name string) ([]*sluice.Record, error) {
+	if name == "" {
+		return nil, nil
+	}
 	in := c.stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return fmt.Errorf("--sample: %w", err)
+			return nil, fmt.Errorf("--sample: %w", err)
 		}
-		defer f.Close()
+		defer f.Close() //nolint:errcheck // it was only read
 		in = f
 	}
-	byRoute := map[string][]*sluice.Record{}
+	var recs []*sluice.Record
 	for rec, err := range readRecords(in) {
 		if err != nil {
-			return fmt.Errorf("--sample: %w", err)
+			return nil, fmt.Errorf("--sample: %w", err)
 		}
+		recs = append(recs, rec)
+	}
+	return recs, nil
+}
+
+// checkSample tries the conditions of each route with the records that its
+// patterns match. It returns the routes with conditions that match no record.
+func checkSample(cfg *config.Config, app *config.App, recs []*sluice.Record) (untried []string, err error) {
+	byRoute := map[string][]*sluice.Record{}
+	for _, rec := range recs {
 		if rec.Table == "" && len(app.Tables) == 1 {
 			rec.Table = tableName(app.Tables[0])
 		}
 		verdicts, err := app.Router.Explain(rec)
 		if err != nil {
-			return fmt.Errorf("--sample: %w", err)
+			return nil, fmt.Errorf("--sample: %w", err)
 		}
 		for _, v := range verdicts {
 			if !v.Pattern {
@@ -44,6 +56,9 @@ func (c *cli) checkSample(cfg *config.Config, app *config.App, name string) erro
 		if err := cfg.CheckSample(r.Name, byRoute[r.Name]); err != nil {
 			errs = append(errs, err)
 		}
+		if len(byRoute[r.Name]) == 0 && (r.When != "" || r.Project != nil && r.Project.Only != "") {
+			untried = append(untried, r.Name)
+		}
 	}
-	return errors.Join(errs...)
+	return untried, errors.Join(errs...)
 }
