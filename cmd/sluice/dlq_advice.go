@@ -119,8 +119,9 @@ var (
 // text is what to do, for a terminal, with each command on a line of its own. place
 // are the flags that say where the letter is.
 func (a advice) text(o deadletter.Outline, place string) string {
-	do := a.do
+	do, id := a.do, deadletter.ShortID(o.ID)
 	if o.Unverified != "" {
+		id = o.ID // a sender can choose the first digits
 		do = "Nobody knows who sent this letter: whoever can send to its queue may have made it. Compare it with the item in the table first, and purge it if it is forged. " +
 			strings.ReplaceAll(do, "redrive ID", "redrive --unsigned ID")
 	}
@@ -133,7 +134,7 @@ func (a advice) text(o deadletter.Outline, place string) string {
 	do = ourCommand.ReplaceAllStringFunc(do, func(quoted string) string {
 		command := idOrRoute.ReplaceAllStringFunc(strings.Trim(quoted, "`"), func(name string) string {
 			if name == "ID" {
-				return deadletter.ShortID(o.ID)
+				return id
 			}
 			return shellQuoted(route)
 		})

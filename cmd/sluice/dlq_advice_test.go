@@ -84,7 +84,7 @@ func TestAdviceNamesTheLetter(t *testing.T) {
 		t.Errorf("by its first error: %s", got)
 	}
 	o.First, o.Unverified = deadletter.OutlineFault{}, "it is not signed"
-	if got := strings.ReplaceAll(adviceFor(o).text(o, ""), "\n", " "); !strings.Contains(got, "then [1]; [2] when nothing is to be done.   [1] sluice dlq redrive --unsigned cea09b34   [2] sluice dlq purge cea09b34") || !strings.Contains(got, "Nobody knows who sent this letter") {
+	if got := strings.ReplaceAll(adviceFor(o).text(o, ""), "\n", " "); !strings.Contains(got, "then [1]; [2] when nothing is to be done.   [1] sluice dlq redrive --unsigned 1-cea09b3487a1562c   [2] sluice dlq purge 1-cea09b3487a1562c") || !strings.Contains(got, "Nobody knows who sent this letter") {
 		t.Errorf("not signed: %s", got)
 	}
 	o = deadletter.Outline{ID: "gap-1-cea09b3487a1562c", Kind: "gap", Last: deadletter.OutlineFault{Error: "timeout"}}
