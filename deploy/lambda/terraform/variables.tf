@@ -72,8 +72,9 @@ variable "queue_concurrency" {
 }
 
 variable "environment" {
-  description = "Variables that sluice.yaml names"
+  description = "Variables that sluice.yaml names, and SLUICE_LETTER_KEY where it names deadLetter.queue"
   type        = map(string)
+  sensitive   = true
   default     = {}
 }
 
