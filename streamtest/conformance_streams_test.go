@@ -94,6 +94,26 @@ func latestBeforeTheFirst(w *world) error {
 	return nil
 }
 
+// The iterator behind the first, empty page of a shard leads to its first record.
+func emptyBesideWrites(w *world) error {
+	table, other := w.table("", both), w.table("", both)
+	empty := w.page(w.iterator(w.arn(table), horizon), 0)
+	w.putLetters(other, "ab")
+	w.putLetters(table, "c")
+	body, err := w.streams.GetRecords(w.ctx, empty.NextShardIterator, 0)
+	if err != nil {
+		if got := letters(w.page(w.iterator(w.arn(table), horizon), 0).Records); got != "c" {
+			w.t.Errorf("a new iterator gives %q, want c", got)
+		}
+		return err
+	}
+	page, err := sluice.DecodeGetRecords(body, sluice.Source{})
+	if err != nil || letters(page.Records) != "c" {
+		return fmt.Errorf("records %q, error %v", letters(page.Records), err)
+	}
+	return nil
+}
+
 func iteratorAgain(w *world) error {
 	table := w.table("", both)
 	w.putLetters(table, "ab")

@@ -41,6 +41,7 @@ var conformance = []struct {
 
 	{name: "iterators", check: iterators},
 	{name: "LATEST before the first record (F029)", check: latestBeforeTheFirst},
+	{name: "an empty shard's iterator beside writes to another table", check: emptyBesideWrites, local: "TrimmedDataAccessException, as soon as the shard has a record; a new iterator finds it"},
 	{name: "an iterator can be used again", check: iteratorAgain},
 	{name: "Limit", check: limits},
 	{name: "1,000 records a page", check: thousandRecords},

@@ -55,7 +55,11 @@ func (sh *shard) info() ShardInfo {
 func (st *stream) grow(now time.Time, parent string, low, high uint64) *shard {
 	sh := &shard{stream: st, nth: len(st.shards), parent: parent, created: now, low: low, high: high, start: st.next()}
 	suffix := uint32(hash(fmt.Appendf(nil, "%s %d %d", st.table, st.generation, sh.nth)))
-	sh.id = fmt.Sprintf("shardId-%020d-%08x", now.UnixMilli(), suffix)
+	told := now.UnixMilli()
+	if st.opaque {
+		told = 0
+	}
+	sh.id = fmt.Sprintf("shardId-%020d-%08x", told, suffix)
 	st.shards = append(st.shards, sh)
 	st.byID[sh.id] = sh
 	i, _ := slices.BinarySearchFunc(st.listed, sh.id, func(sh *shard, id string) int {

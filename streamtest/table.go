@@ -20,6 +20,7 @@ type Table struct {
 	kinds   [2]item.Kind // of the keys, once there was an item
 	created time.Time
 	deleted bool
+	opaque  bool // see TableOptions.OpaqueShardIDs
 
 	items  map[string]sluice.Item
 	stream *stream // the latest; nil when there was none
@@ -35,6 +36,9 @@ type TableOptions struct {
 	View string
 	// Shards is how many shards the stream begins with. Default 1.
 	Shards int
+	// OpaqueShardIDs makes shards with ids that do not tell when the shard was
+	// created. AWS promises no form of an id.
+	OpaqueShardIDs bool
 	// NoStream leaves the stream to [Table.EnableStream].
 	NoStream bool
 }
@@ -72,7 +76,7 @@ func (s *Service) CreateTable(name string, o TableOptions) *Table {
 	case o.SortKey == o.PartitionKey:
 		s.fatalf("CreateTable: table %s: both keys are %q", name, o.SortKey)
 	}
-	t := &Table{s: s, name: name, keys: []string{o.PartitionKey}, created: s.now(), items: make(map[string]sluice.Item)}
+	t := &Table{s: s, name: name, keys: []string{o.PartitionKey}, created: s.now(), opaque: o.OpaqueShardIDs, items: make(map[string]sluice.Item)}
 	if o.SortKey != "" {
 		t.keys = append(t.keys, o.SortKey)
 	}

@@ -17,6 +17,7 @@ type stream struct {
 	view       sluice.View
 	keySchema  []keyElement
 	created    time.Time
+	opaque     bool      // see TableOptions.OpaqueShardIDs
 	disabled   time.Time // zero while it is enabled
 
 	shards []*shard // by creation
@@ -31,7 +32,7 @@ type stream struct {
 func (t *Table) newStream(view sluice.View, shards int) {
 	now := t.s.now()
 	t.s.generations[t.name]++
-	st := &stream{table: t.name, generation: t.s.generations[t.name], view: view, keySchema: t.keySchema(), created: now, byID: make(map[string]*shard)}
+	st := &stream{table: t.name, generation: t.s.generations[t.name], view: view, keySchema: t.keySchema(), created: now, opaque: t.opaque, byID: make(map[string]*shard)}
 	for at := now.UTC(); ; at = at.Add(time.Millisecond) {
 		st.label = at.Format("2006-01-02T15:04:05.000")
 		st.arn = t.arn() + "/stream/" + st.label

@@ -33,7 +33,7 @@ type table struct {
 
 func (h *history) create(tp tablePlan) {
 	t := &table{name: tp.name, items: tp.items, ns: map[string]int{}, wrote: map[string]int{}, denied: map[string]bool{},
-		Table: h.service.CreateTable(tp.name, streamtest.TableOptions{Shards: tp.shards})}
+		Table: h.service.CreateTable(tp.name, streamtest.TableOptions{Shards: tp.shards, OpaqueShardIDs: h.plan.trims()})}
 	t.ended = map[place]time.Time{}
 	t.arns = []string{t.StreamARN()}
 	h.tables = append(h.tables, t)
@@ -333,7 +333,7 @@ func (h *history) deny(t *table, n int) {
 // trim drops the oldest records of a shard, as if they were a day old.
 func (h *history) trim(t *table, n int) {
 	shards := t.Shards()
-	if len(shards) == 0 {
+	if len(shards) == 0 || !h.plan.trims() {
 		return
 	}
 	s := shards[n%len(shards)]

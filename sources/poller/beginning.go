@@ -67,3 +67,10 @@ func (b beginning) ours(now time.Time) bool {
 func (b beginning) doubtful(now time.Time) bool {
 	return b.ours(now) && b.created.Before(now.Add(early-retention))
 }
+
+// whole reports whether the shard is too young to have lost a record: DynamoDB
+// Streams keeps each for 24 hours.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
+func (b beginning) whole(now time.Time) bool {
+	return !b.created.IsZero() && b.created.After(now.Add(early-retention))
+}

@@ -3,12 +3,14 @@
 package poller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/streamsapi"
 	"github.com/sluicehq/sluice/state"
 )
@@ -51,4 +53,30 @@ func TestLocalBeginningOfAShard(t *testing.T) {
 			}
 		})
 	}
+}
+
+// DynamoDB Local says of the iterator of an empty shard that its records are
+// trimmed, when another table was written to. A shard so young has lost nothing.
+func TestLocalEmptyShardBesideWrites(t *testing.T) {
+	c, table := newTable(t, types.StreamViewTypeNewAndOldImages)
+	_, other := newTable(t, types.StreamViewTypeNewAndOldImages)
+	polled := make(chan struct{}, 1)
+	o := testOptions(state.NewMemory(), table)
+	o.Hooks.Polled = func(Poll) {
+		select {
+		case polled <- struct{}{}:
+		default:
+		}
+	}
+	l := newLedger()
+	p, stop := background(t, l.handle, o)
+	defer stop()
+	<-polled
+	mustChange(t, c, other, "b", 1, 2)
+	mustChange(t, c, table, "a", 1)
+	l.wait(t, 1)
+	if gaps := p.Gaps(); len(gaps) > 0 {
+		t.Fatalf("gaps %v", gaps)
+	}
+	localtest.Await(t, "the poller is ready", func() string { return strings.Join(p.Health().Reasons, "; ") })
 }

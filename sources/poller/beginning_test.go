@@ -318,19 +318,28 @@ func TestNoGapsWithoutLoss(t *testing.T) {
 // F027, F029: records that are trimmed before the first page is read are lost
 // too; an iterator at LATEST that is trimmed is not that.
 func TestTrimmedBeforeAnythingIsRead(t *testing.T) {
-	for _, c := range []struct{ start, handled, gaps string }{
-		{TrimHorizon, "a3", "a before"},
-		{Latest, "a3", ""},
+	const old = 23*time.Hour + 30*time.Minute
+	for _, c := range []struct {
+		start         string
+		age           time.Duration // of the shard when its records are trimmed
+		handled, gaps string
+	}{
+		{TrimHorizon, old, "a3", "a before"},
+		{TrimHorizon, time.Hour, "a3", ""}, // the service loses nothing so early
+		{Latest, old, "a3", "a before"}, // they were written after the start
+		{Latest, time.Hour, "a3", ""},
 	} {
-		t.Run(c.start, func(t *testing.T) {
+		t.Run(fmt.Sprint(c.start, " ", c.age), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t)
 				o := w.options()
 				o.Start = c.start
+				o.HeartbeatEvery, o.CheckpointEvery, o.DiscoverEvery = time.Minute, time.Minute, 10*time.Minute
 				broken := w.Fail(streamtest.Fault{Op: "GetRecords", Error: "InternalServerError"})
 				r := start(t, w, w.handle, o)
 				pass(time.Second)
 				w.put(3)
+				pass(c.age)
 				w.table.Trim(w.open(), 2)
 				broken()
 				pass(time.Minute)

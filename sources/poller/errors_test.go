@@ -45,6 +45,7 @@ func TestErrorTrimmedDataAccess(t *testing.T) {
 			w.pass(time.Second)
 			d.end()
 			w.put("b", "c", "d")
+			w.pass(23*time.Hour + 30*time.Minute)
 			w.table.Trim(w.shard(0), 3)
 			d = w.start()
 			w.pass(time.Minute)
@@ -68,6 +69,52 @@ func TestErrorTrimmedDataAccess(t *testing.T) {
 				t.Errorf("the hook was called for %v", w.gaps)
 			}
 			d.end()
+		})
+	}
+}
+
+// DynamoDB Local says of an iterator that its records are trimmed when the shard
+// was empty and another table is written to. A shard younger than the retention
+// has lost nothing. An older one may have: also behind a position whose iterator
+// has read empty pages so far.
+func TestErrorTrimmedDataAccessOfAYoungShard(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		age  time.Duration // of the shard
+		read string        // before the error
+		gaps int
+	}{
+		{"young, nothing read", time.Hour, "", 0},
+		{"young, behind a position", 22 * time.Hour, "a", 0},
+		{"old, behind a position", 23*time.Hour + 30*time.Minute, "a", 1},
+		{"old, nothing read", 23*time.Hour + 30*time.Minute, "", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, streamtest.TableOptions{}, func(w *world) {
+				w.o.BusyInterval, w.o.IdleInterval, w.o.StaleAfter = time.Minute, time.Minute, 5*time.Minute
+				w.o.CheckpointEvery, w.o.HeartbeatEvery, w.o.DiscoverEvery = time.Minute, time.Minute, 10*time.Minute
+				d := w.start()
+				want := ""
+				if c.read != "" {
+					w.put(c.read)
+					want = "a1 "
+				}
+				w.pass(c.age)
+				w.svc.Fail(streamtest.Fault{Op: "GetRecords", Error: "TrimmedDataAccessException", Times: 3})
+				w.pass(2 * time.Minute)
+				w.put("b", "c")
+				w.pass(5 * time.Minute)
+				w.wantHandled("after the error", want+"b1 c1")
+				if len(w.gaps) != c.gaps {
+					t.Errorf("gaps %v, want %d", w.gaps, c.gaps)
+				}
+				if c.gaps == 0 {
+					d.unready("")
+				} else {
+					d.unready("acknowledge the gap")
+				}
+				d.end()
+			})
 		})
 	}
 }

@@ -267,6 +267,8 @@ func (r *reader) lost() bool {
 	switch {
 	case r.behind != nil: // that is known
 		return false
+	case r.origin.whole(r.clock.now()): // DynamoDB Local says so of an iterator whose shard was empty
+		return false
 	case r.after != "":
 		return true
 	case r.latest: // the long way will tell
