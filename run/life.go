@@ -110,7 +110,7 @@ func (l *life) watch(ctx context.Context, logger *slog.Logger, lag func() time.D
 		case <-tick.C:
 		}
 		if l.terminal == nil {
-			handled, parked := l.take()
+			handled, parked := l.reset()
 			args := []any{"handled", handled, "parked", parked, "unrouted", l.unrouted.Swap(0), "waiting", waiting()}
 			if lag != nil {
 				args = append(args, "lag", lag().Round(time.Second))
@@ -118,7 +118,7 @@ func (l *life) watch(ctx context.Context, logger *slog.Logger, lag func() time.D
 			logger.Info("the last minute", args...)
 			continue
 		}
-		text := l.line(every)
+		text := l.summary(every)
 		if lag != nil {
 			text += fmt.Sprintf("; oldest unsettled %v", lag().Round(time.Second))
 		}
@@ -129,8 +129,8 @@ func (l *life) watch(ctx context.Context, logger *slog.Logger, lag func() time.D
 	}
 }
 
-// take returns the counts of all routes, and sets them to 0.
-func (l *life) take() (handled, parked int64) {
+// reset returns the counts of all routes, and sets them to 0.
+func (l *life) reset() (handled, parked int64) {
 	for i := range l.routes {
 		handled += l.routes[i].handled.Swap(0)
 		parked += l.routes[i].parked.Swap(0)
@@ -138,8 +138,8 @@ func (l *life) take() (handled, parked int64) {
 	return handled, parked
 }
 
-// line says what each route did, and sets the counts to 0.
-func (l *life) line(within time.Duration) string {
+// summary says what each route did, and sets the counts to 0.
+func (l *life) summary(within time.Duration) string {
 	var parts []string
 	for i := range l.routes {
 		r := &l.routes[i]

@@ -20,7 +20,7 @@ func newLogger(o Options, w io.Writer) *slog.Logger {
 	if o.LogFormat == "json" {
 		h = slog.NewJSONHandler(w, ho)
 	}
-	return slog.New(&repeats{Handler: h, seen: &seen{lines: make(map[string]*line)}})
+	return slog.New(&repeats{Handler: h, recent: &recentErrors{byKey: make(map[string]*recentError)}})
 }
 
 // everyLine is logger for an application: a route that logs, or a handler, decides
@@ -59,25 +59,25 @@ const repeatEvery = time.Minute
 // changing are the keys whose values differ between repetitions of one error.
 var changing = []string{"error", "firstError", "deadLetterError", "message", "received", "sequence", "event", "key", "retryIn", "took", "attempts", "age", "since", "shards", "unlogged"}
 
-// seenAtMost is how many errors are remembered.
-const seenAtMost = 1000
+// maxRecentErrors is how many errors are remembered.
+const maxRecentErrors = 1000
 
 // repeats writes an error once, and while it repeats once a minute, with the
 // number of lines in between. A full disk must not fill the log.
 type repeats struct {
 	slog.Handler
-	seen   *seen
+	recent *recentErrors
 	prefix string // of the attributes that all lines have
 }
 
-type seen struct {
+type recentErrors struct {
 	mu    sync.Mutex
-	lines map[string]*line
+	byKey map[string]*recentError
 }
 
-type line struct {
+type recentError struct {
 	written time.Time
-	left    int // out since then
+	omitted int // lines since then
 }
 
 func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
@@ -92,35 +92,35 @@ func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
 		}
 		return true
 	})
-	left, write := h.seen.look(key.String(), r.Time)
+	omitted, write := h.recent.note(key.String(), r.Time)
 	if !write {
 		return nil
 	}
-	if left > 0 {
+	if omitted > 0 {
 		r = r.Clone()
-		r.AddAttrs(slog.Int("repeated", left))
+		r.AddAttrs(slog.Int("repeated", omitted))
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
-// look reports whether a line is written at now, and how many like it were left out.
-func (s *seen) look(key string, now time.Time) (left int, write bool) {
+// note reports whether a line is written at now, and how many like it were omitted.
+func (s *recentErrors) note(key string, now time.Time) (omitted int, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lines[key]
-	if l != nil && now.Sub(l.written) < repeatEvery {
-		l.left++
+	e := s.byKey[key]
+	if e != nil && now.Sub(e.written) < repeatEvery {
+		e.omitted++
 		return 0, false
 	}
-	if l == nil {
-		if len(s.lines) >= seenAtMost {
-			clear(s.lines) // errors of so many kinds are no repetition
+	if e == nil {
+		if len(s.byKey) >= maxRecentErrors {
+			clear(s.byKey) // errors of so many kinds are no repetition
 		}
-		l = &line{}
-		s.lines[key] = l
+		e = &recentError{}
+		s.byKey[key] = e
 	}
-	left, l.written, l.left = l.left, now, 0
-	return left, true
+	omitted, e.written, e.omitted = e.omitted, now, 0
+	return omitted, true
 }
 
 func (h *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -128,9 +128,9 @@ func (h *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		prefix += a.String() + "\x00"
 	}
-	return &repeats{h.Handler.WithAttrs(attrs), h.seen, prefix}
+	return &repeats{h.Handler.WithAttrs(attrs), h.recent, prefix}
 }
 
 func (h *repeats) WithGroup(name string) slog.Handler {
-	return &repeats{h.Handler.WithGroup(name), h.seen, h.prefix + name + "\x00"}
+	return &repeats{h.Handler.WithGroup(name), h.recent, h.prefix + name + "\x00"}
 }

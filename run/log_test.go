@@ -68,7 +68,7 @@ func TestErrorsOfManyMessages(t *testing.T) {
 		if got := strings.Count(log.String(), "deadLetter="); got != 5000 {
 			t.Errorf("%d lines of 5000 letters", got)
 		}
-		if n := len(logger.Handler().(*repeats).seen.lines); n > seenAtMost {
+		if n := len(logger.Handler().(*repeats).recent.byKey); n > maxRecentErrors {
 			t.Errorf("%d kinds are remembered", n)
 		}
 	})

@@ -88,8 +88,8 @@ type metricLine struct {
 	CommitItems, CommitFailures   amount
 }
 
-// take adds what a line of the function's output tells, if it is one of metrics.
-func (e *effects) take(line []byte) bool {
+// addLine adds what a line of the function's output tells, if it is one of metrics.
+func (e *effects) addLine(line []byte) bool {
 	var m metricLine
 	if !bytes.HasPrefix(line, []byte(`{"_aws":`)) || json.Unmarshal(line, &m) != nil {
 		return false
@@ -140,7 +140,7 @@ func (l *functionLog) line(line []byte) {
 	if e == nil {
 		e = &effects{Routes: []routeEffects{}, Sinks: []sinkEffects{}}
 	}
-	if e.take(line) {
+	if e.addLine(line) {
 		l.effects = e
 		return
 	}
