@@ -230,12 +230,21 @@ const (
 // ending: what was done and not written down is not known to anybody. It
 // therefore tries a few times itself, since nothing remembers the call between
 // two deliveries. When all fail the message comes again, and the step is tried
-// again with the same key when the lease is over.
-func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) error {
+// again with the same key when the lease is over. why is the reason of another
+// outcome than Contacted.
+func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string, why error) error {
 	at := s.c.Config.Now().Truncate(time.Second)
-	op := s.owned(l, "SET #at = :at, #outcome = :outcome", " REMOVE #owner, #until").
+	set := "SET #at = :at, #outcome = :outcome"
+	keep := why != nil && s.c.Claim.Error != ""
+	if keep {
+		set += ", #error = :error"
+	}
+	op := s.owned(l, set, " REMOVE #owner, #until").
 		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Claim.Outcome).
 		Value(":at", message.FormatTime(at)).Value(":outcome", outcome)
+	if keep {
+		op = op.Name("#error", s.c.Claim.Error).Value(":error", bounded(why.Error()))
+	}
 	for tries := 1; ; tries++ {
 		err := s.detached(ctx, writeTimeout, op)
 		switch {
@@ -247,6 +256,15 @@ func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string) e
 			return fmt.Errorf("step %s: writing its outcome %s: %w", keyhash.Text(t.DedupeKey), outcome, err)
 		}
 	}
+}
+
+// bounded is a text as an attempt keeps it.
+func bounded(text string) string {
+	const most = 1024
+	if len(text) > most {
+		text = text[:most]
+	}
+	return strings.ToValidUTF8(text, "")
 }
 
 // lost is the outcome of a message whose step was taken over when its lease was

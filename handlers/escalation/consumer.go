@@ -77,6 +77,10 @@ type ClaimAttributes struct {
 	// Contacts has the outcomes of a step's contacts by their names, a map
 	// (default "contacts").
 	Contacts string
+
+	// Error says why a step has failed or was skipped: the text of the error that
+	// Contact returned, 1,024 bytes of it at most (default: it is not kept).
+	Error string
 }
 
 // Outcomes of an attempt.
@@ -227,7 +231,7 @@ func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
 		return err
 	}
 	if !there {
-		return s.finish(ctx, t, held, Skipped)
+		return s.finish(ctx, t, held, Skipped, errNoStep)
 	}
 
 	outcome, err := s.contact(ctx, t, &held)
@@ -235,8 +239,11 @@ func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {
 		s.release(ctx, t, held)
 		return again(t, err)
 	}
-	return s.finish(ctx, t, held, outcome)
+	return s.finish(ctx, t, held, outcome, err)
 }
+
+// errNoStep is why a step is skipped before anybody is called.
+var errNoStep = errors.New("the step is gone, disabled or malformed")
 
 // ready reads the escalation of a message; one that is over, in another round, or
 // snoozed, is the message's outcome.

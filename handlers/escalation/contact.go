@@ -22,8 +22,9 @@ type called struct {
 }
 
 // contact calls the step, or those of its contacts that were not called before,
-// at the same time. It returns what the step came to, or "" when a call is to be
-// repeated; held then has the outcomes of the others.
+// at the same time. It returns what the step came to, and why where that is not
+// Contacted; or "" when a call is to be repeated: held then has the outcomes of the
+// others.
 func (s *Consumer) contact(ctx context.Context, t Try, held *lease) (outcome string, err error) {
 	// Claiming is a part of Timeout: what the lease is longer is for clocks that
 	// differ. After it the step belongs to whoever comes next.
@@ -51,13 +52,14 @@ func (s *Consumer) contact(ctx context.Context, t Try, held *lease) (outcome str
 		one.DedupeKey += "/" + url.QueryEscape(contact)
 		go func() { results <- s.callOne(ctx, calling, one) }()
 	}
-	var failed []error
+	var failed, judged []error
 	for range contacts {
 		c := <-results
 		if c.outcome == "" {
 			failed = append(failed, c.err)
 			continue
 		}
+		judged = append(judged, c.err)
 		if held.contacts == nil {
 			held.contacts = map[string]string{}
 		}
@@ -66,7 +68,10 @@ func (s *Consumer) contact(ctx context.Context, t Try, held *lease) (outcome str
 	if len(failed) > 0 {
 		return "", soonest(failed)
 	}
-	return held.outcome(), nil
+	if outcome = held.outcome(); outcome == Contacted {
+		return outcome, nil
+	}
+	return outcome, errors.Join(judged...)
 }
 
 // outcome is that of a step with several contacts: the best of theirs.
