@@ -13,7 +13,7 @@ import (
 
 // Page says which part of a query's answer is wanted.
 type Page struct {
-	Limit  int    // of rows (default 100)
+	Limit  int    // of rows, up to 1,000 (default 100)
 	Cursor string // what the page before returned as next; "" is the first page
 }
 
@@ -23,8 +23,8 @@ var ErrCursor = errors.New("cursor: it is none of this query; begin with the fir
 // page reads rows of one type, and where the next page begins: "" after the last
 // one. Rows that come and go meanwhile neither repeat nor hide others.
 func page[T any](ctx context.Context, t *Table, entityType string, q dynamo.Query, p Page) (rows []T, next string, err error) {
-	if p.Limit < 0 {
-		return nil, "", fmt.Errorf("limit is %d, want 1 or more", p.Limit)
+	if p.Limit < 0 || p.Limit > 1000 {
+		return nil, "", fmt.Errorf("limit is %d, want 1 to 1000", p.Limit)
 	}
 	if p.Limit == 0 {
 		p.Limit = 100

@@ -104,7 +104,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"show":                                 "0 arguments: want show search",
 		"show incident I-1":                    "want show search",
 		"show search a b":                      "want show search",
-		"show searches c --limit 0":            "--limit is 0, want 1 or more",
+		"show searches c --limit 0":            "--limit is 0, want 1 to 1000",
 		"show searches c --before 1 --after 2": "--before and --after: want one of them",
 		"show search s --status active":        "--status, --before and --after are of show searches",
 	} {

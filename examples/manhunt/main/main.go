@@ -21,8 +21,9 @@ func main() {
 	if len(os.Args) > 1 {
 		name := os.Args[1]
 		switch {
-		case name == "--help" || name == "-h":
-			fmt.Println(help()) // and the flags follow
+		case name == "--help" || name == "-h" || name == "help":
+			fmt.Println(help())
+			os.Args[1] = "--help" // the flags follow
 		case !strings.HasPrefix(name, "-"):
 			ctx := run.OnSignals(context.Background())
 			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "manhunt", os.Stderr))

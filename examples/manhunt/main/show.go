@@ -34,8 +34,8 @@ func show(ctx context.Context, c *call) error {
 	switch {
 	case want[what] != len(of):
 		return usage("want %s", showUsage)
-	case q.Limit < 1:
-		return usage("--limit is %d, want 1 or more", q.Limit)
+	case q.Limit < 1 || q.Limit > 1000:
+		return usage("--limit is %d, want 1 to 1000", q.Limit)
 	case q.Before != "" && q.After != "":
 		return usage("--before and --after: want one of them")
 	case what != "searches" && (q.Status != "" || q.Before != "" || q.After != ""):
