@@ -3,6 +3,7 @@ package manhunt
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -67,11 +68,18 @@ func (t *Table) ending(searchID, contactID, status string, e Ending) dynamo.Op {
 	if !e.At.IsZero() {
 		at = message.FormatTime(e.At)
 	}
+	var unknown []string // of an end that was taken back nothing is left
 	for _, a := range []struct{ name, value string }{{resolution, e.Why}, {resolvedBy, e.By}, {resolvedDatetime, at}} {
-		if a.value != "" {
-			op.Update += ", #" + a.name + " = :" + a.name
-			op = op.Name("#"+a.name, a.name).Value(":"+a.name, a.value)
+		op = op.Name("#"+a.name, a.name)
+		if a.value == "" {
+			unknown = append(unknown, "#"+a.name)
+			continue
 		}
+		op.Update += ", #" + a.name + " = :" + a.name
+		op = op.Value(":"+a.name, a.value)
+	}
+	if len(unknown) > 0 {
+		op.Update += " REMOVE " + strings.Join(unknown, ", ")
 	}
 	return op
 }

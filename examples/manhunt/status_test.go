@@ -87,6 +87,18 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 }
 
+// An end whose reason nobody knows does not keep that of an end before it.
+func TestEndedAgain(t *testing.T) {
+	// Somebody has set the status alone.
+	db := newDB(Fixtures()[search].With(item.String("resolution", "bad_search"), item.String("resolvedBy", "manhunt"), item.String("resolvedDatetime", "2019-12-30T19:40:00Z")))
+	if canceled, err := NewTable(db, "manhunt").Cancel(t.Context(), "a271244", Ending{By: "ada"}); !canceled || err != nil {
+		t.Fatal(canceled, err)
+	}
+	if it := searchItem(t, db, "a271244"); !it.Equal(ended(Fixtures()[search], Canceled, Ending{By: "ada"})) {
+		t.Errorf("search is now %s", it.Raw())
+	}
+}
+
 func TestNotify(t *testing.T) {
 	fx := Fixtures()
 	for _, status := range []string{Successful, Failed, Canceled} {

@@ -146,9 +146,12 @@ func TestFunction(t *testing.T) {
 	w.put(w.name+"-reflex", incident())
 	w.settled(streamtest.Insert(w.name+"-reflex", incident()))
 	first := reflex.SearchID("I-1", 1)
-	if s := w.search(first); s.Status != manhunt.Active {
-		t.Errorf("%+v", s)
+	begun, err := w.store.Get(t.Context(), w.name, manhunt.SearchKey(first))
+	if err != nil {
+		t.Fatal(err)
 	}
+	w.settled(streamtest.Insert(w.name, begun))
+	step := w.message(first + "#0")
 	if err := w.store.Delete(t.Context(), w.name+"-reflex", incident().Only("PK", "SK")); err != nil {
 		t.Fatal(err)
 	}
@@ -156,10 +159,11 @@ func TestFunction(t *testing.T) {
 	if s := w.search(first); s.Status != manhunt.Canceled || s.Resolution != "incident removed" || s.Resolved != "2019-12-30T20:05:00Z" {
 		t.Errorf("%+v", s)
 	}
-	// The record of its stage comes once more: nobody is called for it.
+	// Its step is due, and the record of its stage comes once more: nobody is called.
+	w.settled(step)
 	w.settled(streamtest.Insert(w.name+"-reflex", incident()))
-	if s := w.search(first); s.Status != manhunt.Canceled {
-		t.Errorf("%+v", s)
+	if s, attempts := w.search(first), w.attempts(first); s.Status != manhunt.Canceled || attempts != "" {
+		t.Errorf("%+v, attempts %s", s, attempts)
 	}
 
 	// What is malformed says so itself, and is answered as failed.

@@ -71,6 +71,7 @@ func Register(r *router.Router, d Deps) error {
 
 	r.Handle("incident#INSERT", a.begin, router.Name("first stage"), router.Redrive())
 	r.Handle("incident#MODIFY", a.begin, router.Name("next stage"), router.Changed("stage"), router.When(isOpen), router.Redrive())
+	r.Handle("incident#MODIFY", a.begin, router.Name("mended"), router.When(isMended), router.NeedsBoth(), router.Redrive())
 	r.Handle("incident#MODIFY", a.end, router.Name("end searches"), router.When(hasClosed), router.NeedsBoth(), router.Redrive())
 	r.Handle("incident#REMOVE", a.end, router.Name("end searches of a removed incident"), router.Redrive())
 	r.Handle("reflex.stage#MESSAGE", a.limit, router.Name("stage limit"), hop)
@@ -79,6 +80,9 @@ func Register(r *router.Router, d Deps) error {
 }
 
 func isOpen(rec *sluice.Record) bool { return text(rec.New, "status") == open }
+
+// isMended lets pass an incident that was malformed, and is open again.
+func isMended(rec *sluice.Record) bool { return text(rec.Old, "status") == failed && isOpen(rec) }
 
 func hasClosed(rec *sluice.Record) bool { return text(rec.Old, "status") == open && !isOpen(rec) }
 

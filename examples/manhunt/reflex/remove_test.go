@@ -248,3 +248,20 @@ func TestMalformed(t *testing.T) {
 		})
 	})
 }
+
+// A malformed incident that was mended, and is open again, goes on.
+func TestMended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t)
+		good := Fixtures()[0]
+		w.put(t, "reflex", good.With(item.String("stageStartedDatetime", "now")))
+		if err := w.Run(t.Context(), w.handle, at("20:01:00")); err != nil || len(w.Parked) != 1 || !strings.HasPrefix(w.incident(), "failed at 1 ") {
+			t.Fatal(err, w.Parked, w.incident())
+		}
+		w.Parked = nil
+		w.put(t, "reflex", good)
+		w.run(t, "20:11:00")
+		is(t, w.incident(), "open at 2 since 2019-12-30T20:10:00Z")
+		same(t, "searches", w.found(t), search(1, "active"), search(2, "active"))
+	})
+}
