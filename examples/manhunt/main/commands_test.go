@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,6 +34,19 @@ func TestCommands(t *testing.T) {
 		t.Error(got)
 	}
 
+	var steps struct{ Attempts []manhunt.Attempt }
+	for step := range int64(5) {
+		w.put(w.name, manhunt.Fixtures()[fxAttempted].With(item.String("PK", "s2"), item.String("SK", manhunt.AttemptID("s2", 0, step)), item.Number("step", fmt.Sprint(step))))
+	}
+	if err := json.Unmarshal([]byte(w.command("show", "search", "s2")), &steps); err != nil || len(steps.Attempts) != 5 {
+		t.Fatalf("%v, %+v", err, steps)
+	}
+	for i, a := range steps.Attempts {
+		if a.Step != int64(i) {
+			t.Errorf("attempt %d is of step %d", i, a.Step)
+		}
+	}
+
 	var page struct {
 		Searches []manhunt.Search
 		Next     string
@@ -55,7 +69,7 @@ func TestCommands(t *testing.T) {
 		want []string
 	}{
 		{"show search a271244", []string{`"status": "active"`, `"incident": "I-1"`, `"response": "yes"`, `"respondedDatetime": "`}},
-		{"show search s2", []string{`"resolvedBy": "ada"`, `"attempts": []`}},
+		{"show search s2", []string{`"resolvedBy": "ada"`}},
 		{"show contact db3280c 89fa8f8", []string{`"name": "Zavier Curtis"`, `"destination": "z@example.com"`, `"destination": "+15550100"`}},
 		{"show contact db3280c 89fa8f8 --limit 1", []string{`"next": "`}},
 		{"show contacts db3280c", []string{`"id": "89fa8f8"`}},

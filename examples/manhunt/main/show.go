@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -16,7 +18,8 @@ show contacts DOMAIN
 show searches CONTACT [--status STATUS] [--before TIME | --after TIME]`
 
 // show answers what users ask of the table. Of what may be long it shows a page, and
-// the cursor of the next one.
+// the cursor of the next one. Pages are in the order of ids; within one, attempts and
+// methods are in the order in which they are tried.
 func show(ctx context.Context, c *call) error {
 	var q manhunt.SearchQuery
 	fs := pflag.NewFlagSet("show", pflag.ContinueOnError)
@@ -64,6 +67,9 @@ func read(ctx context.Context, table *manhunt.Table, what string, of []string, q
 			return nil, missing(err, "there is no search %s", of[0])
 		}
 		attempts, next, err := table.Attempts(ctx, of[0], q.Page)
+		slices.SortFunc(attempts, func(a, b manhunt.Attempt) int {
+			return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Step, b.Step))
+		})
 		return struct {
 			manhunt.Search
 			Attempts []manhunt.Attempt `json:"attempts"`
@@ -75,6 +81,9 @@ func read(ctx context.Context, table *manhunt.Table, what string, of []string, q
 			return nil, missing(err, "domain %s has no contact %s", of[0], of[1])
 		}
 		methods, next, err := table.Methods(ctx, of[0], of[1], q.Page)
+		slices.SortFunc(methods, func(a, b manhunt.Method) int {
+			return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.ID, b.ID))
+		})
 		return struct {
 			manhunt.Contact
 			Methods []manhunt.Method `json:"methods"`
