@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -21,7 +23,7 @@ import (
 type Connection struct {
 	DynamoDB, SQS aws.Config
 	Tables        []string                 // whose streams are read; the first is looked up in, too (default DefaultTable)
-	Env           func(name string) string // MANHUNT_QUEUE, MANHUNT_WATCH_QUEUE, REFLEX_QUEUE, MANHUNT_WEBHOOKS
+	Env           func(name string) string // the variables of the README
 
 	// Check asks for the queues at once. A function does without: it finds out
 	// with its first message, and starts faster.
@@ -80,6 +82,9 @@ func (c Connection) Deps(ctx context.Context) (d Deps, err error) {
 	if d.Store, err = dynamodb.New(c.DynamoDB, dynamodb.Options{}); err != nil {
 		return d, err
 	}
+	if d.Templates, err = c.templates(); err != nil {
+		return d, err
+	}
 	d.Providers, err = c.providers()
 	return d, err
 }
@@ -112,6 +117,23 @@ func (c Connection) queue(ctx context.Context, variable string) (*sqs.Queue, err
 	return q, nil
 }
 
+// templates reads the file that MANHUNT_TEMPLATES names.
+func (c Connection) templates() (Templates, error) {
+	name := c.Env("MANHUNT_TEMPLATES")
+	if name == "" {
+		return ParseTemplates(nil)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("MANHUNT_TEMPLATES: %w", err)
+	}
+	t, err := ParseTemplates(data)
+	if err != nil {
+		return nil, fmt.Errorf("MANHUNT_TEMPLATES=%s: %w", name, err)
+	}
+	return t, nil
+}
+
 func (c Connection) providers() (map[string]Provider, error) {
 	var o webhook.Options
 	switch v := c.Env("MANHUNT_WEBHOOKS"); v {
@@ -125,6 +147,13 @@ func (c Connection) providers() (map[string]Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	pretend := Pretend(c.Logger)
+	outbox := io.Discard
+	if name := c.Env("MANHUNT_OUTBOX"); name != "" {
+		// It is open as long as the program runs.
+		if outbox, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+			return nil, fmt.Errorf("MANHUNT_OUTBOX: %w", err)
+		}
+	}
+	pretend := Pretend(c.Logger, outbox)
 	return map[string]Provider{"webhook": Webhook(hook), "call": pretend, "text": pretend, "email": pretend}, nil
 }

@@ -31,9 +31,7 @@ func (a *app) escalation() escalation.Config {
 		},
 		Table: a.d.Table,
 		Key:   func(id string) sluice.Item { return key(id, "search") },
-		Get: func(ctx context.Context, id string) (sluice.Item, error) {
-			return a.table.get(ctx, id, "search", "search")
-		},
+		Get:   a.search,
 		GetAttempt: func(ctx context.Context, id string, round, step int64) (sluice.Item, error) {
 			return a.table.get(ctx, id, AttemptID(id, round, step), "searchAttempt")
 		},
@@ -42,7 +40,7 @@ func (a *app) escalation() escalation.Config {
 		Admit:   admit,
 		NoSteps: noContactMethods, NoResponse: noResponse,
 		Problem: func(ctx context.Context, e escalation.Escalation, err error) {
-			a.d.Logger.ErrorContext(ctx, "passing over a part of a search", "search", e.ID, "err", err)
+			a.d.Logger.ErrorContext(ctx, "passing over a part of a search", "search", Named(e.Item), "err", err)
 		},
 		Fail:        a.table.endRound,
 		StepBody:    attemptBody,
@@ -63,8 +61,9 @@ func (a *app) consumer(c escalation.Config) escalation.ConsumerConfig {
 		AttemptTable: a.d.Table,
 		AttemptKey:   []string{"PK", "SK"},
 		NewAttempt:   newAttempt,
+		Claim:        escalation.ClaimAttributes{Error: "error"},
 		Contact:      a.contact,
-		Called:       a.d.Called,
+		Called:       a.called,
 	}
 }
 
@@ -88,12 +87,14 @@ func AttemptID(searchID string, round, step int64) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// newAttempt is an attempt before it is made. The type of a method that is gone
-// is not known any more.
+// newAttempt is an attempt before it is made. It keeps what it is about to use of the
+// method, which may be edited later. Of a method that is gone only the place is known.
 func newAttempt(t escalation.Try) sluice.Item {
 	method := []item.Attribute{item.String("methodId", t.Step.ID)}
-	if typ := attribute(t.Step.Item, "type"); typ != "" {
-		method = append(method, item.String("type", typ))
+	for _, name := range []string{"type", "destination", "name"} {
+		if v := attribute(t.Step.Item, name); v != "" {
+			method = append(method, item.String(name, v))
+		}
 	}
 	method = append(method, item.Number("order", strconv.FormatInt(t.Step.Order, 10)))
 	return item.Of(

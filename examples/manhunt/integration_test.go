@@ -3,6 +3,7 @@
 package manhunt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -119,32 +120,72 @@ func TestQueries(t *testing.T) {
 		}
 	})
 	t.Run("contacts of a domain by name", func(t *testing.T) { // 5
-		cs, err := table.Contacts(ctx, "db3280c")
+		cs, _, err := table.Contacts(ctx, "db3280c", Page{})
 		if got := ids(cs, func(c Contact) string { return c.Name }); err != nil || got != "Alma Berg Mia Olsen Zavier Curtis" {
 			t.Errorf("%s, %v", got, err)
 		}
 	})
 	for _, tt := range []struct { // 6 to 9
 		name string
-		read func() ([]Search, error)
+		q    SearchQuery
 		want string
 	}{
-		{"searches of a contact", func() ([]Search, error) { return table.Searches(ctx, "89fa8f8") }, "s3 a271244 s2 s4"},
-		{"searches before", func() ([]Search, error) { return table.SearchesBefore(ctx, "89fa8f8", "2019-12-31T00:00:00Z") }, "s3 a271244"},
-		{"searches after", func() ([]Search, error) { return table.SearchesAfter(ctx, "89fa8f8", "2019-12-31T00:00:00Z") }, "s4"},
-		{"active searches", func() ([]Search, error) { return table.SearchesIn(ctx, "active", "89fa8f8") }, "s3 a271244 s4"},
-		{"failed searches", func() ([]Search, error) { return table.SearchesIn(ctx, "failed", "89fa8f8") }, "s2"},
-		{"canceled searches of another", func() ([]Search, error) { return table.SearchesIn(ctx, "canceled", "9d657f8") }, "2ad6a19"},
-		{"active before", func() ([]Search, error) { return table.SearchesInBefore(ctx, "active", "89fa8f8", "2019-12-31") }, "s3 a271244"},
-		{"active after", func() ([]Search, error) { return table.SearchesInAfter(ctx, "active", "89fa8f8", "2019-12-31") }, "s4"},
-		{"searches of nobody", func() ([]Search, error) { return table.Searches(ctx, "nobody") }, ""},
+		{"searches of a contact", SearchQuery{}, "s3 a271244 s2 s4"},
+		{"searches before", SearchQuery{Before: "2019-12-31T00:00:00Z"}, "s3 a271244"},
+		{"searches after", SearchQuery{After: "2019-12-31T00:00:00Z"}, "s4"},
+		{"active searches", SearchQuery{Status: "active"}, "s3 a271244 s4"},
+		{"failed searches", SearchQuery{Status: "failed"}, "s2"},
+		{"canceled searches of another", SearchQuery{ContactID: "9d657f8", Status: "canceled"}, "2ad6a19"},
+		{"active before", SearchQuery{Status: "active", Before: "2019-12-31"}, "s3 a271244"},
+		{"active after", SearchQuery{Status: "active", After: "2019-12-31"}, "s4"},
+		{"searches of nobody", SearchQuery{ContactID: "nobody"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := tt.read()
-			if got := ids(s, func(s Search) string { return s.ID }); err != nil || got != tt.want {
-				t.Errorf("%s, %v, want %s", got, err, tt.want)
+			tt.q.ContactID = cmp.Or(tt.q.ContactID, "89fa8f8")
+			for limit := range 5 { // whole, and by pages
+				tt.q.Limit, tt.q.Cursor = limit, ""
+				got := paged(t, limit, func(cursor string) ([]Search, string, error) {
+					tt.q.Cursor = cursor
+					return table.Searches(ctx, tt.q)
+				})
+				if got := ids(got, func(s Search) string { return s.ID }); got != tt.want {
+					t.Errorf("by %d: %s, want %s", limit, got, tt.want)
+				}
 			}
 		})
+	}
+	t.Run("by pages", func(t *testing.T) { // 2, 4 and 5
+		for limit := 1; limit < 4; limit++ {
+			attempts := paged(t, limit, func(cursor string) ([]Attempt, string, error) {
+				return table.Attempts(ctx, "a271244", Page{limit, cursor})
+			})
+			methods := paged(t, limit, func(cursor string) ([]Method, string, error) {
+				return table.Methods(ctx, "db3280c", "89fa8f8", Page{limit, cursor})
+			})
+			contacts := paged(t, limit, func(cursor string) ([]Contact, string, error) {
+				return table.Contacts(ctx, "db3280c", Page{limit, cursor})
+			})
+			got := ids(attempts, func(a Attempt) string { return a.ID }) + ", " + ids(methods, func(m Method) string { return m.ID }) + ", " + ids(contacts, func(c Contact) string { return c.Name })
+			if want := "1004c16 6f08fe0, 538235b 800e613, Alma Berg Mia Olsen Zavier Curtis"; got != want {
+				t.Errorf("by %d: %s", limit, got)
+			}
+		}
+	})
+}
+
+// paged reads all pages, none of which is longer than limit.
+func paged[T any](t *testing.T, limit int, read func(cursor string) ([]T, string, error)) (all []T) {
+	t.Helper()
+	cursor := ""
+	for {
+		rows, next, err := read(cursor)
+		if err != nil || limit > 0 && len(rows) > limit || next != "" && len(rows) < limit {
+			t.Fatalf("%d rows by %d, %v", len(rows), limit, err)
+		}
+		all = append(all, rows...)
+		if cursor = next; next == "" {
+			return all
+		}
 	}
 }
 
@@ -175,17 +216,17 @@ func TestEnd(t *testing.T) {
 		return it
 	}
 	for _, want := range []bool{true, false} {
-		if ok, err := table.end(t.Context(), "a271244", "89fa8f8", Failed, contactNotFound); ok != want || err != nil {
+		if ok, err := table.end(t.Context(), "a271244", "89fa8f8", Failed, Ending{Why: contactNotFound}); ok != want || err != nil {
 			t.Error(ok, err)
 		}
-		if it := get("a271244"); !it.Equal(ended(fx[search], Failed, contactNotFound)) {
+		if it := get("a271244"); !it.Equal(ended(fx[search], Failed, Ending{Why: contactNotFound})) {
 			t.Errorf("search is now %s", it.Raw())
 		}
 	}
-	if ok, err := table.end(t.Context(), "2ad6a19", "9d657f8", Failed, contactNotFound); ok || err != nil || !get("2ad6a19").Equal(fx[canceled]) {
+	if ok, err := table.end(t.Context(), "2ad6a19", "9d657f8", Failed, Ending{Why: contactNotFound}); ok || err != nil || !get("2ad6a19").Equal(fx[canceled]) {
 		t.Errorf("a canceled search is now %s, %v", get("2ad6a19").Raw(), err)
 	}
-	if ok, err := table.end(t.Context(), "gone", "9d657f8", Failed, contactNotFound); ok || err != nil || get("gone").Exists() {
+	if ok, err := table.end(t.Context(), "gone", "9d657f8", Failed, Ending{Why: contactNotFound}); ok || err != nil || get("gone").Exists() {
 		t.Errorf("a search that never was is now %s, %v", get("gone").Raw(), err)
 	}
 }

@@ -41,6 +41,10 @@ type Deps struct {
 	// type that is not there fails at once, and the next one has its turn.
 	Providers map[string]Provider
 
+	// Templates are what contacts are told, by the type of their methods (default:
+	// those of ParseTemplates(nil)). A method may have its own.
+	Templates Templates
+
 	Hooks escalation.Hooks // for metrics
 
 	// Called, if it is set, is told of each call of a provider.
@@ -81,8 +85,19 @@ func Register(r *router.Router, d Deps) error {
 	}
 	if d.Alarm == nil {
 		d.Alarm = func(ctx context.Context, a escalation.Alarm) error {
-			d.Logger.ErrorContext(ctx, "a search stands still", "search", a.Escalation, "key", a.DedupeKey, "due", a.Due, "err", a.Err)
+			d.Logger.ErrorContext(ctx, "a search stands still", "search", Named(key(a.Escalation, "search")), "step", a.Number, "due", a.Due, "err", a.Err)
 			return nil
+		}
+	}
+	if d.Templates == nil {
+		var err error
+		if d.Templates, err = ParseTemplates(nil); err != nil {
+			return err
+		}
+	}
+	for typ := range d.Providers {
+		if !d.Templates[typ].Exists() {
+			return fmt.Errorf("manhunt: there is a provider for methods of type %s, and no template: Deps.Templates", typ)
 		}
 	}
 	a := &app{d: d, table: NewTable(d.Store, d.Table)}
@@ -104,16 +119,20 @@ func Register(r *router.Router, d Deps) error {
 		return fmt.Errorf("manhunt: %w", err)
 	}
 
-	r.Handle("search#INSERT", e.Start, router.Name("first step"), router.Redrive())
-	r.Handle("search#MODIFY", e.Resume, router.Name("resume"), router.Changed("status", "round", "snoozedUntil"), mayResume(), router.NeedsBoth(), router.Redrive())
-	// The answer first: of a record that is both, no further step is needed.
-	r.Handle("searchAttempt#MODIFY", a.resolve, router.Name("resolve"), router.Set("response"), router.Redrive())
-	r.Handle("searchAttempt#MODIFY", e.Next, router.Name("next step"), router.Set("attemptedDatetime"), router.Redrive())
-	if d.Notify != nil {
-		r.Handle("search#MODIFY", a.notify, router.Name("notify"), hasEnded(), router.NeedsBoth(), router.Redrive())
+	// Each handler knows when what it runs for has happened.
+	handle := func(pattern string, h sluice.Handler, opts ...router.Option) {
+		r.Handle(pattern, h, append(opts, router.Use(caused))...)
 	}
-	r.Handle("search#REMOVE", attempts.Remove, router.Name("drop attempts"), router.Redrive())
-	r.Handle("contact#REMOVE", func(ctx context.Context, rec *sluice.Record) error {
+	handle("search#INSERT", e.Start, router.Name("first step"), router.Redrive())
+	handle("search#MODIFY", e.Resume, router.Name("resume"), router.Changed("status", "round", "snoozedUntil"), mayResume(), router.NeedsBoth(), router.Redrive())
+	// The answer first: of a record that is both, no further step is needed.
+	handle("searchAttempt#MODIFY", a.resolve, router.Name("resolve"), router.Set("response"), router.Redrive())
+	handle("searchAttempt#MODIFY", e.Next, router.Name("next step"), router.Set("attemptedDatetime"), router.Redrive())
+	if d.Notify != nil {
+		handle("search#MODIFY", a.notify, router.Name("notify"), hasEnded(), router.NeedsBoth(), router.Redrive())
+	}
+	handle("search#REMOVE", attempts.Remove, router.Name("drop attempts"), router.Redrive())
+	handle("contact#REMOVE", func(ctx context.Context, rec *sluice.Record) error {
 		return a.failSearches(ctx, rec, methods.Remove)
 	}, router.Name("drop contact"), router.Redrive())
 
@@ -121,8 +140,8 @@ func Register(r *router.Router, d Deps) error {
 	// minutes, so that the next method has its turn: until then the message
 	// must live, and come back soon.
 	soon := router.Backoff(time.Second, 20*time.Second)
-	r.Handle("manhunt.attempt#MESSAGE", c.Try, router.Name("attempt"), router.Attempts(10_000), soon)
-	r.Handle("manhunt.expire#MESSAGE", c.Expire, router.Name("expire"), soon)
-	r.Handle("manhunt.watch#MESSAGE", e.Watch, router.Name("watch"))
+	handle("manhunt.attempt#MESSAGE", c.Try, router.Name("attempt"), router.Attempts(10_000), soon)
+	handle("manhunt.expire#MESSAGE", c.Expire, router.Name("expire"), soon)
+	handle("manhunt.watch#MESSAGE", e.Watch, router.Name("watch"))
 	return nil
 }

@@ -94,6 +94,7 @@ func handle(t *testing.T, db *tabletest.DB, rec sluice.Record, now string) ([]sl
 	if err != nil {
 		t.Fatal(err)
 	}
+	rec.Created = at
 	var queue streamtest.Sink[sluice.Message]
 	r, err := NewRouter(Deps{Store: db, Send: queue.Send, Watch: ignore, Notify: queue.Send, Now: func() time.Time { return at }})
 	if err != nil {

@@ -1,8 +1,11 @@
 package manhunt
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"github.com/sluicehq/sluice"
@@ -12,7 +15,7 @@ import (
 )
 
 // Provider reaches a contact in one way. nil says that it was tried: whether
-// the contact answers is told later, with [Table.Answer].
+// the contact answers is told later, with [Table.Respond].
 type Provider func(ctx context.Context, c Call) error
 
 // Call is one attempt to reach a contact.
@@ -21,43 +24,76 @@ type Call struct {
 	MethodID, Type, Destination   string
 	Step                          int64
 	DedupeKey                     string // the same whenever this step is tried
+	Message                       Message
 }
 
-// contact tries a step with the provider of its method's type.
+// contact tries a step with the provider of its method's type. The attempt says
+// where: a process that died may have begun it before the method was edited. Only an
+// attempt that another program has put may not say it.
 func (a *app) contact(ctx context.Context, t escalation.Try) error {
+	id := t.Escalation.ID
+	attempt, err := a.table.get(ctx, id, AttemptID(id, t.Round, t.Number), "searchAttempt")
+	if err != nil {
+		return err
+	}
+	contact, err := a.table.get(ctx, t.Escalation.Ladder, "contact", "contact")
+	switch {
+	case err != nil:
+		return err
+	case !attempt.Exists() || !contact.Exists():
+		return sluice.Skip("the attempt or the contact was removed")
+	}
 	c := Call{
-		SearchID: t.Escalation.ID, DomainID: attribute(t.Escalation.Item, "domainId"), ContactID: t.Escalation.Ladder,
-		MethodID: t.Step.ID, Type: attribute(t.Step.Item, "type"), Destination: attribute(t.Step.Item, "destination"),
-		Step: t.Number, DedupeKey: t.DedupeKey,
+		SearchID: id, DomainID: attribute(t.Escalation.Item, "domainId"), ContactID: t.Escalation.Ladder,
+		MethodID:    t.Step.ID,
+		Type:        cmp.Or(attribute(attempt, "method.type"), attribute(t.Step.Item, "type")),
+		Destination: cmp.Or(attribute(attempt, "method.destination"), attribute(t.Step.Item, "destination")),
+		Step:        t.Number, DedupeKey: t.DedupeKey,
 	}
 	p := a.d.Providers[c.Type]
-	if p == nil {
+	switch {
+	case p == nil:
 		return sluice.Permanent(fmt.Errorf("there is no provider for methods of type %q", c.Type))
+	case c.Destination == "":
+		return sluice.Permanent(errors.New("the method's destination is missing, or no text"))
+	}
+	if c.Message, err = a.message(t, c.Type, contact); err != nil {
+		return sluice.Permanent(err)
 	}
 	return p(ctx, c)
+}
+
+// called says in the log that a contact was not reached. The attempt says why.
+func (a *app) called(t escalation.Try, outcome string, err error) {
+	if outcome == escalation.Failed {
+		a.d.Logger.Warn("a contact was not reached; the attempt has the error", "search", Named(t.Escalation.Item), "type", attribute(t.Step.Item, "type"), "step", t.Number)
+	}
+	if a.d.Called != nil {
+		a.d.Called(t, outcome, err)
+	}
 }
 
 // Webhook is the provider of methods whose destination is a URL.
 func Webhook(hook *webhook.Client) Provider {
 	return func(ctx context.Context, c Call) error {
-		var b message.Body
-		b.Str("kind", "manhunt.contact").
-			Int("v", 1).
-			Str("searchId", c.SearchID).
-			Str("domainId", c.DomainID).
-			Str("contactId", c.ContactID).
-			Str("methodId", c.MethodID).
-			Int("step", c.Step).
-			Str("dedupeKey", c.DedupeKey)
-		return hook.Post(ctx, webhook.Call{URL: c.Destination, Key: c.DedupeKey, Body: b.Bytes()})
+		return hook.Post(ctx, webhook.Call{URL: c.Destination, Key: c.DedupeKey, Body: []byte(c.Message.Body)})
 	}
 }
 
-// Pretend stands in for a carrier: it says in the log that it has reached
-// somebody, and has not.
-func Pretend(logger *slog.Logger) Provider {
+// Pretend stands in for a carrier: it says in the log that it has reached somebody,
+// and has not. What the contact would have been told is a line of JSON in outbox.
+func Pretend(logger *slog.Logger, outbox io.Writer) Provider {
 	return func(ctx context.Context, c Call) error {
-		logger.InfoContext(ctx, "pretending to reach a contact", "type", c.Type, "contact", c.ContactID, "key", c.DedupeKey)
+		var b message.Body
+		b.Str("type", c.Type).Str("destination", c.Destination)
+		if c.Message.Subject != "" {
+			b.Str("subject", c.Message.Subject)
+		}
+		b.Str("text", c.Message.Text).Str("dedupeKey", c.DedupeKey)
+		if _, err := outbox.Write(append(b.Bytes(), '\n')); err != nil {
+			return fmt.Errorf("writing to the outbox: %w", err)
+		}
+		logger.InfoContext(ctx, "pretending to reach a contact", "type", c.Type, "search", Named(key(c.SearchID, "search")), "step", c.Step)
 		return nil
 	}
 }

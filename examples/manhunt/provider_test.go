@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -115,17 +116,19 @@ func TestContact(t *testing.T) {
 			}
 			a := attempts[0]
 			if a.ID != AttemptID("a271244", 0, 0) || a.Outcome != tt.outcome || a.Attempted == "" || a.Method.ID != "538235b" || a.Method.Order != 1 || a.Step != 0 ||
-				a.ContactID != "89fa8f8" || a.DomainID != "db3280c" || a.Method.Type != attribute(tt.method, "type") {
+				a.ContactID != "89fa8f8" || a.DomainID != "db3280c" || a.Method.Type != attribute(tt.method, "type") || (a.Method.Destination != "") != tt.method.Exists() || (a.Error == "") != (tt.outcome == "contacted") {
 				t.Errorf("attempt %+v", a)
 			}
 			if tt.outcome != "skipped" && told != "a271244#0 "+tt.outcome {
 				t.Errorf("told %q", told)
 			}
-			if want := `a271244#0 {"kind":"manhunt.contact","v":1,"searchId":"a271244","domainId":"db3280c","contactId":"89fa8f8","methodId":"538235b","step":0,"dedupeKey":"a271244#0"}`; tt.code != 0 && got != want {
+			if want := `a271244#0 {"kind":"manhunt.contact","v":1,"searchId":"a271244","domainId":"db3280c","contactId":"89fa8f8","methodId":"538235b","step":0,"metadata":{"incident":"I-1"},"dedupeKey":"a271244#0"}`; tt.code != 0 && got != want {
 				t.Errorf("webhook got %s", got)
 			}
 			if tt.name == "email" {
-				if want := (Call{SearchID: "a271244", DomainID: "db3280c", ContactID: "89fa8f8", MethodID: "538235b", Type: "email", Destination: "z@example.com", DedupeKey: "a271244#0"}); len(rec.calls) != 1 || rec.calls[0] != want {
+				if want := (Call{SearchID: "a271244", DomainID: "db3280c", ContactID: "89fa8f8", MethodID: "538235b", Type: "email", Destination: "z@example.com", DedupeKey: "a271244#0", Message: Message{
+					Subject: "Search a271244 needs your answer", Text: "Search a271244, which began at 2019-12-30T19:32:14Z, needs your answer.\n",
+				}}); len(rec.calls) != 1 || rec.calls[0] != want {
 					t.Errorf("calls %+v", rec.calls)
 				}
 			}
@@ -133,12 +136,18 @@ func TestContact(t *testing.T) {
 	}
 }
 
-// What stands in for a carrier shows no destination.
+// What stands in for a carrier logs no destination, no id and no text.
 func TestPretend(t *testing.T) {
 	var log bytes.Buffer
-	err := Pretend(slog.New(slog.NewTextHandler(&log, nil)))(t.Context(), Call{Type: "call", ContactID: "89fa8f8", Destination: "+15550100", DedupeKey: "a271244#1"})
-	if got := log.String(); err != nil || !strings.Contains(got, "key=a271244#1") || !strings.Contains(got, "type=call") || strings.Contains(got, "5550100") {
+	var outbox bytes.Buffer
+	err := Pretend(slog.New(slog.NewTextHandler(&log, nil)), &outbox)(t.Context(), Call{
+		SearchID: "a271244", Type: "call", ContactID: "89fa8f8", Destination: "+15550100", DedupeKey: "a271244#1", Message: Message{Text: "I-1 burns"},
+	})
+	if got := log.String(); err != nil || !strings.Contains(got, "type=call") || regexp.MustCompile("5550100|a271244|89fa8f8|I-1").MatchString(got) {
 		t.Errorf("%v, %s", err, got)
+	}
+	if want := `{"type":"call","destination":"+15550100","text":"I-1 burns","dedupeKey":"a271244#1"}` + "\n"; outbox.String() != want {
+		t.Errorf("outbox %s", outbox.String())
 	}
 }
 

@@ -2,61 +2,72 @@ package manhunt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Contact is someone who can be reached.
 type Contact struct {
-	ID       string `dynamodbav:"PK"`
-	DomainID string `dynamodbav:"GSI1PK"`
-	Name     string `dynamodbav:"GSI1SK"`
+	ID       string `dynamodbav:"PK" json:"id"`
+	DomainID string `dynamodbav:"GSI1PK" json:"domainId"`
+	Name     string `dynamodbav:"GSI1SK" json:"name"`
 }
 
 // Method is one way of reaching a contact.
 type Method struct {
-	ContactID   string `dynamodbav:"PK"`
-	ID          string `dynamodbav:"SK"`
-	DomainID    string `dynamodbav:"domainId"`
-	Type        string `dynamodbav:"type"`
-	Destination string `dynamodbav:"destination"`
-	Order       int64  `dynamodbav:"order"`
-	WaitSeconds int64  `dynamodbav:"waitSeconds"`
-	Enabled     bool   `dynamodbav:"enabled"`
+	ContactID   string `dynamodbav:"PK" json:"contactId"`
+	ID          string `dynamodbav:"SK" json:"id"`
+	DomainID    string `dynamodbav:"domainId" json:"domainId"`
+	Type        string `dynamodbav:"type" json:"type"`
+	Name        string `dynamodbav:"name" json:"name,omitempty"`
+	Destination string `dynamodbav:"destination" json:"destination"`
+	Order       int64  `dynamodbav:"order" json:"order"`
+	WaitSeconds int64  `dynamodbav:"waitSeconds" json:"waitSeconds"`
+	Enabled     bool   `dynamodbav:"enabled" json:"enabled"`
 }
 
 // Search looks for one contact. Status is active, canceled, successful or
-// failed.
+// failed. Times are RFC 3339.
 type Search struct {
-	ID         string         `dynamodbav:"PK"`
-	ContactID  string         `dynamodbav:"contactId"`
-	DomainID   string         `dynamodbav:"domainId"`
-	Status     string         `dynamodbav:"status"`
-	Started    string         `dynamodbav:"GSI1SK"` // RFC 3339
-	Resolution string         `dynamodbav:"resolution"`
-	Round      int64          `dynamodbav:"round"` // how often it was reopened
-	Metadata   map[string]any `dynamodbav:"metadata"`
+	ID         string         `dynamodbav:"PK" json:"id"`
+	ContactID  string         `dynamodbav:"contactId" json:"contactId"`
+	DomainID   string         `dynamodbav:"domainId" json:"domainId"`
+	Status     string         `dynamodbav:"status" json:"status"`
+	Started    string         `dynamodbav:"GSI1SK" json:"started"`
+	Resolution string         `dynamodbav:"resolution" json:"resolution,omitempty"` // the response, or why it ended
+	ResolvedBy string         `dynamodbav:"resolvedBy" json:"resolvedBy,omitempty"`
+	Resolved   string         `dynamodbav:"resolvedDatetime" json:"resolvedDatetime,omitempty"`
+	Round      int64          `dynamodbav:"round" json:"round,omitempty"` // how often it was reopened
+	Metadata   map[string]any `dynamodbav:"metadata" json:"metadata,omitempty"`
 }
 
-// Attempt is a method that a search tried, or is about to.
+// Attempt is a method that a search tried, or is about to. Its method is as it was
+// then.
 type Attempt struct {
-	SearchID  string `dynamodbav:"PK"`
-	ID        string `dynamodbav:"SK"`
-	ContactID string `dynamodbav:"contactId"`
-	DomainID  string `dynamodbav:"domainId"`
-	Round     int64  `dynamodbav:"round"`
-	Step      int64  `dynamodbav:"step"`
+	SearchID  string `dynamodbav:"PK" json:"searchId"`
+	ID        string `dynamodbav:"SK" json:"id"`
+	ContactID string `dynamodbav:"contactId" json:"contactId"`
+	DomainID  string `dynamodbav:"domainId" json:"domainId"`
+	Round     int64  `dynamodbav:"round" json:"round,omitempty"`
+	Step      int64  `dynamodbav:"step" json:"step"`
 	Method    struct {
-		ID    string `dynamodbav:"methodId"`
-		Type  string `dynamodbav:"type"`
-		Order int64  `dynamodbav:"order"`
-	} `dynamodbav:"method"`
-	Attempted string `dynamodbav:"attemptedDatetime"` // RFC 3339; "" before
-	Outcome   string `dynamodbav:"outcome"`           // contacted, failed or skipped
-	Response  string `dynamodbav:"response"`
+		ID          string `dynamodbav:"methodId" json:"id"`
+		Type        string `dynamodbav:"type" json:"type,omitempty"`
+		Name        string `dynamodbav:"name" json:"name,omitempty"`
+		Destination string `dynamodbav:"destination" json:"destination,omitempty"`
+		Order       int64  `dynamodbav:"order" json:"order"`
+	} `dynamodbav:"method" json:"method"`
+	Attempted   string `dynamodbav:"attemptedDatetime" json:"attemptedDatetime,omitempty"` // RFC 3339; "" before
+	Outcome     string `dynamodbav:"outcome" json:"outcome,omitempty"`                     // contacted, failed or skipped
+	Error       string `dynamodbav:"error" json:"error,omitempty"`                         // why it was failed or skipped
+	Response    string `dynamodbav:"response" json:"response,omitempty"`
+	RespondedBy string `dynamodbav:"respondedBy" json:"respondedBy,omitempty"` // "" is the contact
+	Responded   string `dynamodbav:"respondedDatetime" json:"respondedDatetime,omitempty"`
 }
 
 // Search returns a search; false when there is none.
@@ -69,7 +80,7 @@ func (t *Table) Search(ctx context.Context, id string) (s Search, found bool, er
 }
 
 // SearchWithAttempts returns a search and its attempts, by their ids; false
-// when there is no such search.
+// when there is no such search. [Table.Attempts] has them by pages.
 func (t *Table) SearchWithAttempts(ctx context.Context, id string) (s Search, attempts []Attempt, found bool, err error) {
 	items, err := t.partition(ctx, id)
 	if err != nil {
@@ -82,6 +93,11 @@ func (t *Table) SearchWithAttempts(ctx context.Context, id string) (s Search, at
 	return s, attempts, true, err
 }
 
+// Attempts returns a page of a search's attempts, by their ids.
+func (t *Table) Attempts(ctx context.Context, searchID string, p Page) (attempts []Attempt, next string, err error) {
+	return page[Attempt](ctx, t, "searchAttempt", dynamo.Query{Partition: item.String("PK", searchID)}, p)
+}
+
 // Contact returns a contact of a domain; false when there is none.
 func (t *Table) Contact(ctx context.Context, domainID, id string) (c Contact, found bool, err error) {
 	it, err := t.get(ctx, id, "contact", "contact")
@@ -92,7 +108,7 @@ func (t *Table) Contact(ctx context.Context, domainID, id string) (c Contact, fo
 }
 
 // ContactWithMethods returns a contact of a domain and its methods, by their
-// ids; false when there is no such contact.
+// ids; false when there is no such contact. [Table.Methods] has them by pages.
 func (t *Table) ContactWithMethods(ctx context.Context, domainID, id string) (c Contact, methods []Method, found bool, err error) {
 	items, err := t.partition(ctx, id)
 	if err != nil {
@@ -109,56 +125,54 @@ func (t *Table) ContactWithMethods(ctx context.Context, domainID, id string) (c 
 	return c, methods, true, err
 }
 
+// Methods returns a page of the methods of a domain's contact, by their ids; none
+// when there is no such contact.
+func (t *Table) Methods(ctx context.Context, domainID, contactID string, p Page) (methods []Method, next string, err error) {
+	if _, found, err := t.Contact(ctx, domainID, contactID); err != nil || !found {
+		return nil, "", err
+	}
+	return page[Method](ctx, t, "contactMethod", dynamo.Query{Partition: item.String("PK", contactID)}, p)
+}
+
 // isContact reports whether an item is a contact of the domain: one of another
 // domain behaves as missing.
 func isContact(it sluice.Item, domainID string) bool {
 	return attribute(it, "entityType") == "contact" && attribute(it, "SK") == "contact" && domainID != "" && attribute(it, "GSI1PK") == domainID
 }
 
-// Contacts returns the contacts of a domain by name. Like all that follow it
+// Contacts returns a page of the contacts of a domain, by name. Like Searches it
 // reads an index, which lags behind the table.
-func (t *Table) Contacts(ctx context.Context, domainID string) ([]Contact, error) {
-	return typed[Contact](ctx, t, "contact", index("GSI1", domainID))
+func (t *Table) Contacts(ctx context.Context, domainID string, p Page) (contacts []Contact, next string, err error) {
+	return page[Contact](ctx, t, "contact", index("GSI1", domainID), p)
 }
 
-// Searches returns all searches of a contact, the oldest first.
-func (t *Table) Searches(ctx context.Context, contactID string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", index("GSI1", contactID))
+// SearchQuery asks for the searches of a contact.
+type SearchQuery struct {
+	ContactID string
+	Status    string // "" is any
+
+	// Before and After leave out what started at that time or on the other side of
+	// it: an RFC 3339 time, or the beginning of one. One of them at most.
+	Before, After string
+
+	Page
 }
 
-// SearchesBefore returns the searches of a contact that started before date,
-// an RFC 3339 time or the beginning of one.
-func (t *Table) SearchesBefore(ctx context.Context, contactID, date string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", before(index("GSI1", contactID), date))
-}
-
-// SearchesAfter returns the searches of a contact that started after date.
-func (t *Table) SearchesAfter(ctx context.Context, contactID, date string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", after(index("GSI1", contactID), date))
-}
-
-// SearchesIn returns the searches of a contact that have the status, the
-// oldest first.
-func (t *Table) SearchesIn(ctx context.Context, status, contactID string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", index("GSI2", status+"#"+contactID))
-}
-
-// SearchesInBefore is SearchesIn for those that started before date.
-func (t *Table) SearchesInBefore(ctx context.Context, status, contactID, date string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", before(index("GSI2", status+"#"+contactID), date))
-}
-
-// SearchesInAfter is SearchesIn for those that started after date.
-func (t *Table) SearchesInAfter(ctx context.Context, status, contactID, date string) ([]Search, error) {
-	return typed[Search](ctx, t, "search", after(index("GSI2", status+"#"+contactID), date))
-}
-
-func typed[T any](ctx context.Context, t *Table, entityType string, q dynamo.Query) ([]T, error) {
-	items, err := t.query(ctx, q)
-	if err != nil {
-		return nil, err
+// Searches returns a page of searches, the oldest first.
+func (t *Table) Searches(ctx context.Context, q SearchQuery) (found []Search, next string, err error) {
+	by := index("GSI1", q.ContactID)
+	if q.Status != "" {
+		by = index("GSI2", q.Status+"#"+q.ContactID)
 	}
-	return all[T](items, entityType)
+	switch sort := by.Index + "SK"; {
+	case q.Before != "" && q.After != "":
+		return nil, "", errors.New("searches: want Before or After, not both")
+	case q.Before != "":
+		by.Sort = dynamo.Before(item.String(sort, q.Before))
+	case q.After != "":
+		by.Sort = dynamo.After(item.String(sort, q.After))
+	}
+	return page[Search](ctx, t, "search", by, q.Page)
 }
 
 // all decodes the items of one type.
@@ -188,7 +202,7 @@ func first[T any](items []sluice.Item, entityType string) (v T, found bool, err 
 
 func decode(it sluice.Item, into any) error {
 	if err := it.Decode(into); err != nil {
-		return fmt.Errorf("%s %s: %w", attribute(it, "entityType"), attribute(it, "PK"), err)
+		return fmt.Errorf("%s %s: %w", attribute(it, "entityType"), Named(it), err)
 	}
 	return nil
 }

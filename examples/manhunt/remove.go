@@ -36,8 +36,9 @@ func (a *app) failSearches(ctx context.Context, rec *sluice.Record, next sluice.
 	}
 	items, err := a.table.query(ctx, index("GSI2", Active+"#"+id))
 	if err != nil {
-		return fmt.Errorf("reading the active searches of contact %s: %w", id, err)
+		return fmt.Errorf("reading the active searches of contact %s: %w", Named(rec.Keys), err)
 	}
+	e := Ending{By: manhuntItself, At: causedAt(ctx), Why: contactNotFound}
 	for _, it := range items {
 		// The index lags behind the table, which alone says what a row is.
 		it, err := a.table.get(ctx, attribute(it, "PK"), "search", "search")
@@ -47,7 +48,7 @@ func (a *app) failSearches(ctx context.Context, rec *sluice.Record, next sluice.
 		if attribute(it, "contactId") != id {
 			continue
 		}
-		if _, err := a.table.end(ctx, attribute(it, "PK"), id, Failed, contactNotFound); err != nil {
+		if _, err := a.table.end(ctx, attribute(it, "PK"), id, Failed, e); err != nil {
 			return err
 		}
 	}

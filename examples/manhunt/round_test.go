@@ -14,7 +14,7 @@ func TestReopened(t *testing.T) {
 		w := newTown(t, "19:32:15")
 		w.put(t, Fixtures()[:attempt]...)
 		w.run(t, "19:40:00")
-		if ok, err := w.Cancel(t.Context(), "a271244"); !ok || err != nil {
+		if ok, err := w.Cancel(t.Context(), "a271244", byAda); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		w.run(t, "19:50:00")
@@ -22,6 +22,9 @@ func TestReopened(t *testing.T) {
 			if ok, err := w.Reopen(t.Context(), "a271244"); ok != want || err != nil {
 				t.Fatal(ok, err)
 			}
+		}
+		if s := w.search(t); s.Resolution+s.ResolvedBy+s.Resolved != "" {
+			t.Errorf("reopened: %+v", s)
 		}
 		w.run(t, "21:00:00")
 		same(t, "calls", w.calls, "19:32:15 a271244#0", "19:50:00 a271244#0@1", "20:10:00 a271244#1@1")

@@ -1,7 +1,11 @@
 package manhunt
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,47 +14,37 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Create makes a table with its two indexes and its stream, and returns when it
-// can be written to.
+// schema is also what aws dynamodb create-table takes as --cli-input-json.
+//
+//go:embed schema.json
+var schema []byte
+
+// Create makes a table with its two indexes and its stream, unless it is there,
+// and returns when it can be written to.
 func Create(ctx context.Context, cfg aws.Config, table string) error {
+	return CreateBy(ctx, cfg, table, schema)
+}
+
+// CreateBy is Create for another schema, which is JSON as aws dynamodb create-table
+// takes it.
+func CreateBy(ctx context.Context, cfg aws.Config, table string, schema []byte) error {
+	d := json.NewDecoder(bytes.NewReader(schema))
+	d.DisallowUnknownFields()
+	var in dynamodb.CreateTableInput
+	if err := d.Decode(&in); err != nil {
+		return fmt.Errorf("schema of table %s: %w", table, err)
+	}
+	in.TableName = &table
 	db := dynamodb.NewFromConfig(cfg)
-	index := func(name string) types.GlobalSecondaryIndex {
-		return types.GlobalSecondaryIndex{
-			IndexName:  aws.String(name),
-			KeySchema:  keySchema(name+"PK", name+"SK"),
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		}
-	}
-	var attributes []types.AttributeDefinition
-	for _, a := range []string{"PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK"} {
-		attributes = append(attributes, types.AttributeDefinition{AttributeName: aws.String(a), AttributeType: types.ScalarAttributeTypeS})
-	}
-	_, err := db.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:              aws.String(table),
-		AttributeDefinitions:   attributes,
-		KeySchema:              keySchema("PK", "SK"),
-		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{index("GSI1"), index("GSI2")},
-		BillingMode:            types.BillingModePayPerRequest,
-		StreamSpecification: &types.StreamSpecification{
-			StreamEnabled:  aws.Bool(true),
-			StreamViewType: types.StreamViewTypeNewAndOldImages,
-		},
-	})
-	if err != nil {
+	var there *types.ResourceInUseException
+	if _, err := db.CreateTable(ctx, &in); err != nil && !errors.As(err, &there) {
 		return fmt.Errorf("creating table %s: %w", table, err)
 	}
-	err = dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
+	err := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 200*time.Millisecond, 5*time.Second
-	}).Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}, 5*time.Minute)
+	}).Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, 5*time.Minute)
 	if err != nil {
 		return fmt.Errorf("waiting for table %s: %w", table, err)
 	}
 	return nil
-}
-
-func keySchema(hash, sort string) []types.KeySchemaElement {
-	return []types.KeySchemaElement{
-		{AttributeName: aws.String(hash), KeyType: types.KeyTypeHash},
-		{AttributeName: aws.String(sort), KeyType: types.KeyTypeRange},
-	}
 }

@@ -3,6 +3,8 @@ package manhunt
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
@@ -19,34 +21,67 @@ const (
 	Failed     = "failed"
 )
 
-// Resolutions of a failed search; that of a successful one is the response.
+// Resolutions of a failed search; that of a successful one is the response, and that
+// of a canceled one the reason.
 const (
 	contactNotFound  = "contact_not_found"
 	noContactMethods = "no_contact_methods"
 	noResponse       = "no_response"
+	badSearch        = "bad_search" // and after a colon what is wrong
+)
+
+// Ending says who has ended a search, when, and how or why.
+type Ending struct {
+	By  string    // empty: it is not known
+	At  time.Time // zero: it is not known
+	Why string    // the response, or the reason
+}
+
+// manhuntItself is who ends a search that fails.
+const manhuntItself = "manhunt"
+
+// Attributes of a search that say how it has ended.
+const (
+	resolution       = "resolution"
+	resolvedBy       = "resolvedBy"
+	resolvedDatetime = "resolvedDatetime"
 )
 
 // end is the one way in which a search's status changes: once, from active, and
 // with its place in GSI2. false says that it was over, or is not there.
-func (t *Table) end(ctx context.Context, searchID, contactID, status, resolution string) (ended bool, err error) {
-	op := t.ending(searchID, contactID, status, resolution)
+func (t *Table) end(ctx context.Context, searchID, contactID, status string, e Ending) (ended bool, err error) {
+	op := t.ending(searchID, contactID, status, e)
 	return t.write(ctx, op.If("#active = :active").Name("#active", "status").Value(":active", Active))
 }
 
 // endRound ends a search as failed while it is in a round.
-func (t *Table) endRound(ctx context.Context, e escalation.Escalation, resolution string) error {
-	op := t.ending(e.ID, e.Ladder, Failed, resolution)
+func (t *Table) endRound(ctx context.Context, e escalation.Escalation, reason string) error {
+	op := t.ending(e.ID, e.Ladder, Failed, Ending{By: manhuntItself, At: causedAt(ctx), Why: reason})
 	_, err := t.write(ctx, searches.StillIn(e.Item, op))
 	return err
 }
 
-func (t *Table) ending(searchID, contactID, status, resolution string) dynamo.Op {
-	op := dynamo.Update(t.name, key(searchID, "search"), "SET #status = :status, #index = :index")
-	if resolution != "" {
-		op.Update += ", #resolution = :resolution"
-		op = op.Name("#resolution", "resolution").Value(":resolution", resolution)
+func (t *Table) ending(searchID, contactID, status string, e Ending) dynamo.Op {
+	op := dynamo.Update(t.name, key(searchID, "search"), "SET #status = :status, #index = :index").
+		Name("#status", "status").Name("#index", "GSI2PK").Value(":status", status).Value(":index", status+"#"+contactID)
+	at := ""
+	if !e.At.IsZero() {
+		at = message.FormatTime(e.At)
 	}
-	return op.Name("#status", "status").Name("#index", "GSI2PK").Value(":status", status).Value(":index", status+"#"+contactID)
+	var unknown []string // of an end that was taken back nothing is left
+	for _, a := range []struct{ name, value string }{{resolution, e.Why}, {resolvedBy, e.By}, {resolvedDatetime, at}} {
+		op = op.Name("#"+a.name, a.name)
+		if a.value == "" {
+			unknown = append(unknown, "#"+a.name)
+			continue
+		}
+		op.Update += ", #" + a.name + " = :" + a.name
+		op = op.Value(":"+a.name, a.value)
+	}
+	if len(unknown) > 0 {
+		op.Update += " REMOVE " + strings.Join(unknown, ", ")
+	}
+	return op
 }
 
 // write makes a write of a search; false says that its condition does not hold.
@@ -58,14 +93,13 @@ func (t *Table) write(ctx context.Context, op dynamo.Op) (written bool, err erro
 	case dynamo.IsCondition(err):
 		return false, nil
 	}
-	id, _ := op.Key.Lookup("PK")
-	return false, fmt.Errorf("writing search %s: %w", id.Str(), err)
+	return false, fmt.Errorf("writing search %s: %w", Named(op.Key), err)
 }
 
 // Cancel ends a search as an operator does; false when it was over before, or
 // is not there.
-func (t *Table) Cancel(ctx context.Context, searchID string) (canceled bool, err error) {
-	return t.endNow(ctx, searchID, Canceled, "")
+func (t *Table) Cancel(ctx context.Context, searchID string, e Ending) (canceled bool, err error) {
+	return t.endNow(ctx, searchID, Canceled, e)
 }
 
 // Reopen takes back how a search has ended: a new round of its methods begins.
@@ -75,53 +109,20 @@ func (t *Table) Reopen(ctx context.Context, searchID string) (reopened bool, err
 	if err != nil || !it.Exists() {
 		return false, err
 	}
-	return t.write(ctx, dynamo.Update(t.name, key(searchID, "search"), "SET #status = :active, #index = :index REMOVE #resolution").
+	return t.write(ctx, dynamo.Update(t.name, key(searchID, "search"), "SET #status = :active, #index = :index REMOVE #why, #by, #at").
 		If("#type = :search AND #status <> :active").
-		Name("#type", "entityType").Name("#status", "status").Name("#index", "GSI2PK").Name("#resolution", "resolution").
+		Name("#type", "entityType").Name("#status", "status").Name("#index", "GSI2PK").
+		Name("#why", resolution).Name("#by", resolvedBy).Name("#at", resolvedDatetime).
 		Value(":search", "search").Value(":active", Active).Value(":index", Active+"#"+attribute(it, "contactId")))
 }
 
 // endNow is end for whoever knows a search by its id alone.
-func (t *Table) endNow(ctx context.Context, searchID, status, resolution string) (ended bool, err error) {
+func (t *Table) endNow(ctx context.Context, searchID, status string, e Ending) (ended bool, err error) {
 	it, err := t.get(ctx, searchID, "search", "search")
 	if err != nil || attribute(it, "status") != Active {
 		return false, err
 	}
-	return t.end(ctx, searchID, attribute(it, "contactId"), status, resolution)
-}
-
-// Answer notes what a contact said to an attempt of the search's round; the first
-// answer stays. false is one that came second, or to an attempt that does not
-// exist.
-func (t *Table) Answer(ctx context.Context, searchID string, step int64, response string) (first bool, err error) {
-	s, _, err := t.Search(ctx, searchID)
-	if err != nil {
-		return false, err
-	}
-	err = t.store.Write(ctx, dynamo.Update(t.name, key(searchID, AttemptID(searchID, s.Round, step)), "SET #response = :response").
-		If("#type = :attempt AND attribute_not_exists(#response)").
-		Name("#type", "entityType").Name("#response", "response").
-		Value(":attempt", "searchAttempt").Value(":response", response))
-	switch {
-	case err == nil:
-		return true, nil
-	case dynamo.IsCondition(err):
-		return false, nil
-	}
-	return false, fmt.Errorf("noting the answer to step %d of search %s: %w", step, searchID, err)
-}
-
-// resolve handles the first response to an attempt.
-func (a *app) resolve(ctx context.Context, rec *sluice.Record) error {
-	response := attribute(rec.New, "response")
-	if response == "" {
-		response = "answered"
-	}
-	ended, err := a.table.endNow(ctx, attribute(rec.Keys, "PK"), Successful, response)
-	if err == nil && !ended {
-		return sluice.Skip("search is over")
-	}
-	return err
+	return t.end(ctx, searchID, attribute(it, "contactId"), status, e)
 }
 
 // notify tells how a search ended.
@@ -138,7 +139,7 @@ func (a *app) notify(ctx context.Context, rec *sluice.Record) error {
 		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(id + "#" + to)},
 	})
 	if err != nil {
-		return fmt.Errorf("telling that search %s is %s: %w", id, to, err)
+		return fmt.Errorf("telling that search %s is %s: %w", Named(rec.Keys), to, err)
 	}
 	return nil
 }

@@ -5,21 +5,33 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
 const noticeBody = `{"kind":"manhunt.resolved","searchId":"a271244","from":"active","to":"%s","dedupeKey":"a271244#%[1]s"}`
 
 // ended is a search that was active.
-func ended(it sluice.Item, status, resolution string) sluice.Item {
-	if resolution != "" {
-		resolution = `,"resolution":{"S":"` + resolution + `"}`
+func ended(it sluice.Item, status string, e Ending) sluice.Item {
+	it = edit(it, `"status":{"S":"active"}`, `"status":{"S":"`+status+`"}`, "active#", status+"#")
+	if e.Why != "" {
+		it = it.With(item.String("resolution", e.Why))
 	}
-	return edit(it, `"status":{"S":"active"}`, `"status":{"S":"`+status+`"}`+resolution, "active#", status+"#")
+	if e.By != "" {
+		it = it.With(item.String("resolvedBy", e.By))
+	}
+	if !e.At.IsZero() {
+		it = it.With(item.String("resolvedDatetime", e.At.Format(time.RFC3339)))
+	}
+	return it
 }
+
+// byAda is how somebody cancels.
+var byAda = Ending{By: "ada", At: at("19:40:00"), Why: "false alarm"}
 
 func answered(text string) sluice.Item {
 	return edit(Fixtures()[attempted], `"step"`, `"response":{"S":"`+text+`"},"step"`)
@@ -33,10 +45,14 @@ func TestResolve(t *testing.T) {
 		new         sluice.Item
 		want        string
 	}{
-		{"answered", fx[search], ended(fx[search], "successful", "yes"), answered("yes"), "<nil>"},
-		{"answered with nothing", fx[search], ended(fx[search], "successful", "answered"), answered(""), "<nil>"},
-		{"over already", ended(fx[search], "successful", "no"), ended(fx[search], "successful", "no"), answered("yes"), "skipped: search is over"},
-		{"canceled", ended(fx[search], "canceled", ""), ended(fx[search], "canceled", ""), answered("yes"), "skipped: search is over"},
+		{"answered", fx[search], ended(fx[search], "successful", Ending{By: "89fa8f8", At: at("19:40:00"), Why: "yes"}), answered("yes"), "<nil>"},
+		{"answered with nothing", fx[search], ended(fx[search], "successful", Ending{By: "89fa8f8", At: at("19:40:00"), Why: "answered"}), answered(""), "<nil>"},
+		{"answered by another", fx[search], ended(fx[search], "successful", Ending{By: "bob", At: at("19:39:00"), Why: "yes"}),
+			answered("yes").With(item.String("respondedBy", "bob"), item.String("respondedDatetime", "2019-12-30T19:39:00Z")), "<nil>"},
+		{"answered at no time", fx[search], ended(fx[search], "successful", Ending{By: "89fa8f8", At: at("19:40:00"), Why: "yes"}),
+			answered("yes").With(item.String("respondedDatetime", "just now")), "<nil>"},
+		{"over already", ended(fx[search], "successful", Ending{Why: "no"}), ended(fx[search], "successful", Ending{Why: "no"}), answered("yes"), "skipped: search is over"},
+		{"canceled", ended(fx[search], "canceled", Ending{}), ended(fx[search], "canceled", Ending{}), answered("yes"), "skipped: search is over"},
 		{"search gone", fx[canceled], sluice.Item{}, answered("yes"), "skipped: search is over"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,10 +87,22 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 }
 
+// An end whose reason nobody knows does not keep that of an end before it.
+func TestEndedAgain(t *testing.T) {
+	// Somebody has set the status alone.
+	db := newDB(Fixtures()[search].With(item.String("resolution", "bad_search"), item.String("resolvedBy", "manhunt"), item.String("resolvedDatetime", "2019-12-30T19:40:00Z")))
+	if canceled, err := NewTable(db, "manhunt").Cancel(t.Context(), "a271244", Ending{By: "ada"}); !canceled || err != nil {
+		t.Fatal(canceled, err)
+	}
+	if it := searchItem(t, db, "a271244"); !it.Equal(ended(Fixtures()[search], Canceled, Ending{By: "ada"})) {
+		t.Errorf("search is now %s", it.Raw())
+	}
+}
+
 func TestNotify(t *testing.T) {
 	fx := Fixtures()
 	for _, status := range []string{Successful, Failed, Canceled} {
-		over := ended(fx[search], status, "x")
+		over := ended(fx[search], status, Ending{Why: "x"})
 		for range 2 {
 			sent, err := handle(t, newDB(over), change(fx[search], over), "2019-12-30T19:40:00Z")
 			if err != nil || len(sent) != 1 || sent[0].Body != fmt.Sprintf(noticeBody, status) || sent[0].Delay != 0 || sent[0].Attributes["dedupeKey"].Value != "a271244#"+status {
@@ -82,8 +110,8 @@ func TestNotify(t *testing.T) {
 			}
 		}
 	}
-	over := ended(fx[search], Successful, "x")
-	sent, err := handle(t, newDB(over), change(over, ended(fx[search], Failed, "x")), "2019-12-30T19:40:00Z")
+	over := ended(fx[search], Successful, Ending{Why: "x"})
+	sent, err := handle(t, newDB(over), change(over, ended(fx[search], Failed, Ending{Why: "x"})), "2019-12-30T19:40:00Z")
 	if err != nil || len(sent) != 0 {
 		t.Errorf("over before: %v, sent %v", err, sent)
 	}
@@ -98,11 +126,11 @@ func TestCancelAndAnswer(t *testing.T) {
 		if ok, err := table.Answer(t.Context(), "a271244", 0, fmt.Sprint("answer ", i)); ok != want || err != nil {
 			t.Errorf("answer %d: %v, %v", i, ok, err)
 		}
-		if ok, err := table.Cancel(t.Context(), "a271244"); ok != want || err != nil {
+		if ok, err := table.Cancel(t.Context(), "a271244", byAda); ok != want || err != nil {
 			t.Errorf("cancel %d: %v, %v", i, ok, err)
 		}
 	}
-	if it := searchItem(t, db, "a271244"); !it.Equal(ended(fx[search], Canceled, "")) {
+	if it := searchItem(t, db, "a271244"); !it.Equal(ended(fx[search], Canceled, byAda)) {
 		t.Errorf("search is now %s", it.Raw())
 	}
 	_, attempts, _, err := table.SearchWithAttempts(t.Context(), "a271244")
@@ -110,7 +138,7 @@ func TestCancelAndAnswer(t *testing.T) {
 		t.Errorf("%+v, %v", attempts, err)
 	}
 	for _, id := range []string{"2ad6a19", "gone"} {
-		if ok, err := table.Cancel(t.Context(), id); ok || err != nil {
+		if ok, err := table.Cancel(t.Context(), id, Ending{}); ok || err != nil {
 			t.Errorf("cancel %s: %v, %v", id, ok, err)
 		}
 		if ok, err := table.Answer(t.Context(), id, 0, "yes"); ok || err != nil {
@@ -121,15 +149,15 @@ func TestCancelAndAnswer(t *testing.T) {
 		t.Error("an update has made a search")
 	}
 	// Of two that have both seen it active the second changes nothing.
-	if ok, err := table.end(t.Context(), "a271244", "89fa8f8", Failed, "late"); ok || err != nil {
+	if ok, err := table.end(t.Context(), "a271244", "89fa8f8", Failed, Ending{Why: "late"}); ok || err != nil {
 		t.Errorf("ended again: %v, %v", ok, err)
 	}
-	if it := searchItem(t, db, "a271244"); !it.Equal(ended(fx[search], Canceled, "")) {
+	if it := searchItem(t, db, "a271244"); !it.Equal(ended(fx[search], Canceled, byAda)) {
 		t.Errorf("search is now %s", it.Raw())
 	}
 	down := errors.New("throttled")
 	db.Fault = func(bool, []dynamo.Op) error { return down }
-	if _, err := table.end(t.Context(), "a271244", "89fa8f8", Failed, ""); !errors.Is(err, down) {
+	if _, err := table.end(t.Context(), "a271244", "89fa8f8", Failed, Ending{}); !errors.Is(err, down) {
 		t.Error(err)
 	}
 }
@@ -179,7 +207,7 @@ func TestContactRemoved(t *testing.T) {
 			t.Errorf("%v; left: %s", err, rows(db))
 		}
 	}
-	if it := searchItem(t, db, "a271244"); !it.Equal(ended(fx[search], Failed, contactNotFound)) {
+	if it := searchItem(t, db, "a271244"); !it.Equal(ended(fx[search], Failed, Ending{By: "manhunt", At: at("19:40:00"), Why: contactNotFound})) {
 		t.Errorf("search is now %s", it.Raw())
 	}
 

@@ -29,7 +29,7 @@ func NewTable(s Store, name string) *Table { return &Table{store: s, name: name}
 // Put writes an item.
 func (t *Table) Put(ctx context.Context, it sluice.Item) error {
 	if err := t.store.Write(ctx, dynamo.Put(t.name, it)); err != nil {
-		return fmt.Errorf("writing %s %s: %w", attribute(it, "entityType"), attribute(it, "PK"), err)
+		return fmt.Errorf("writing %s %s: %w", attribute(it, "entityType"), Named(it), err)
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func (t *Table) Put(ctx context.Context, it sluice.Item) error {
 func (t *Table) get(ctx context.Context, pk, sk, entityType string) (sluice.Item, error) {
 	it, err := t.store.Get(ctx, t.name, key(pk, sk))
 	if err != nil {
-		return sluice.Item{}, fmt.Errorf("reading %s %s: %w", entityType, pk, err)
+		return sluice.Item{}, fmt.Errorf("reading %s %s: %w", entityType, Named(key(pk, sk)), err)
 	}
 	if attribute(it, "entityType") != entityType {
 		return sluice.Item{}, nil
@@ -69,18 +69,17 @@ func index(name, partition string) dynamo.Query {
 	return dynamo.Query{Index: name, Partition: item.String(name+"PK", partition)}
 }
 
-func before(q dynamo.Query, date string) dynamo.Query {
-	q.Sort = dynamo.Before(item.String(q.Index+"SK", date))
-	return q
-}
-
-func after(q dynamo.Query, date string) dynamo.Query {
-	q.Sort = dynamo.After(item.String(q.Index+"SK", date))
-	return q
-}
+// SearchKey is the key of a search.
+func SearchKey(id string) sluice.Item { return key(id, "search") }
 
 func key(pk, sk string) sluice.Item {
 	return item.Of(item.String("PK", pk), item.String("SK", sk))
+}
+
+// Named names an item in logs, and in errors, which are logged: by the hash that the
+// daemon has for the item's key, and not by the key.
+func Named(it sluice.Item) string {
+	return fmt.Sprintf("(key hash %016x)", it.Only("PK", "SK").Hash())
 }
 
 func attribute(it sluice.Item, name string) string {

@@ -149,7 +149,7 @@ func TestSearchToItsEnd(t *testing.T) {
 		same(t, "calls", w.calls, "19:32:15 a271244#0", "19:52:20 a271244#1")
 		same(t, "notices", w.notices(), fmt.Sprintf(noticeBody, "failed"))
 		it := searchItem(t, &w.DB, "a271244")
-		if !it.Equal(ended(Fixtures()[search], "failed", "no_response")) {
+		if !it.Equal(ended(Fixtures()[search], "failed", Ending{By: "manhunt", At: at("19:57:20"), Why: "no_response"})) {
 			t.Errorf("search is now %s", it.Raw())
 		}
 		_, attempts, _, err := w.SearchWithAttempts(t.Context(), "a271244")
@@ -230,7 +230,7 @@ func TestContactDeletedFirst(t *testing.T) {
 				}
 				same(t, "notices", w.notices(), fmt.Sprintf(noticeBody, "failed"))
 				it := searchItem(t, &w.DB, "a271244")
-				if !it.Equal(ended(Fixtures()[search], "failed", contactNotFound)) {
+				if !it.Equal(ended(Fixtures()[search], "failed", Ending{By: "manhunt", At: at(when), Why: contactNotFound})) {
 					t.Errorf("search is now %s", it.Raw())
 				}
 				if strings.Contains(rows(w), "538235b") {
@@ -340,7 +340,7 @@ func drawn(t *testing.T, seed uint64) {
 	}
 	events := []func(){
 		func() { w.Answer(t.Context(), "a271244", rng.Int64N(3), "yes") },
-		func() { w.Cancel(t.Context(), "a271244") },
+		func() { w.Cancel(t.Context(), "a271244", byAda) },
 		func() { w.Write(t.Context(), dynamo.Delete("manhunt", key("89fa8f8", "contact"))) },
 		func() { w.Write(t.Context(), dynamo.Delete("manhunt", key("89fa8f8", "m1"))) },
 		func() { w.Table.Put(t.Context(), edit(Fixtures()[call], "800e613", "m2", "true", "false")) },

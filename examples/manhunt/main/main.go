@@ -1,10 +1,12 @@
 // Command main runs Manhunt, and Reflex beside it: as a Lambda function where
-// Lambda starts it, as a daemon everywhere else.
+// Lambda starts it, as a daemon everywhere else. With a command it makes the tables,
+// opens, answers or cancels a search, or shows rows.
 package main
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -15,7 +17,20 @@ import (
 	"github.com/sluicehq/sluice/run"
 )
 
-func main() { run.Main(app(time.Now)) }
+func main() {
+	if len(os.Args) > 1 {
+		name := os.Args[1]
+		switch {
+		case name == "--help" || name == "-h" || name == "help":
+			fmt.Println(help())
+			os.Args[1] = "--help" // the flags follow
+		case !strings.HasPrefix(name, "-"):
+			ctx := run.OnSignals(context.Background())
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "manhunt", os.Stderr))
+		}
+	}
+	run.Main(app(time.Now))
+}
 
 func app(now func() time.Time) run.App {
 	return run.App{

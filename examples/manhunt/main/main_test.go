@@ -3,65 +3,33 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"path/filepath"
+	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/examples/manhunt/reflex"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/run"
 )
 
-// TestDaemon runs the program as a daemon: what is written to the table comes
-// out of the queue.
+// TestDaemon runs the program as a daemon without its queues: what is written to the
+// table comes out of the queue.
 func TestDaemon(t *testing.T) {
-	db, q := localtest.DynamoDB(t), localtest.SQS(t)
-	name := localtest.Name("manhunt")
-	if err := manhunt.Create(t.Context(), db, name); err != nil {
-		t.Fatal(err)
-	}
-	store, err := manhunt.Open(db, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	queue := sqs.NewFromConfig(q)
-	made, err := queue.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := queue.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + "-watch")})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Setenv("AWS_REGION", "us-east-1")
-	t.Setenv("AWS_ACCESS_KEY_ID", "local")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
-	env := map[string]string{
-		"MANHUNT_QUEUE":            *made.QueueUrl,
-		"MANHUNT_WATCH_QUEUE":      *watch.QueueUrl,
-		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
-		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
-	}
-	stop := daemon(t, name, env)
-	for _, it := range manhunt.Fixtures() {
-		if err := store.Put(t.Context(), it); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w := newWorld(t)
+	stop := w.daemon()
+	w.put(w.name, manhunt.Fixtures()...)
 	var keys []string
 	localtest.Await(t, "two messages", func() string {
-		out, err := queue.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
+		out, err := w.queues.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{QueueUrl: aws.String(w.env["MANHUNT_QUEUE"]), MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
 		if err != nil {
 			return err.Error()
 		}
@@ -78,77 +46,74 @@ func TestDaemon(t *testing.T) {
 	if got := strings.Join(keys, " "); got != `"a271244#0"} "a271244#1"}` {
 		t.Errorf("received %s", got)
 	}
-	stop()
+	if log := stop(); !strings.Contains(log, "no queue is consumed") {
+		t.Errorf("log:\n%s", log)
+	}
 }
 
-// daemon runs the program until stop is called or the test ends. stop returns
-// its log.
-func daemon(t *testing.T, table string, env map[string]string) (stop func() string) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	exit := make(chan int, 1)
-	var log bytes.Buffer
-	args := []string{"--table", table, "--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(t.TempDir(), "state.db")}
-	go func() {
-		exit <- run.Run(ctx, app(time.Now), args, func(name string) string { return env[name] }, &log, &log)
-	}()
-	stop = sync.OnceValue(func() string {
-		cancel()
-		if code := <-exit; code != 0 || t.Failed() {
-			t.Errorf("exit %d, log:\n%s", code, log.String())
-		}
-		return log.String()
-	})
-	t.Cleanup(func() { stop() })
-	return stop
-}
-
-// TestDaemonConsumes runs the program on its queue, too: the steps of a search
-// are tried, up to the one that is to wait.
+// TestDaemonConsumes runs the program on its queues, too, from a search that is opened
+// by a command to its answer, and Reflex beside it.
 func TestDaemonConsumes(t *testing.T) {
-	db, q := localtest.DynamoDB(t), localtest.SQS(t)
-	name := localtest.Name("manhunt")
-	if err := manhunt.Create(t.Context(), db, name); err != nil {
+	w := newWorld(t)
+	w.env["SLUICE_QUEUES"] = w.env["MANHUNT_QUEUE"] + "," + w.env["MANHUNT_WATCH_QUEUE"]
+	stop := w.daemon()
+	w.put(w.name, w.ladder()...)
+	id := strings.TrimSpace(w.command("open", "db3280c", "89fa8f8", "--metadata", `{"incident":"I-7","why":"\"fire\"","stage":3}`))
+	w.await("the attempts", func() string { return w.attempts(id) }, w.called())
+	if want := id + `#1 {"to":"Zavier Curtis","text":"I-7: \"fire\"","stage":3}`; w.posted() != want {
+		t.Errorf("the webhook got %s, want %s", w.posted(), want)
+	}
+	// What was called is still seen after an edit.
+	w.put(w.name, w.ladder()[2].With(item.String("destination", "https://elsewhere.example.com")))
+	if got := w.attempts(id); got != w.called() {
+		t.Errorf("after an edit: %s", got)
+	}
+	before := now()
+	if got := w.command("answer", id, "1", "on my way", "--by", "bob"); got != "noted\n" {
+		t.Error(got)
+	}
+	w.await("the answer", func() string { return w.search(id).Status }, manhunt.Successful)
+	s := w.search(id)
+	if at, err := time.Parse(time.RFC3339, s.Resolved); err != nil || at.Before(before) || s.ResolvedBy != "bob" || s.Resolution != "on my way" {
+		t.Errorf("%+v", s)
+	}
+
+	// The search of an incident ends with it, and malformed ones say so themselves.
+	w.put(w.name+"-reflex", incident(), incident("I-1", "I-2", `"stage":{"N":"1"}`, `"stage":{"N":"9"}`))
+	w.put(w.name, manhunt.Fixtures()[fxSearch].With(item.String("GSI1SK", "today")))
+	first := reflex.SearchID("I-1", 1)
+	w.await("the first attempt", func() string { got, _, _ := strings.Cut(w.attempts(first), " "); return got }, "failed")
+	if err := w.store.Delete(t.Context(), w.name+"-reflex", incident().Only("PK", "SK")); err != nil {
 		t.Fatal(err)
 	}
-	table, err := manhunt.Open(db, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := sqs.NewFromConfig(q).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := sqs.NewFromConfig(q).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name + "-watch")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("AWS_REGION", "us-east-1")
-	t.Setenv("AWS_ACCESS_KEY_ID", "local")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
-	env := map[string]string{
-		"MANHUNT_QUEUE":            *made.QueueUrl,
-		"MANHUNT_WATCH_QUEUE":      *watch.QueueUrl,
-		"SLUICE_QUEUES":            *made.QueueUrl + "," + *watch.QueueUrl,
-		"SLUICE_ENDPOINT_DYNAMODB": *db.BaseEndpoint,
-		"SLUICE_ENDPOINT_SQS":      *q.BaseEndpoint,
-	}
-	stop := daemon(t, name, env)
-	for _, it := range manhunt.Fixtures()[:4] {
-		if err := table.Put(t.Context(), it); err != nil {
-			t.Fatal(err)
+	w.await("the end of the incident's search", func() string { s := w.search(first); return s.Status + " " + s.Resolution + " " + s.ResolvedBy }, "canceled incident removed reflex")
+	w.await("the malformed incident", func() string {
+		it, err := w.store.Get(t.Context(), w.name+"-reflex", incident("I-1", "I-2").Only("PK", "SK"))
+		if err != nil {
+			return err.Error()
+		}
+		status, _ := it.Lookup("status")
+		reason, _ := it.Lookup("reason")
+		return status.Str() + ": " + reason.Str()
+	}, "failed: it is at stage 9 of 1")
+	w.await("the malformed search", func() string { s := w.search("a271244"); return s.Status + " " + s.Resolution },
+		"failed bad_search: GSI1SK, when it started, is no time in RFC 3339, such as 2019-12-30T19:32:14Z")
+	log := stop()
+	for _, secret := range []string{id, "89fa8f8", "example.com", "I-7", "I-1", "fire", "Zavier"} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log has %q:\n%s", secret, log)
 		}
 	}
-	var attempts []manhunt.Attempt
-	localtest.Await(t, "an attempt", func() string {
-		if _, attempts, _, err = table.SearchWithAttempts(t.Context(), "a271244"); err != nil || len(attempts) == 0 || attempts[0].Attempted == "" {
-			return fmt.Sprintf("attempts %+v, %v", attempts, err)
-		}
-		return ""
-	})
-	if log := stop(); len(attempts) != 1 || attempts[0].Outcome != "contacted" || !strings.Contains(log, "pretending to reach a contact") {
-		t.Errorf("attempts %+v, log:\n%s", attempts, log)
-	}
+}
+
+// A carrier is only pretended: what the contact would have been told is in the outbox.
+func TestOutbox(t *testing.T) {
+	w := newWorld(t)
+	w.env["SLUICE_QUEUES"] = w.env["MANHUNT_QUEUE"]
+	w.daemon()
+	w.put(w.name, w.ladder()[0], manhunt.Fixtures()[fxCall].With(item.Number("waitSeconds", "0")), manhunt.Fixtures()[fxSearch])
+	w.await("the call", func() string { data, _ := os.ReadFile(w.outbox); return string(data) },
+		`{"type":"call","destination":"+15550100","text":"Zavier Curtis: I-1","dedupeKey":"a271244#0"}`+"\n")
 }
 
 func TestQueueIsRequired(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -19,6 +20,7 @@ const (
 	open         = "open"
 	acknowledged = "acknowledged"
 	exhausted    = "exhausted"
+	failed       = "failed" // it is malformed; reason says why
 )
 
 // incident is a row of the table.
@@ -36,62 +38,51 @@ type stage struct {
 	LimitSeconds int64  `dynamodbav:"limitSeconds"`
 }
 
-func parse(it sluice.Item) (in incident, err error) {
+// parse reads an incident and when its stage ends. It looks at all stages, so that a
+// malformed one is known before its turn comes.
+func parse(it sluice.Item) (in incident, due time.Time, err error) {
 	if err := it.Decode(&in); err != nil {
-		return in, sluice.Permanent(fmt.Errorf("incident: %w", err))
+		return in, due, err
 	}
-	return in, nil
-}
-
-// get reads an incident, consistently; one that is not there has no status.
-func (a *app) get(ctx context.Context, id string) (incident, error) {
-	it, err := a.d.Store.Get(ctx, a.d.Table, key(id))
-	if err != nil {
-		return incident{}, fmt.Errorf("reading incident %s: %w", id, err)
+	if in.Status != open { // whoever asks knows that it is no other text
+		return in, due, errors.New("status is missing, or no text")
 	}
-	if text(it, "entityType") != "incident" {
-		return incident{}, nil
+	if in.DomainID == "" {
+		return in, due, errors.New("domainId is missing")
 	}
-	return parse(it)
-}
-
-// stage returns what the incident is at.
-func (in incident) stage() (stage, error) {
 	if in.Stage < 1 || in.Stage > int64(len(in.Stages)) {
-		return stage{}, sluice.Permanent(fmt.Errorf("incident %s is at stage %d of %d", in.ID, in.Stage, len(in.Stages)))
+		return in, due, fmt.Errorf("it is at stage %d of %d", in.Stage, len(in.Stages))
 	}
-	s := in.Stages[in.Stage-1]
-	if s.ContactID == "" || s.LimitSeconds < 0 || s.LimitSeconds > math.MaxInt64/int64(time.Second) {
-		return stage{}, sluice.Permanent(fmt.Errorf("incident %s, stage %d: want a contactId and a limitSeconds that is not negative", in.ID, in.Stage))
+	for i, s := range in.Stages {
+		if s.ContactID == "" || s.LimitSeconds < 0 || s.LimitSeconds > math.MaxInt64/int64(time.Second) {
+			return in, due, fmt.Errorf("stage %d: want a contactId, and a limitSeconds that is not negative", i+1)
+		}
 	}
-	return s, nil
-}
-
-// due returns when the stage ends.
-func (in incident) due(s stage) (time.Time, error) {
 	started, err := time.Parse(time.RFC3339, in.StageStarted)
 	if err != nil {
-		return started, sluice.Permanent(fmt.Errorf("incident %s: stageStartedDatetime is no time in RFC 3339, such as 2019-12-30T20:00:00Z", in.ID))
+		return in, due, errors.New("stageStartedDatetime is no time in RFC 3339, such as 2019-12-30T20:00:00Z")
 	}
-	return started.Add(time.Duration(s.LimitSeconds) * time.Second), nil
+	return in, started.Add(time.Duration(in.Stages[in.Stage-1].LimitSeconds) * time.Second), nil
 }
 
-// search is Manhunt's row for the stage that the incident is at.
-func (in incident) search(s stage) sluice.Item {
-	metadata := item.Of(item.String("incident", in.ID), item.Number("stage", strconv.FormatInt(in.Stage, 10)))
-	return item.Of(
-		item.String("entityType", "search"),
-		item.String("PK", SearchID(in.ID, in.Stage)),
-		item.String("SK", "search"),
-		item.String("GSI1PK", s.ContactID),
-		item.String("GSI1SK", in.StageStarted),
-		item.String("GSI2PK", manhunt.Active+"#"+s.ContactID),
-		item.String("GSI2SK", in.StageStarted),
-		item.String("contactId", s.ContactID),
-		item.String("domainId", in.DomainID),
-		item.String("status", manhunt.Active),
-		item.Map("metadata", metadata),
-	)
+// get reads an incident, consistently; the absent Item is one that is not there.
+func (a *app) get(ctx context.Context, id string) (sluice.Item, error) {
+	it, err := a.d.Store.Get(ctx, a.d.Table, key(id))
+	if err != nil {
+		return it, fmt.Errorf("reading incident %s: %w", manhunt.Named(key(id)), err)
+	}
+	if text(it, "entityType") != "incident" {
+		return sluice.Item{}, nil
+	}
+	return it, nil
+}
+
+// search is Manhunt's search for the stage that the incident is at.
+func (in incident) search() manhunt.NewSearch {
+	return manhunt.NewSearch{
+		ID: SearchID(in.ID, in.Stage), DomainID: in.DomainID, ContactID: in.Stages[in.Stage-1].ContactID, Started: in.StageStarted,
+		Metadata: item.Of(item.String("incident", in.ID), item.Number("stage", strconv.FormatInt(in.Stage, 10))),
+	}
 }
 
 // stages counts the stages of an image.

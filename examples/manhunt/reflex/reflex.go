@@ -71,7 +71,9 @@ func Register(r *router.Router, d Deps) error {
 
 	r.Handle("incident#INSERT", a.begin, router.Name("first stage"), router.Redrive())
 	r.Handle("incident#MODIFY", a.begin, router.Name("next stage"), router.Changed("stage"), router.When(isOpen), router.Redrive())
+	r.Handle("incident#MODIFY", a.begin, router.Name("mended"), router.When(isMended), router.NeedsBoth(), router.Redrive())
 	r.Handle("incident#MODIFY", a.end, router.Name("end searches"), router.When(hasClosed), router.NeedsBoth(), router.Redrive())
+	r.Handle("incident#REMOVE", a.end, router.Name("end searches of a removed incident"), router.Redrive())
 	r.Handle("reflex.stage#MESSAGE", a.limit, router.Name("stage limit"), hop)
 	r.Handle("manhunt.resolved#MESSAGE", a.resolved, router.Name("search resolved"))
 	return nil
@@ -79,56 +81,75 @@ func Register(r *router.Router, d Deps) error {
 
 func isOpen(rec *sluice.Record) bool { return text(rec.New, "status") == open }
 
+// isMended lets pass an incident that was malformed, and is open again.
+func isMended(rec *sluice.Record) bool { return text(rec.Old, "status") == failed && isOpen(rec) }
+
 func hasClosed(rec *sluice.Record) bool { return text(rec.Old, "status") == open && !isOpen(rec) }
 
 // begin opens the search of a stage and sets the timer of its end. Both are
 // those of the record, also when the incident has come to a later stage since:
 // no contact is left out. The incident is read once more after the search was put:
-// whoever closes it before that has the search canceled here, whoever closes it
-// afterwards finds the search and cancels it. A transaction with a check of the
-// incident would do the same, and fail the writes of those who close it.
+// whoever closes or removes it before that has the search canceled here, whoever
+// does so afterwards finds the search and cancels it. A transaction with a check of
+// the incident would do the same, and fail the writes of those who close it.
 func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
-	in, err := parse(rec.New)
-	if err != nil {
-		return err
-	}
-	if in.Status != open {
+	status, there := rec.New.Lookup("status")
+	if there && status.Kind() == item.S && status.Str() != open {
 		return sluice.Skip("incident not open")
 	}
-	stage, err := in.stage()
+	in, due, err := parse(rec.New)
 	if err != nil {
+		return a.fail(ctx, rec.New, err)
+	}
+	if err := a.stillOpen(ctx, rec, in.Stage); err != nil { // a try before this one may have opened the search
 		return err
 	}
-	due, err := in.due(stage)
-	if err != nil {
-		return err
+	if _, err := a.searches.Open(ctx, in.search()); err != nil { // it may be there already
+		return fmt.Errorf("opening the search of incident %s, stage %d: %w", manhunt.Named(rec.Keys), in.Stage, err)
 	}
-	if err := a.stillOpen(ctx, in.ID); err != nil {
-		return err
-	}
-	put := dynamo.Put(a.d.Manhunt, in.search(stage)).If("attribute_not_exists(#key)").Name("#key", "PK")
-	if err := a.d.Store.Write(ctx, put); err != nil && !dynamo.IsCondition(err) { // it may be there already
-		return fmt.Errorf("opening the search of incident %s, stage %d: %w", in.ID, in.Stage, err)
-	}
-	if err := a.stillOpen(ctx, in.ID); err != nil {
-		if !sluice.IsSkip(err) {
-			return err
-		}
-		if _, canceled := a.searches.Cancel(ctx, SearchID(in.ID, in.Stage)); canceled != nil {
-			return canceled
-		}
+	if err := a.stillOpen(ctx, rec, in.Stage); err != nil {
 		return err
 	}
 	return a.setTimer(ctx, in, due)
 }
 
-// stillOpen is a Skip for an incident that is not open any more.
-func (a *app) stillOpen(ctx context.Context, id string) error {
-	in, err := a.get(ctx, id)
-	if err == nil && in.Status != open {
-		err = sluice.Skip("incident not open")
+// stillOpen is a Skip for an incident that is not open any more, or was removed: then
+// the search of the stage is canceled.
+func (a *app) stillOpen(ctx context.Context, rec *sluice.Record, stage int64) error {
+	it, err := a.get(ctx, text(rec.Keys, "PK"))
+	if err != nil || text(it, "status") == open {
+		return err
 	}
-	return err
+	if _, err := a.searches.Cancel(ctx, SearchID(text(rec.Keys, "PK"), stage), ending(it, rec)); err != nil {
+		return err
+	}
+	return sluice.Skip("incident not open")
+}
+
+// ending says how an incident ends its searches. The time is that of the record.
+func ending(incident sluice.Item, rec *sluice.Record) manhunt.Ending {
+	why := "incident removed"
+	if incident.Exists() {
+		why = "incident " + text(incident, "status")
+	}
+	return manhunt.Ending{By: "reflex", At: rec.Created, Why: why}
+}
+
+// fail ends an incident that is malformed, and says why on the item, unless its status
+// has changed since. The record becomes a dead letter all the same.
+func (a *app) fail(ctx context.Context, it sluice.Item, why error) error {
+	op := dynamo.Update(a.d.Table, key(text(it, "PK")), "SET #status = :failed, #reason = :reason").
+		Name("#status", "status").Name("#reason", "reason").Name("#type", "entityType").
+		Value(":failed", failed).Value(":reason", why.Error()).Value(":incident", "incident")
+	if was, there := it.Lookup("status"); there {
+		op = op.If("#type = :incident AND #status = :was").Value(":was", was)
+	} else {
+		op = op.If("#type = :incident AND attribute_not_exists(#status)")
+	}
+	if err := a.d.Store.Write(ctx, op); err != nil && !dynamo.IsCondition(err) {
+		return fmt.Errorf("failing incident %s: %w", manhunt.Named(it), err)
+	}
+	return sluice.Permanent(fmt.Errorf("incident %s: %w", manhunt.Named(it), why))
 }
 
 func (a *app) setTimer(ctx context.Context, in incident, due time.Time) error {
@@ -149,7 +170,7 @@ func (a *app) setTimer(ctx context.Context, in incident, due time.Time) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("setting the timer of %s: %w", dedupeKey, err)
+		return fmt.Errorf("setting the timer of incident %s, stage %d: %w", manhunt.Named(key(in.ID)), in.Stage, err)
 	}
 	return nil
 }
@@ -167,12 +188,17 @@ func (a *app) limit(ctx context.Context, rec *sluice.Record) error {
 	if m.Incident == "" || m.Stage < 1 || m.NotBefore == "" {
 		return sluice.Permanent(errors.New("message of a stage: want incidentId, stage and notBefore"))
 	}
-	in, err := a.get(ctx, m.Incident)
+	it, err := a.get(ctx, m.Incident)
 	if err != nil {
 		return err
 	}
-	if in.Status != open || in.Stage != m.Stage {
+	stage, _ := it.Lookup("stage")
+	if n, _ := stage.Int64(); text(it, "status") != open || n != m.Stage {
 		return sluice.Skip("stage is over")
+	}
+	in, _, err := parse(it)
+	if err != nil {
+		return a.fail(ctx, it, err)
 	}
 	op := dynamo.Update(a.d.Table, key(in.ID), "SET #status = :exhausted").Value(":exhausted", exhausted)
 	if m.Stage < int64(len(in.Stages)) {
@@ -196,26 +222,46 @@ func (a *app) resolved(ctx context.Context, rec *sluice.Record) error {
 	if !found || incident == "" {
 		return sluice.Skip("no search for an incident")
 	}
-	return a.write(ctx, incident, dynamo.Update(a.d.Table, key(incident), "SET #status = :acknowledged").
-		If("#status = :open").Name("#status", "status").Value(":open", open).Value(":acknowledged", acknowledged))
+	op := dynamo.Update(a.d.Table, key(incident), "SET #status = :acknowledged")
+	if s.Resolved != "" {
+		op.Update += ", #at = :at"
+		op = op.Name("#at", "acknowledgedDatetime").Value(":at", s.Resolved)
+	}
+	if s.ResolvedBy != "" {
+		op.Update += ", #by = :by"
+		op = op.Name("#by", "acknowledgedBy").Value(":by", s.ResolvedBy)
+	}
+	return a.write(ctx, incident, op.If("#status = :open").Name("#status", "status").Value(":open", open).Value(":acknowledged", acknowledged))
 }
 
-// end cancels the searches of an incident that is not open any more.
+// end cancels the searches of an incident that is not open any more, or was removed.
 func (a *app) end(ctx context.Context, rec *sluice.Record) error {
 	id := text(rec.Keys, "PK")
-	in, err := a.get(ctx, id)
+	it, err := a.get(ctx, id)
 	if err != nil {
 		return err
 	}
-	if in.Status == open {
+	if text(it, "status") == open {
 		return sluice.Skip("incident open again")
 	}
-	for n := range max(stages(rec.Old), stages(rec.New)) {
-		if _, err := a.searches.Cancel(ctx, SearchID(id, int64(n)+1)); err != nil {
+	// Stages may have been taken off the list since, and a record may lack the old
+	// image: the stages behind those that are known go on until one has no search.
+	known := int64(max(stages(rec.Old), stages(rec.New)))
+	for stage := int64(1); ; stage++ {
+		search, err := a.d.Store.Get(ctx, a.d.Manhunt, manhunt.SearchKey(SearchID(id, stage)))
+		if err != nil {
+			return fmt.Errorf("reading the search of incident %s, stage %d: %w", manhunt.Named(rec.Keys), stage, err)
+		}
+		if !search.Exists() {
+			if stage > known {
+				return nil
+			}
+			continue
+		}
+		if _, err := a.searches.Cancel(ctx, SearchID(id, stage), ending(it, rec)); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // write changes an incident; a condition that does not hold is a Skip.
@@ -225,7 +271,7 @@ func (a *app) write(ctx context.Context, id string, op dynamo.Op) error {
 	case dynamo.IsCondition(err):
 		return sluice.Skip("incident has changed")
 	case err != nil:
-		return fmt.Errorf("changing incident %s: %w", id, err)
+		return fmt.Errorf("changing incident %s: %w", manhunt.Named(key(id)), err)
 	}
 	return nil
 }

@@ -107,12 +107,12 @@ func (w *town) incident() string {
 // found are the searches: id, contact, status.
 func (w *town) found(t *testing.T) (all []string) {
 	for _, contact := range []string{"89fa8f8", "9d657f8"} {
-		s, err := w.searches.Searches(t.Context(), contact)
+		s, _, err := w.searches.Searches(t.Context(), manhunt.SearchQuery{ContactID: contact})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range s {
-			if in, err := w.searches.SearchesIn(t.Context(), s.Status, contact); err != nil || !slices.ContainsFunc(in, func(o manhunt.Search) bool { return o.ID == s.ID }) {
+			if in, _, err := w.searches.Searches(t.Context(), manhunt.SearchQuery{ContactID: contact, Status: s.Status}); err != nil || !slices.ContainsFunc(in, func(o manhunt.Search) bool { return o.ID == s.ID }) {
 				t.Errorf("search %s is not indexed as %s: %v", s.ID, s.Status, err)
 			}
 			all = append(all, s.ID+" "+s.ContactID+" "+s.Status+" "+s.Started+" "+fmt.Sprint(s.Metadata))
@@ -165,10 +165,13 @@ func TestIncident(t *testing.T) {
 					is(t, w.incident(), "open at 2 since 2019-12-30T20:10:00Z")
 					same(t, "searches at 20:10", w.found(t), search(1, "active"), search(2, "active"))
 					w.run(t, "20:12:00")
-					if first, err := w.searches.Answer(t.Context(), tt.answers, 0, "yes"); !first || err != nil {
+					if first, err := w.searches.Respond(t.Context(), tt.answers, 0, manhunt.Response{Text: "yes", By: "ada", At: at("20:11:59")}); !first || err != nil {
 						t.Fatal(first, err)
 					}
 					w.run(t, "20:12:00")
+					if it := w.Items("reflex")[0]; text(it, "acknowledgedBy") != "ada" || text(it, "acknowledgedDatetime") != "2019-12-30T20:11:59Z" {
+						t.Errorf("%s", it.Raw())
+					}
 					is(t, w.incident(), "acknowledged at 2 since 2019-12-30T20:10:00Z")
 					same(t, "searches at 20:12", w.found(t), tt.ends...)
 					w.run(t, "23:00:00")
@@ -229,7 +232,7 @@ func TestClosed(t *testing.T) {
 			a := &app{d: Deps{Store: &closes{World: w.World, closed: closed}, Table: "reflex", Manhunt: "manhunt", Send: w.Queue("reflex"), Now: w.Now}}
 			w.put(t, "reflex", Fixtures()[0])
 			rec := streamtest.Insert("reflex", Fixtures()[0])
-			a.searches = w.searches
+			a.searches = manhunt.NewTable(a.d.Store, "manhunt")
 			if err := a.begin(t.Context(), &rec); fmt.Sprint(err) != "skipped: incident not open" || len(w.Sent) > 0 {
 				t.Errorf("%v, sent %v", err, w.Sent)
 			}
@@ -283,7 +286,7 @@ func TestSearchIsOpenedOnce(t *testing.T) {
 		w := newTown(t)
 		w.put(t, "reflex", Fixtures()[0])
 		w.run(t, "20:01:00")
-		if ok, err := w.searches.Cancel(t.Context(), "e923fda"); !ok || err != nil {
+		if ok, err := w.searches.Cancel(t.Context(), "e923fda", manhunt.Ending{}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		w.Replay(streamtest.Insert("reflex", Fixtures()[0]))
@@ -327,13 +330,13 @@ func TestOpenAgain(t *testing.T) {
 func TestRefused(t *testing.T) {
 	fixture := string(Fixtures()[0].Raw())
 	for _, tt := range []struct{ name, old, new, want string }{
-		{"stage beyond the last", `"stage":{"N":"1"}`, `"stage":{"N":"3"}`, "incident I-1 is at stage 3 of 2"},
-		{"stage 0", `"stage":{"N":"1"}`, `"stage":{"N":"0"}`, "incident I-1 is at stage 0 of 2"},
+		{"stage beyond the last", `"stage":{"N":"1"}`, `"stage":{"N":"3"}`, "it is at stage 3 of 2"},
+		{"stage 0", `"stage":{"N":"1"}`, `"stage":{"N":"0"}`, "it is at stage 0 of 2"},
 		{"no time", "2019-12-30T20:00:00Z", "now", "stageStartedDatetime is no time in RFC 3339"},
 		{"no contact", `"contactId":{"S":"89fa8f8"},`, "", "want a contactId"},
 		{"endless", `"600"`, `"10000000000"`, "limitSeconds"},
 		{"no stages", `"stages":{"L":`, `"steps":{"L":`, "at stage 1 of 0"},
-		{"stages are a text", `"stage":{"N":"1"}`, `"stage":{"S":"one"}`, "incident: "},
+		{"stages are a text", `"stage":{"N":"1"}`, `"stage":{"S":"one"}`, `cannot decode attribute "stage"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,74 @@
+package manhunt
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/message"
+)
+
+// Response is what somebody said to an attempt.
+type Response struct {
+	Text string
+	By   string    // who said it; "" is the contact
+	At   time.Time // when; zero is not known: the stream's time of the write counts
+}
+
+// Answer notes that the contact answers an attempt of the search's round now; the
+// first answer stays. false is one that came second, or to an attempt that does not
+// exist.
+func (t *Table) Answer(ctx context.Context, searchID string, step int64, text string) (first bool, err error) {
+	return t.Respond(ctx, searchID, step, Response{Text: text, At: time.Now().Truncate(time.Second)})
+}
+
+// Respond is Answer for whoever was told of the response: by a carrier, or by
+// somebody else than the contact.
+func (t *Table) Respond(ctx context.Context, searchID string, step int64, r Response) (first bool, err error) {
+	s, err := t.get(ctx, searchID, "search", "search")
+	if err != nil {
+		return false, err
+	}
+	round, _ := s.Lookup("round")
+	n, _ := round.Int64() // 0 where it is missing
+	op := dynamo.Update(t.name, key(searchID, AttemptID(searchID, n, step)), "SET #response = :response").
+		If("#type = :attempt AND attribute_not_exists(#response)").
+		Name("#type", "entityType").Name("#response", "response").
+		Value(":attempt", "searchAttempt").Value(":response", r.Text)
+	if r.By != "" {
+		op.Update += ", #by = :by"
+		op = op.Name("#by", "respondedBy").Value(":by", r.By)
+	}
+	if !r.At.IsZero() {
+		op.Update += ", #at = :at"
+		op = op.Name("#at", "respondedDatetime").Value(":at", message.FormatTime(r.At))
+	}
+	err = t.store.Write(ctx, op)
+	switch {
+	case err == nil:
+		return true, nil
+	case dynamo.IsCondition(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("noting the answer to step %d of search %s: %w", step, Named(key(searchID, "search")), err)
+}
+
+// resolve handles the first response to an attempt.
+func (a *app) resolve(ctx context.Context, rec *sluice.Record) error {
+	e := Ending{
+		By:  cmp.Or(attribute(rec.New, "respondedBy"), attribute(rec.New, "contactId")),
+		At:  causedAt(ctx),
+		Why: cmp.Or(attribute(rec.New, "response"), "answered"),
+	}
+	if at, err := time.Parse(time.RFC3339, attribute(rec.New, "respondedDatetime")); err == nil {
+		e.At = at
+	}
+	ended, err := a.table.endNow(ctx, attribute(rec.Keys, "PK"), Successful, e)
+	if err == nil && !ended {
+		return sluice.Skip("search is over")
+	}
+	return err
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/examples/manhunt/reflex"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/run"
+)
+
+// command is one of those that the program has besides running. Each works on the
+// first table of SLUICE_TABLES.
+type command struct {
+	usage string
+	does  string
+	run   func(ctx context.Context, c *call) error
+}
+
+// call is a command in use.
+type call struct {
+	command
+	args []string
+	env  func(string) string
+	out  io.Writer
+}
+
+var commands = map[string]command{
+	"create": {"create", "make the tables that are not there: Manhunt's, and after it Reflex's if SLUICE_TABLES names two", create},
+	"open":   {"open DOMAIN CONTACT [--id ID] [--metadata JSON]", "open a search for a contact, and print its id", open},
+	"answer": {"answer SEARCH STEP TEXT [--by WHO]", "note what a contact said to an attempt", answer},
+	"cancel": {"cancel SEARCH [--reason TEXT] [--by WHO]", "end a search", cancel},
+	"show":   {"show search|contact|contacts|searches …", "print rows as JSON; show --help has the rest", show},
+}
+
+// names are the commands in the order of the help.
+var names = []string{"create", "open", "answer", "cancel", "show"}
+
+// help is what the flags of a daemon do not say.
+func help() string {
+	var b strings.Builder
+	b.WriteString("Commands, in place of flags:\n")
+	for _, name := range names {
+		fmt.Fprintf(&b, "  %s\n      %s\n", commands[name].usage, commands[name].does)
+	}
+	return b.String()
+}
+
+// execute runs a command; args are behind its name.
+func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
+	c, there := commands[name]
+	if !there {
+		return usage("there is no command %q: want %s, or flags", name, strings.Join(names, ", "))
+	}
+	return c.run(ctx, &call{c, args, env, out})
+}
+
+// parse reads flags, which may stand anywhere, and checks how many arguments are left.
+// false is the end: help was asked for, and given.
+func (c *call) parse(fs *pflag.FlagSet, least, most int) (bool, error) {
+	fs.SetOutput(io.Discard)
+	err := fs.Parse(c.args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		_, err := fmt.Fprintf(c.out, "%s: %s\n%s", c.usage, c.does, fs.FlagUsages())
+		return false, err
+	case err != nil:
+		return false, usage("%v: want %s", err, c.usage)
+	case fs.NArg() < least || fs.NArg() > most:
+		return false, usage("%d arguments: want %s", fs.NArg(), c.usage)
+	}
+	for _, arg := range fs.Args() {
+		if arg == "" {
+			return false, usage("an argument is empty: want %s", c.usage)
+		}
+	}
+	c.args = fs.Args()
+	return true, nil
+}
+
+func create(ctx context.Context, c *call) error {
+	if ok, err := c.parse(pflag.NewFlagSet("create", pflag.ContinueOnError), 0, 0); !ok {
+		return err
+	}
+	cfg, tables, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if len(tables) > 2 {
+		return usage("SLUICE_TABLES names %d tables: want Manhunt's, and after it Reflex's if there is one", len(tables))
+	}
+	makes := []func(context.Context, aws.Config, string) error{manhunt.Create, reflex.Create}
+	for i, table := range tables {
+		if err := makes[i](ctx, cfg, table); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "table %s is there\n", table)
+	}
+	return nil
+}
+
+func open(ctx context.Context, c *call) error {
+	fs := pflag.NewFlagSet("open", pflag.ContinueOnError)
+	id := fs.String("id", "", "the search's id (default: one that is drawn)")
+	metadata := fs.String("metadata", "{}", "what templates may say of the search, a JSON object")
+	if ok, err := c.parse(fs, 2, 2); !ok {
+		return err
+	}
+	// Depth counts within the search.
+	wrapped, err := item.FromJSON([]byte(`{"metadata":` + *metadata + `}`))
+	data, _ := wrapped.Lookup("metadata")
+	if err != nil || data.Kind() != item.M || wrapped.Len() != 1 {
+		return usage("--metadata is no JSON object, such as {\"incident\":\"I-1\"}")
+	}
+	table, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	domain, contact := c.args[0], c.args[1]
+	if _, found, err := table.Contact(ctx, domain, contact); err != nil {
+		return err
+	} else if !found {
+		return fmt.Errorf("domain %s has no contact %s", domain, contact)
+	}
+	s := manhunt.NewSearch{
+		ID: cmp.Or(*id, strings.ToLower(rand.Text())), DomainID: domain, ContactID: contact,
+		Started: time.Now().UTC().Format(time.RFC3339), Metadata: data.Map(),
+	}
+	opened, err := table.Open(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case !opened:
+		return fmt.Errorf("there is a search %s, or something else with that id: want another --id", s.ID)
+	}
+	_, err = fmt.Fprintln(c.out, s.ID)
+	return err
+}
+
+func answer(ctx context.Context, c *call) error {
+	fs := pflag.NewFlagSet("answer", pflag.ContinueOnError)
+	by := fs.String("by", "", "who answers (default: the contact)")
+	if ok, err := c.parse(fs, 3, 3); !ok {
+		return err
+	}
+	step, err := strconv.ParseInt(c.args[1], 10, 64)
+	if err != nil || step < 0 {
+		return usage("STEP is %q, want the number of an attempt, from 0: %s", c.args[1], c.usage)
+	}
+	table, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	first, err := table.Respond(ctx, c.args[0], step, manhunt.Response{Text: c.args[2], By: *by, At: now()})
+	switch {
+	case err != nil:
+		return err
+	case !first:
+		return fmt.Errorf("search %s has no attempt %d in its round, or it was answered before", c.args[0], step)
+	}
+	_, err = fmt.Fprintln(c.out, "noted")
+	return err
+}
+
+func cancel(ctx context.Context, c *call) error {
+	fs := pflag.NewFlagSet("cancel", pflag.ContinueOnError)
+	by := fs.String("by", "", "who cancels (default: the user who runs the command)")
+	reason := fs.String("reason", "", "why")
+	if ok, err := c.parse(fs, 1, 1); !ok {
+		return err
+	}
+	table, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if *by == "" {
+		if u, err := user.Current(); err == nil { // who it is may not be known
+			*by = u.Username
+		}
+	}
+	canceled, err := table.Cancel(ctx, c.args[0], manhunt.Ending{By: *by, At: now(), Why: *reason})
+	switch {
+	case err != nil:
+		return err
+	case !canceled:
+		return fmt.Errorf("there is no active search %s", c.args[0])
+	}
+	_, err = fmt.Fprintln(c.out, "canceled")
+	return err
+}
+
+// now is when a command was given: what it writes is a fact, and no handler's.
+func now() time.Time { return time.Now().Truncate(time.Second) }
+
+func usage(format string, args ...any) error {
+	return &run.UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// open returns Manhunt's table.
+func (c *call) open(ctx context.Context) (*manhunt.Table, error) {
+	cfg, tables, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return manhunt.Open(cfg, tables[0])
+}
+
+func (c *call) connect(ctx context.Context) (cfg aws.Config, tables []string, err error) {
+	if cfg, err = config.LoadDefaultConfig(ctx); err != nil {
+		return cfg, nil, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if url := c.env("SLUICE_ENDPOINT_DYNAMODB"); url != "" {
+		cfg.BaseEndpoint = &url
+	}
+	for name := range strings.SplitSeq(cmp.Or(c.env("SLUICE_TABLES"), manhunt.DefaultTable), ",") {
+		tables = append(tables, strings.TrimSpace(name))
+	}
+	return cfg, tables, nil
+}

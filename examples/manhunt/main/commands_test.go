@@ -1,0 +1,141 @@
+//go:build integration
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/run"
+)
+
+func TestCommands(t *testing.T) {
+	w := newWorld(t)
+	w.put(w.name, manhunt.Fixtures()...)
+	if got := w.command("open", "db3280c", "89fa8f8", "--id", "s2", "--metadata", `{"incident":"I-2"}`); got != "s2\n" {
+		t.Error(got)
+	}
+	if got := strings.TrimSpace(w.command("open", "db3280c", "89fa8f8")); len(got) < 20 || w.search(got).Status != manhunt.Active {
+		t.Errorf("opened %q", got)
+	}
+	if got := w.command("cancel", "s2", "--by", "ada", "--reason", "false alarm"); got != "canceled\n" {
+		t.Error(got)
+	}
+	if s := w.search("s2"); s.Status != manhunt.Canceled || s.ResolvedBy != "ada" || s.Resolution != "false alarm" || s.Resolved == "" {
+		t.Errorf("%+v", s)
+	}
+	w.put(w.name, manhunt.Fixtures()[fxAttempted].With(item.String("SK", manhunt.AttemptID("a271244", 0, 0))))
+	if got := w.command("answer", "a271244", "0", "yes"); got != "noted\n" {
+		t.Error(got)
+	}
+
+	var steps struct{ Attempts []manhunt.Attempt }
+	for step := range int64(5) {
+		w.put(w.name, manhunt.Fixtures()[fxAttempted].With(item.String("PK", "s2"), item.String("SK", manhunt.AttemptID("s2", 0, step)), item.Number("step", fmt.Sprint(step))))
+	}
+	if err := json.Unmarshal([]byte(w.command("show", "search", "s2")), &steps); err != nil || len(steps.Attempts) != 5 {
+		t.Fatalf("%v, %+v", err, steps)
+	}
+	for i, a := range steps.Attempts {
+		if a.Step != int64(i) {
+			t.Errorf("attempt %d is of step %d", i, a.Step)
+		}
+	}
+
+	var page struct {
+		Searches []manhunt.Search
+		Next     string
+	}
+	var seen []string
+	for args := []string{"show", "searches", "89fa8f8", "--limit", "1"}; ; args = append(args[:5], "--cursor", page.Next) {
+		page.Next = ""
+		if err := json.Unmarshal([]byte(w.command(args...)), &page); err != nil || len(page.Searches) != 1 {
+			t.Fatalf("%v, %+v", err, page)
+		}
+		if seen = append(seen, page.Searches[0].ID); page.Next == "" {
+			break
+		}
+	}
+	if len(seen) != 3 || seen[0] != "a271244" {
+		t.Errorf("searches %q", seen)
+	}
+	for _, tt := range []struct {
+		args string
+		want []string
+	}{
+		{"show search a271244", []string{`"status": "active"`, `"incident": "I-1"`, `"response": "yes"`, `"respondedDatetime": "`}},
+		{"show search s2", []string{`"resolvedBy": "ada"`}},
+		{"show contact db3280c 89fa8f8", []string{`"name": "Zavier Curtis"`, `"destination": "z@example.com"`, `"destination": "+15550100"`}},
+		{"show contact db3280c 89fa8f8 --limit 1", []string{`"next": "`}},
+		{"show contacts db3280c", []string{`"id": "89fa8f8"`}},
+		{"show searches 89fa8f8 --status canceled", []string{`"id": "s2"`}},
+		{"show searches 89fa8f8 --before 2020", []string{`"id": "a271244"`}},
+		{"show searches nobody", []string{`"searches": []`}},
+	} {
+		got := w.command(strings.Fields(tt.args)...)
+		for _, want := range tt.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %s\nwant %s", tt.args, got, want)
+			}
+		}
+	}
+	for args, want := range map[string]string{
+		"open db3280c nobody":                  "domain db3280c has no contact nobody",
+		"open other 89fa8f8":                   "domain other has no contact 89fa8f8",
+		"open db3280c 89fa8f8 --id s2":         "there is a search s2, or something else with that id",
+		"answer a271244 0 yes":                 "search a271244 has no attempt 0 in its round, or it was answered before",
+		"answer nobody 0 yes":                  "search nobody has no attempt 0",
+		"cancel s2":                            "there is no active search s2",
+		"show search nobody":                   "there is no search nobody",
+		"show contact other 89fa8f8":           "domain other has no contact 89fa8f8",
+		"show searches 89fa8f8 --cursor page2": "cursor: it is none of this query",
+	} {
+		_, err := w.try(strings.Fields(args)...)
+		if usage := (*run.UsageError)(nil); err == nil || errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}
+
+func TestCommandsRefuse(t *testing.T) {
+	w := &world{t: t, env: map[string]string{"SLUICE_TABLES": "a,b,c"}}
+	for args, want := range map[string]string{
+		"opne x":                               `there is no command "opne": want create, open, answer, cancel, show, or flags`,
+		"create now":                           "1 arguments: want create",
+		"create":                               "SLUICE_TABLES names 3 tables",
+		"open db3280c":                         "1 arguments: want open DOMAIN CONTACT",
+		"open db3280c x --metadata {":          "--metadata is no JSON object",
+		"open db3280c x --metadata 1":          "--metadata is no JSON object",
+		`open a b --metadata {},"x":1`:         "--metadata is no JSON object",
+		"open db3280c x --metdata {}":          "unknown flag: --metdata: want open",
+		"answer s first yes":                   `STEP is "first", want the number of an attempt`,
+		"cancel":                               "0 arguments: want cancel SEARCH",
+		"show":                                 "0 arguments: want show search",
+		"show incident I-1":                    "want show search",
+		"show search a b":                      "want show search",
+		"show searches c --limit 0":            "--limit is 0, want 1 to 1000",
+		"show searches c --before 1 --after 2": "--before and --after: want one of them",
+		"show search s --status active":        "--status, --before and --after are of show searches",
+	} {
+		var usage *run.UsageError
+		if _, err := w.try(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+	if _, err := w.try("cancel", ""); err == nil || !strings.Contains(err.Error(), "an argument is empty") {
+		t.Error(err)
+	}
+	for _, name := range names {
+		if out, err := w.try(name, "--help"); err != nil || !strings.Contains(out, commands[name].does) || !strings.Contains(help(), commands[name].usage) {
+			t.Errorf("%s: %s, %v", name, out, err)
+		}
+	}
+	if len(names) != len(commands) {
+		t.Errorf("%d names of %d commands", len(names), len(commands))
+	}
+}
