@@ -33,8 +33,7 @@ type App struct {
 	// a table or a queue.
 	Queues []string
 	// Routes makes the routes. It is called once; its error ends the program.
-	// It should check what the routes need, such as a queue: a daemon that
-	// cannot do anything is better not started.
+	// What the routes need, such as a queue, it has checked by Setup.Check.
 	Routes func(context.Context, Setup) (sluice.Matcher, error)
 }
 
@@ -61,6 +60,8 @@ type Setup struct {
 	Cascade     cascade.Hooks
 	Escalation  func(kind string) escalation.Hooks // may be nil
 	Rollup      rollup.Hooks
+
+	checks *checks // nil: none are made
 }
 
 // observed adds the hooks of the daemon's metrics.

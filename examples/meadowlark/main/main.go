@@ -32,14 +32,14 @@ func app(env func(string) string) run.App {
 	return a
 }
 
-func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
-	return meadowlark.Connect(ctx, meadowlark.Connection{
+func routes(_ context.Context, s run.Setup) (sluice.Matcher, error) {
+	return meadowlark.Connect(meadowlark.Connection{
 		DynamoDB:    s.AWS("dynamodb"),
 		SQS:         s.AWS("sqs"),
 		OpenSearch:  s.AWS("opensearch"),
 		Tables:      s.Tables,
 		Env:         s.Env,
-		Check:       !s.Lambda,
+		Check:       s.Check,
 		RouterHooks: s.RouterHooks,
 		BatchHooks:  s.BatchHooks,
 		Consumed:    s.Consumed,

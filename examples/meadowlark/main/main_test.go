@@ -41,6 +41,7 @@ type world struct {
 	queues *awssqs.Client
 	store  *dynamodb.Store
 	table  string
+	state  string // file of the daemon
 }
 
 func newWorld(t *testing.T) *world {
@@ -50,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	db, sqs := localtest.DynamoDB(t), localtest.SQS(t)
 	w := &world{
-		t: t, table: localtest.Name("meadowlark"), queues: awssqs.NewFromConfig(sqs),
+		t: t, table: localtest.Name("meadowlark"), state: filepath.Join(t.TempDir(), "state.db"), queues: awssqs.NewFromConfig(sqs),
 		proxy: streamtest.NewProxy(t, localtest.OpenSearchURL(t)),
 	}
 	w.env = map[string]string{
@@ -191,15 +192,7 @@ func TestDaemon(t *testing.T) {
 	if err := w.store.Delete(t.Context(), w.table, fx[school].Only("pk", "sk")); err != nil {
 		t.Fatal(err)
 	}
-	var alert string
-	localtest.Await(t, "an alert", func() string {
-		out, err := w.queues.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{QueueUrl: aws.String(w.env["MEADOWLARK_ALERTS"]), WaitTimeSeconds: 1})
-		if err != nil || len(out.Messages) == 0 {
-			return fmt.Sprint("none; ", err)
-		}
-		alert = *out.Messages[0].Body
-		return ""
-	})
+	alert := w.alert()
 	if want := fmt.Sprintf(`"dedupeKey":"%s#%d"}`, d.ID(), d.Rev); !strings.HasSuffix(alert, want) || !strings.Contains(alert, "courseCode=1234") {
 		t.Errorf("%s, want …%s", alert, want)
 	}
@@ -251,7 +244,7 @@ func (w *world) daemon() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	exit := make(chan int, 1)
 	var log bytes.Buffer
-	args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(w.t.TempDir(), "state.db")}
+	args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", w.state}
 	go func() { exit <- run.Run(ctx, app(w.getenv), args, w.getenv, &log, &log) }()
 	stopped := false
 	stop = func() {
