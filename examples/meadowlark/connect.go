@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -27,6 +28,11 @@ type Connection struct {
 	// Check is given the checks of table, template and queues, as run.Setup.Check is;
 	// nil: they are not made.
 	Check func(sink string, check func(context.Context) error, routes ...string)
+
+	// Timeout of a copy's write with its retries; 0 is the sink's default. In a function
+	// it must end before the invocation does: a call that the deadline cuts off says
+	// nothing of its record, which is not parked then.
+	Timeout time.Duration
 
 	RouterHooks router.Hooks
 	BatchHooks  func(sink string) batch.Hooks // nil: none
@@ -65,7 +71,7 @@ func Connect(c Connection) (*router.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	sink, err := opensearch.New(client, opensearch.Options{Hooks: opensearch.Hooks{Committed: c.BatchHooks("opensearch").Committed}})
+	sink, err := opensearch.New(client, opensearch.Options{Timeout: c.Timeout, Hooks: opensearch.Hooks{Committed: c.BatchHooks("opensearch").Committed}})
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// alert is the next message about a dangling reference.
+// alert takes the next message about a dangling reference.
 func (w *world) alert() (body string) {
 	w.t.Helper()
 	localtest.Await(w.t, "an alert", func() string {
@@ -24,6 +24,9 @@ func (w *world) alert() (body string) {
 			return fmt.Sprint("none; ", err)
 		}
 		body = *out.Messages[0].Body
+		if _, err := w.queues.DeleteMessage(w.t.Context(), &awssqs.DeleteMessageInput{QueueUrl: aws.String(w.env["MEADOWLARK_ALERTS"]), ReceiptHandle: out.Messages[0].ReceiptHandle}); err != nil {
+			w.t.Fatal(err)
+		}
 		return ""
 	})
 	return body

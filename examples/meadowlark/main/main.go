@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/meadowlark"
@@ -33,7 +34,12 @@ func app(env func(string) string) run.App {
 }
 
 func routes(_ context.Context, s run.Setup) (sluice.Matcher, error) {
+	var timeout time.Duration
+	if s.Lambda {
+		timeout = 5 * time.Second
+	}
 	return meadowlark.Connect(meadowlark.Connection{
+		Timeout:     timeout,
 		DynamoDB:    s.AWS("dynamodb"),
 		SQS:         s.AWS("sqs"),
 		OpenSearch:  s.AWS("opensearch"),
