@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/examples/estuve"
@@ -149,7 +150,7 @@ func open(ctx context.Context, env func(string) string) (estuve.Store, estuve.Ta
 }
 
 func connect(ctx context.Context, env func(string) string) (aws.Config, estuve.Tables, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // its errors are returned
 	if err != nil {
 		return cfg, estuve.Tables{}, fmt.Errorf("AWS configuration: %w", err)
 	}
