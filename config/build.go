@@ -32,9 +32,9 @@ type Setup struct {
 	AWS    func(service string) aws.Config
 	Logger *slog.Logger // default slog.Default()
 
-	// Check asks the sinks whether they are there, and makes indices. A
-	// function does without: it finds out with its first record, and starts
-	// faster.
+	// Check makes the checks of the App: it asks the sinks whether they are there,
+	// and makes indices. A daemon leaves them to run.Setup.Check. A function does
+	// without: it finds out with its first record, and starts faster.
 	Check bool
 
 	// Hooks for metrics; the zero value has none.
@@ -66,6 +66,15 @@ type App struct {
 	Routes []BuiltRoute // in the order of the file; routes that work off queues of cascades, and of watchdogs, come last
 	Tables []string     // whose streams are read: names or ARNs
 	Queues []string     // that are consumed, also for cascades and watchdogs: names or URLs
+	Checks []SinkCheck  // of the sinks that routes use; Build makes them if Setup.Check is set
+}
+
+// SinkCheck asks whether a sink is there and is what its routes need, and makes
+// its indices. Its error has the sink's place in the file.
+type SinkCheck struct {
+	Sink   string   // its name, or "table" and that of a table
+	Routes []string // that use it
+	Check  func(context.Context) error
 }
 
 // BuiltRoute is one route and what the commands need of its handler: its last
@@ -135,8 +144,12 @@ func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 	if err := errors.Join(b.checkSent(), b.addWorker(), b.addWatchdogs()); err != nil {
 		return nil, err
 	}
+	b.app.Checks = b.sinks.checks()
 	if s.Check {
-		if err := b.sinks.check(ctx); err != nil {
+		for _, one := range b.app.Checks {
+			errs = append(errs, one.Check(ctx))
+		}
+		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
 	}
@@ -200,6 +213,7 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 func (b *builder) add(i int) error {
 	rt := &b.c.Routes[i]
 	field := fmt.Sprintf("routes[%d]", i)
+	b.sinks.users = []string{rt.name()}
 	made, err := b.handler(rt, field)
 	if err != nil {
 		return err

@@ -45,6 +45,9 @@ func (b *builder) cascade(rt *Route, field string) (*built, error) {
 		}
 		c.Children = append(c.Children, kind)
 	}
+	if o.Queue != "" {
+		b.sinks.users = append(b.sinks.users, workerName)
+	}
 	store := b.sinks.use(field, used...)
 	c.Get, c.Query, c.Delete = store.Get, store.Query, store.DeleteGuarded
 	var q *queue

@@ -31,6 +31,9 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	if err != nil {
 		return nil, b.c.wrong(field+".ladder.table", err)
 	}
+	if o.Do == "start" {
+		b.sinks.users = append(b.sinks.users, watchName(o.Kind))
+	}
 	q, err := b.delaying(o.Queue, field+".queue")
 	if err != nil {
 		return nil, err
@@ -58,7 +61,7 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Watch = escalation.Watchdog{Kind: o.Kind + ".watch", Send: watch.send, After: time.Duration(o.WatchAfter), Alarm: raise}
+	c.Watch = escalation.Watchdog{Kind: watchName(o.Kind), Send: watch.send, After: time.Duration(o.WatchAfter), Alarm: raise}
 	e, err := escalation.New(c)
 	if err != nil {
 		return nil, b.c.wrong(field, err)

@@ -34,7 +34,15 @@ type sinks struct {
 	store     *dynamodb.Store
 	at        Tables // the store, or what stands in for it
 	storeName string
-	tables    map[string]string // that handlers use: to the field that names them first
+	tables    map[string]*tableUse // that handlers use
+
+	users []string // routes that what is asked for is for
+}
+
+// tableUse is a table that handlers use.
+type tableUse struct {
+	field string // that names it first
+	users []string
 }
 
 // Tables are what handlers ask of tables; a sinks/dynamodb.Store has it all.
@@ -52,7 +60,8 @@ type queue struct {
 	*sqs.Queue
 	send       message.Send
 	sink, name string // its own name or URL
-	fifo, used bool
+	fifo       bool
+	users      []string // routes
 }
 
 type cluster struct {
@@ -64,11 +73,11 @@ type cluster struct {
 	names    map[string]*indices.Marks // by index or alias; nil: not versioned by sequence
 	versions map[string]string         // likewise: how routes version the documents
 	fake     writeDocument             // in place of docs
-	used     bool
+	users    []string                  // routes
 }
 
 func openSinks(c *Config, s Setup) (*sinks, error) {
-	all := &sinks{c: c, queues: map[string]*queue{}, clusters: map[string]*cluster{}, storeName: "dynamodb", tables: map[string]string{}}
+	all := &sinks{c: c, queues: map[string]*queue{}, clusters: map[string]*cluster{}, storeName: "dynamodb", tables: map[string]*tableUse{}}
 	var errs []error
 	var own *DynamoDB
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
@@ -171,7 +180,7 @@ func (s *sinks) queue(name, field string) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.used = true
+	q.users = append(q.users, s.users...)
 	return q, nil
 }
 
@@ -180,7 +189,7 @@ func (s *sinks) cluster(name, field string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl.used = true
+	cl.users = append(cl.users, s.users...)
 	return cl, nil
 }
 
@@ -207,34 +216,38 @@ func pick[T any](c *Config, of map[string]T, name, field, kind string) (T, error
 // use returns the tables, of which a handler at field uses some.
 func (s *sinks) use(field string, tables ...string) Tables {
 	for _, table := range tables {
-		if _, ok := s.tables[table]; !ok {
-			s.tables[table] = field
+		if s.tables[table] == nil {
+			s.tables[table] = &tableUse{field: field}
 		}
+		s.tables[table].users = append(s.tables[table].users, s.users...)
 	}
 	return s.at
 }
 
-// check asks for all that is used, and makes indices.
-func (s *sinks) check(ctx context.Context) error {
-	var errs []error
+// checks ask for all that is used, and make indices.
+func (s *sinks) checks() (all []SinkCheck) {
+	add := func(sink, field string, routes []string, check func(context.Context) error) {
+		slices.Sort(routes)
+		all = append(all, SinkCheck{Sink: sink, Routes: slices.Compact(routes), Check: func(ctx context.Context) error {
+			if err := check(ctx); err != nil {
+				return s.c.wrong(field, err)
+			}
+			return nil
+		}})
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.c.Sinks)) {
-		if q := s.queues[name]; q != nil && q.used {
-			if err := q.Check(ctx); err != nil {
-				errs = append(errs, s.c.wrong("sinks."+name, err))
-			}
+		if q := s.queues[name]; q != nil && len(q.users) > 0 {
+			add(name, "sinks."+name, q.users, q.Check)
 		}
-		if cl := s.clusters[name]; cl != nil && cl.used {
-			if err := cl.check(ctx, s.c); err != nil {
-				errs = append(errs, s.c.wrong("sinks."+name, err))
-			}
+		if cl := s.clusters[name]; cl != nil && len(cl.users) > 0 {
+			add(name, "sinks."+name, cl.users, func(ctx context.Context) error { return cl.check(ctx, s.c) })
 		}
 	}
-	for _, table := range slices.Sorted(maps.Keys(s.tables)) {
-		if err := s.store.Check(ctx, table); err != nil {
-			errs = append(errs, s.c.wrong(s.tables[table], err))
-		}
+	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
+		table := s.tables[name]
+		add("table "+name, table.field, table.users, func(ctx context.Context) error { return s.store.Check(ctx, name) })
 	}
-	return errors.Join(errs...)
+	return all
 }
 
 // check asks for the cluster and makes its indices. OpenSearch Serverless has

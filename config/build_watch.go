@@ -25,11 +25,14 @@ func (b *builder) watch(kind string, q *queue, e *escalation.Escalator) {
 	b.watchdogs = append(b.watchdogs, watchdog{kind, q, e})
 }
 
+// watchName is the name of a watchdog's route, and the kind of its messages.
+func watchName(kind string) string { return kind + ".watch" }
+
 // addWatchdogs adds a route for each watchdog.
 func (b *builder) addWatchdogs() error {
 	var errs []error
 	for _, w := range b.watchdogs {
-		name := w.kind + ".watch"
+		name := watchName(w.kind)
 		err := b.app.Router.Add(b.c.place("routes"), name+"#"+string(sluice.Delivery), w.e.Watch, router.Name(name))
 		if err != nil {
 			errs = append(errs, err)

@@ -128,6 +128,9 @@ type Daemon struct {
 	TokenFile string `yaml:"tokenFile"`
 	// AllowHosts are names by which a proxy serves the daemon to operators.
 	AllowHosts Strings `yaml:"allowHosts"`
+	// RequireSinks has the daemon not start while a sink is down. Otherwise it
+	// starts, holds the routes of that sink and is not ready until it is back.
+	RequireSinks bool `yaml:"requireSinks" default:"false"`
 	// Pprof serves Go's profiles on Listen, too.
 	Pprof bool `yaml:"pprof" default:"false"`
 	// Grace is the time from SIGTERM to the exit. Default 25s.

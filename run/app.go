@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/pflag"
@@ -32,10 +33,26 @@ type App struct {
 	// Queues, names or URLs, are consumed when neither names any. A daemon needs
 	// a table or a queue.
 	Queues []string
+	// DeadLetter says where a Lambda function parks what fails for good. A daemon
+	// parks in its state file.
+	DeadLetter DeadLetter
 	// Routes makes the routes. It is called once; its error ends the program.
-	// It should check what the routes need, such as a queue: a daemon that
-	// cannot do anything is better not started.
+	// What the routes need, such as a queue, it has checked by Setup.Check.
 	Routes func(context.Context, Setup) (sluice.Matcher, error)
+}
+
+// DeadLetter says where a Lambda function parks records, and when. The function's
+// environment goes before each field.
+type DeadLetter struct {
+	// Queue, by name or URL (SLUICE_DEAD_LETTER_QUEUE). Without one, a record that
+	// fails for good stops its batch, until the mapping gives it up.
+	Queue string
+	// MaxAge of a record that keeps failing, before it is parked for its routes that
+	// fail (SLUICE_DEAD_LETTER_MAX_AGE, such as 15m). Default: never.
+	MaxAge time.Duration
+	// KeyFile has the keys that sign the letters (SLUICE_LETTER_KEY_FILE; SLUICE_LETTER_KEY
+	// holds the keys themselves). Without one they are not signed.
+	KeyFile string
 }
 
 // Setup is what Routes may build on.
@@ -61,6 +78,8 @@ type Setup struct {
 	Cascade     cascade.Hooks
 	Escalation  func(kind string) escalation.Hooks // may be nil
 	Rollup      rollup.Hooks
+
+	checks *checks // nil: none are made
 }
 
 // observed adds the hooks of the daemon's metrics.

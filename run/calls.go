@@ -34,34 +34,12 @@ type calls struct{ routes []*routeCalls }
 
 // watchCalls returns a Matcher as m whose calls are watched.
 func watchCalls(m sluice.Matcher) (*calls, sluice.Matcher) {
-	c, w := &calls{}, &watchedMatcher{Matcher: m, theirs: m.Routes()}
-	for _, r := range w.theirs {
+	c := &calls{}
+	return c, rewritten(m, func(r *sluice.Route) sluice.Handler {
 		rc := &routeCalls{name: r.Name, lasts: max(failureLasts, 2*r.MaxBackoff)}
 		c.routes = append(c.routes, rc)
-		own := *r // somebody else may run m's routes, too
-		own.Handler = rc.watched(r.Handler)
-		w.routes = append(w.routes, &own)
-	}
-	return c, w
-}
-
-// watchedMatcher has routes of its own in place of those of Matcher.
-type watchedMatcher struct {
-	sluice.Matcher
-	theirs, routes []*sluice.Route
-}
-
-func (w *watchedMatcher) Routes() []*sluice.Route { return w.routes }
-
-func (w *watchedMatcher) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
-	n := len(dst)
-	dst, err := w.Matcher.Match(dst, rec)
-	for i, r := range dst[min(n, len(dst)):] {
-		if r != nil && r.Index >= 0 && r.Index < len(w.theirs) && w.theirs[r.Index] == r { // flow refuses others
-			dst[n+i] = w.routes[r.Index]
-		}
-	}
-	return dst, err
+		return rc.watched(r.Handler)
+	})
 }
 
 // named returns the calls of a route, or nil.

@@ -43,9 +43,13 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	}
 	registry := prom.NewRegistry()
 	metrics := prom.New(registry)
+	checks := &checks{}
 	m, err := a.routes(ctx, Setup{
-		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws,
+		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws, checks: checks,
 	}.observed(metrics))
+	if err == nil {
+		err = checks.start(ctx, m, o.RequireSinks)
+	}
 	if ctx.Err() != nil {
 		return nil // stopped before it began
 	}
@@ -70,7 +74,8 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			return fmt.Errorf("state file %s: %w", store.Path(), err)
 		}
 	}
-	src, err := newSources(o, m, aws, store, box, metrics, newLife(m, o, stderr), logger)
+	m = checks.hold(m)
+	src, err := newSources(o, m, checks, aws, store, box, metrics, newLife(m, o, stderr), logger)
 	if err != nil {
 		return err
 	}
@@ -97,6 +102,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 			if !guard.Knows(r) {
 				states := src.lastStates()
 				reasons = append(forEverybody(reasons, states), src.calls.forEverybody(states, time.Now())...)
+				reasons = append(reasons, checks.forEverybody()...)
 			}
 			return reasons
 		}
@@ -146,6 +152,7 @@ func Daemon(ctx context.Context, a App, o Options, env func(string) string, stde
 	})
 	watch.Go(func() { src.calls.watchRetries(watched, logger) })
 	watch.Go(func() { src.showLife(watched, logger) })
+	watch.Go(func() { checks.run(watched, logger) })
 	// The sources heed the grace by themselves, but when the state file hangs.
 	err = within(ctx, o.Grace+5*time.Second, "reading", func() error { return src.run(ctx) })
 	unwatch()

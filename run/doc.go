@@ -22,7 +22,9 @@
 //
 // A Lambda function takes the same application and no flags, and the events of
 // both streams and queues. Its metrics are lines for CloudWatch on standard
-// output, as package emf has them; SLUICE_EMF=off writes none. A function that
+// output, as package emf has them; SLUICE_EMF=off writes none. What fails for good
+// goes to the queue of SLUICE_DEAD_LETTER_QUEUE or [App].DeadLetter; without one it
+// stops its batch. A function that
 // has to start fast is better built on lambda.Start, which links neither the
 // poller nor the state file nor Prometheus.
 package run

@@ -3,8 +3,10 @@ package run
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/router"
@@ -42,4 +44,33 @@ func TestLambdaStart(t *testing.T) {
 	expectExit(t, App{Name: "shop"}, nil, lambda, 1, "App.Routes is nil")
 	empty := App{Name: "shop", Routes: func(context.Context, Setup) (sluice.Matcher, error) { return router.New(), nil }}
 	expectExit(t, empty, nil, lambda, 1, "there is no route")
+}
+
+// What is wrong with the dead letters of a function ends its start.
+func TestLambdaDeadLetters(t *testing.T) {
+	noAWS(t)
+	app := App{Name: "shop", Routes: func(context.Context, Setup) (sluice.Matcher, error) { return nil, errors.New("seen enough") }}
+	queued := app
+	queued.DeadLetter = DeadLetter{Queue: "letters", MaxAge: time.Hour, KeyFile: "no-such-file"}
+	aged := app
+	aged.DeadLetter.MaxAge = time.Hour
+	for _, tt := range []struct {
+		app  App
+		env  map[string]string
+		want string
+	}{
+		{app, map[string]string{"SLUICE_DEAD_LETTER_QUEUE": "letters"}, "shop: seen enough"},
+		{app, map[string]string{"SLUICE_DEAD_LETTER_MAX_AGE": "15m"}, "there is no queue to park them in: set SLUICE_DEAD_LETTER_QUEUE"},
+		{app, map[string]string{"SLUICE_DEAD_LETTER_MAX_AGE": "15"}, `SLUICE_DEAD_LETTER_MAX_AGE="15": want 1s or longer`},
+		{app, map[string]string{"SLUICE_DEAD_LETTER_QUEUE": "letters", "SLUICE_DEAD_LETTER": "item"}, "SLUICE_DEAD_LETTER is item"},
+		{app, map[string]string{"SLUICE_DEAD_LETTER_QUEUE": "letters", "SLUICE_LETTER_KEY": "short"}, "SLUICE_LETTER_KEY"},
+		{aged, nil, "there is no queue to park them in"},
+		{aged, map[string]string{"SLUICE_DEAD_LETTER_QUEUE": "letters"}, "shop: seen enough"},
+		{queued, nil, "no-such-file"},
+		{queued, map[string]string{"SLUICE_LETTER_KEY": "0123456789abcdef0123456789abcdef"}, "shop: seen enough"},
+	} {
+		env := map[string]string{"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:1", "AWS_REGION": "us-east-1"}
+		maps.Copy(env, tt.env)
+		expectExit(t, tt.app, nil, env, 1, tt.want)
+	}
 }

@@ -28,7 +28,7 @@ const childEnv = "SLUICE_RUN_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childEnv); name != "" {
-		failingAfter = time.Millisecond
+		failingAfter, checkEvery = time.Millisecond, 20*time.Millisecond
 		Main(children[name])
 	}
 	time.Local = time.UTC // in what is compared

@@ -36,6 +36,8 @@ type Options struct {
 	TokenFile   string        // --token-file, SLUICE_TOKEN_FILE; default State with ".token" behind it. SLUICE_TOKEN holds the token itself
 	AllowHosts  []string      // --allow-host, SLUICE_ALLOW_HOST
 
+	RequireSinks bool // --require-sinks, SLUICE_REQUIRE_SINKS; see Setup.Check
+
 	// Region of the services has no flag either. Default: that of the
 	// environment.
 	Region string
@@ -76,6 +78,7 @@ var envOf = map[string]string{
 	"pprof":             "SLUICE_PPROF",
 	"token-file":        access.TokenFileEnv,
 	"allow-host":        "SLUICE_ALLOW_HOST",
+	"require-sinks":     "SLUICE_REQUIRE_SINKS",
 }
 
 // AddFlags defines the flags that set o, and sets their defaults.
@@ -97,6 +100,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.LogLevel, "log-level", "info", usage("log-level", "debug, info, warn or error"))
 	fs.StringVar(&o.TokenFile, "token-file", "", usage("token-file", "`file` of the token that operators need for all but /metrics, /livez, /startedz and /readyz; by default one beside the state file, which is made; $"+access.TokenEnv+" holds the token itself"))
 	fs.StringSliceVar(&o.AllowHosts, "allow-host", nil, usage("allow-host", "`name` by which a proxy serves the daemon to operators; repeat it, or separate with commas"))
+	fs.BoolVar(&o.RequireSinks, "require-sinks", false, usage("require-sinks", "do not start while a sink is down; by default its routes are held until it is back"))
 	fs.BoolVar(&o.Pprof, "pprof", false, usage("pprof", "serve Go's profiles under /debug/pprof/ on the address of --listen"))
 }
 

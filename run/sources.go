@@ -26,6 +26,7 @@ import (
 // routes and their limits, the dead letters, and the time to stop.
 type sources struct {
 	group     *flow.Group
+	checks    *checks
 	calls     *calls
 	life      *life
 	repairs   []string // see Options.Repairs
@@ -35,14 +36,14 @@ type sources struct {
 	consumer  *queue.Consumer // nil without queues
 }
 
-func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
+func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
 	calls, m := watchCalls(m)
 	group := flow.NewGroup(m)
 	letters := &kept{Box: box}
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, calls: calls, life: life, repairs: o.Repairs, letters: letters}
+	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters}
 	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
@@ -98,6 +99,7 @@ func newSources(o Options, m sluice.Matcher, aws func(string) aws.Config, store 
 			StuckAfter:   o.Limits.StuckAfter,
 			Group:        group,
 			StartTimeout: o.startTimeout,
+			Patient:      len(o.Tables) > 0 && !o.RequireSinks, // the streams' routes have work meanwhile
 			Grace:        grace,
 			Hooks:        metrics.Queue(),
 			FlowHooks:    hooks,
@@ -132,8 +134,9 @@ func (s *sources) run(ctx context.Context) error {
 
 // unready returns why they do not do their work, and nothing when they do.
 func (s *sources) unready() (reasons []string) {
+	reasons = s.checks.unready()
 	if s.poller != nil {
-		reasons = s.poller.Health().Reasons
+		reasons = append(reasons, s.poller.Health().Reasons...)
 	}
 	if s.backfills != nil {
 		reasons = append(reasons, s.backfills.unready()...)

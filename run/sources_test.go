@@ -175,13 +175,19 @@ func (b *brittle) PutLetter(ctx context.Context, app, id string, data []byte) er
 
 func wire(t *testing.T, c *cloud, m sluice.Matcher, o Options) *wired {
 	t.Helper()
+	return wireHeld(t, c, &checks{}, m, o)
+}
+
+// wireHeld is wire with checks of sinks, which have been started.
+func wireHeld(t *testing.T, c *cloud, held *checks, m sluice.Matcher, o Options) *wired {
+	t.Helper()
 	w := &wired{store: &brittle{Memory: state.NewMemory()}, log: &sharedLog{}}
 	o.Application, o.Start, o.DeadLetter, o.Grace = "shop", "TRIM_HORIZON", cmp.Or(o.DeadLetter, "record"), 10*time.Second
 	w.box = deadletter.NewBox(w.store, o.Application)
 	registry := prom.NewRegistry()
 	metrics := prom.New(registry)
 	w.metrics = prom.Handler(registry)
-	s, err := newSources(o, m, c.aws, w.store, w.box, metrics, newLife(m, o, io.Discard), slog.New(slog.NewTextHandler(w.log, nil)))
+	s, err := newSources(o, held.hold(m), held, c.aws, w.store, w.box, metrics, newLife(m, o, io.Discard), slog.New(slog.NewTextHandler(w.log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,9 +71,14 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, que
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	routes := func(start context.Context, s run.Setup) (sluice.Matcher, error) {
-		app, err := cfg.Build(start, setupOf(s))
+		setup := setupOf(s)
+		setup.Check = false // the daemon does, and goes on without a sink that is down
+		app, err := cfg.Build(start, setup)
 		if err != nil {
 			return nil, err
+		}
+		for _, one := range app.Checks {
+			s.Check(one.Sink, one.Check, one.Routes...)
 		}
 		go sweepEvery(ctx, app, s.Logger)
 		return app.Router, nil
@@ -135,6 +140,7 @@ func fromFile(flag func(name string) bool, o *run.Options, cfg *config.Config) {
 	if !flag("allow-host") {
 		o.AllowHosts = cfg.Daemon.AllowHosts
 	}
+	set(flag("require-sinks"), &o.RequireSinks, cfg.Daemon.RequireSinks)
 	set(flag("pprof"), &o.Pprof, cfg.Daemon.Pprof)
 	set(flag("grace"), &o.Grace, time.Duration(cfg.Daemon.Grace))
 	set(flag("log-format"), &o.LogFormat, cfg.Daemon.LogFormat)

@@ -23,9 +23,9 @@ type Connection struct {
 	Tables        []string                 // whose streams are read: all three, or some of them
 	Env           func(name string) string // ESTUVE_PREFIX, ESTUVE_QUEUE, ESTUVE_THRESHOLD, ESTUVE_BUDGET
 
-	// Check asks for tables and queue at once. A function does without: it finds
-	// out with its first record, and starts faster.
-	Check bool
+	// Check is given the checks of tables and queue, as run.Setup.Check is; nil: they
+	// are not made.
+	Check func(sink string, check func(context.Context) error, routes ...string)
 
 	RouterHooks router.Hooks
 	BatchHooks  func(sink string) batch.Hooks // nil: none
@@ -34,9 +34,12 @@ type Connection struct {
 }
 
 // Connect returns Estuve's routes on their tables and queue.
-func Connect(ctx context.Context, c Connection) (*router.Router, error) {
+func Connect(c Connection) (*router.Router, error) {
 	if c.BatchHooks == nil {
 		c.BatchHooks = func(string) batch.Hooks { return batch.Hooks{} }
+	}
+	if c.Check == nil {
+		c.Check = func(string, func(context.Context) error, ...string) {}
 	}
 	d := Deps{Tables: Named(c.Env("ESTUVE_PREFIX")), Threshold: cascade.DefaultThreshold, Logger: c.Logger}
 	for _, t := range c.Tables {
@@ -55,11 +58,9 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 		return nil, err
 	}
 	d.Store = store
-	if c.Check {
-		if err := store.Check(ctx, append(d.Tables.Streams(), d.Tables.Markers)...); err != nil {
-			return nil, err
-		}
-	}
+	c.Check("tables", func(ctx context.Context) error {
+		return store.Check(ctx, append(d.Tables.Streams(), d.Tables.Markers)...)
+	})
 	if name := c.Env("ESTUVE_QUEUE"); name != "" {
 		if strings.HasSuffix(name, ".fifo") {
 			return nil, fmt.Errorf("ESTUVE_QUEUE=%s is a FIFO queue, which cannot delay a message: want a standard queue", name)
@@ -68,11 +69,7 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Check {
-			if err := queue.Check(ctx); err != nil {
-				return nil, err
-			}
-		}
+		c.Check("ESTUVE_QUEUE", queue.Check, "delete points", "delete maps", "cascade")
 		d.Send = queue.Send
 	}
 	return NewRouter(d, router.Observe(c.RouterHooks))

@@ -20,7 +20,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		{nil, map[string]string{"ESTUVE_BUDGET": "0"}, `ESTUVE_BUDGET="0": want write units a second`},
 		{nil, map[string]string{"ESTUVE_QUEUE": "cascades.fifo"}, `ESTUVE_QUEUE=cascades.fifo is a FIFO queue`},
 	} {
-		_, err := Connect(t.Context(), Connection{
+		_, err := Connect(Connection{
 			DynamoDB: aws.Config{Region: "eu-west-1"}, SQS: aws.Config{Region: "eu-west-1"},
 			Tables: tt.tables, Env: func(name string) string { return tt.env[name] },
 		})
@@ -28,7 +28,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%v: %v", tt.env, err)
 		}
 	}
-	r, err := Connect(t.Context(), Connection{
+	r, err := Connect(Connection{
 		DynamoDB: aws.Config{Region: "eu-west-1"}, SQS: aws.Config{Region: "eu-west-1"}, Tables: []string{"maps"},
 		Env: func(name string) string {
 			return map[string]string{"ESTUVE_QUEUE": "cascades", "ESTUVE_THRESHOLD": "0"}[name]

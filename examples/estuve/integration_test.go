@@ -89,6 +89,11 @@ func TestReadsOfTables(t *testing.T) {
 	checkReads(t, Reads{Tables: tables, Get: store.Get, Query: store.Query})
 }
 
+func TestWritesOfTables(t *testing.T) {
+	tables, store := newTables(t)
+	checkWrites(t, Writes{Tables: tables, Write: store.Write}, Reads{Tables: tables, Get: store.Get, Query: store.Query})
+}
+
 func TestRecountOfTables(t *testing.T) {
 	tables, store := newTables(t)
 	putAll(t, store, Written(tables)...) // counted by nobody

@@ -46,13 +46,13 @@ type Reads struct {
 
 // User returns a user; false when there is none.
 func (r Reads) User(ctx context.Context, userID string) (u User, ok bool, err error) {
-	ok, err = r.one(ctx, r.Tables.Users, item.Of(item.String("user_id", userID)), &u)
+	ok, err = r.one(ctx, r.Tables.Users, keyOfUser(userID), &u)
 	return u, ok, err
 }
 
 // Map returns a map; false when there is none.
 func (r Reads) Map(ctx context.Context, userID, mapID string) (m Map, ok bool, err error) {
-	ok, err = r.one(ctx, r.Tables.Maps, item.Of(item.String("user_id", userID), item.String("map_id", mapID)), &m)
+	ok, err = r.one(ctx, r.Tables.Maps, keyOfMap(userID, mapID), &m)
 	return m, ok, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -24,9 +25,14 @@ type Connection struct {
 	Tables                    []string                 // the one whose stream is read (default writer.DefaultTable)
 	Env                       func(name string) string // MEADOWLARK_…; see the README
 
-	// Check asks for table, template and queues at once. A function does
-	// without: it finds out with its first record, and starts faster.
-	Check bool
+	// Check is given the checks of table, template and queues, as run.Setup.Check is;
+	// nil: they are not made.
+	Check func(sink string, check func(context.Context) error, routes ...string)
+
+	// Timeout of a copy's write with its retries; 0 is the sink's default. In a function
+	// it must end before the invocation does: a call that the deadline cuts off says
+	// nothing of its record, which is not parked then.
+	Timeout time.Duration
 
 	RouterHooks router.Hooks
 	BatchHooks  func(sink string) batch.Hooks // nil: none
@@ -35,12 +41,15 @@ type Connection struct {
 }
 
 // Connect returns Meadowlark's routes on their table, indices and queues.
-func Connect(ctx context.Context, c Connection) (*router.Router, error) {
+func Connect(c Connection) (*router.Router, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	if c.BatchHooks == nil {
 		c.BatchHooks = func(string) batch.Hooks { return batch.Hooks{} }
+	}
+	if c.Check == nil {
+		c.Check = func(string, func(context.Context) error, ...string) {}
 	}
 	d := Deps{Table: writer.DefaultTable, Resources: Resources(), IndexPrefix: c.Env("MEADOWLARK_INDEX_PREFIX"), Logger: c.Logger}
 	switch len(c.Tables) {
@@ -62,7 +71,7 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	sink, err := opensearch.New(client, opensearch.Options{Hooks: opensearch.Hooks{Committed: c.BatchHooks("opensearch").Committed}})
+	sink, err := opensearch.New(client, opensearch.Options{Timeout: c.Timeout, Hooks: opensearch.Hooks{Committed: c.BatchHooks("opensearch").Committed}})
 	if err != nil {
 		return nil, err
 	}
@@ -70,19 +79,13 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 	d.Hooks = projection.Hooks{Dropped: func(table, field string) {
 		c.Logger.Warn("a document's own field has a reserved name: it is not in the copy", "table", table, "field", field)
 	}}
-	if c.Check {
-		if err := store.Check(ctx, d.Table); err != nil {
-			return nil, err
-		}
-		if err := (Indices{Call: client.Call, Prefix: d.IndexPrefix}).Check(ctx); err != nil {
-			return nil, err
-		}
-	}
-	alerts, err := c.queue(ctx, "MEADOWLARK_ALERTS", "those who watch over the data are told of dangling references by")
+	c.Check("table "+d.Table, func(ctx context.Context) error { return store.Check(ctx, d.Table) })
+	c.Check("opensearch", (Indices{Call: client.Call, Prefix: d.IndexPrefix}).Check, "document")
+	alerts, err := c.queue("MEADOWLARK_ALERTS", "those who watch over the data are told of dangling references by", "dangling", "look again")
 	if err != nil {
 		return nil, err
 	}
-	checks, err := c.queue(ctx, "MEADOWLARK_CHECKS", "references are looked at again by, a minute later")
+	checks, err := c.queue("MEADOWLARK_CHECKS", "references are looked at again by, a minute later", "reference", "look again")
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +108,8 @@ func (c Connection) Client() (*opensearch.Client, error) {
 	return opensearch.Connect(o)
 }
 
-// queue connects the queue that a variable names.
-func (c Connection) queue(ctx context.Context, variable, what string) (*sqs.Queue, error) {
+// queue connects the queue that a variable names, for these routes.
+func (c Connection) queue(variable, what string, routes ...string) (*sqs.Queue, error) {
 	name := c.Env(variable)
 	switch {
 	case name == "":
@@ -118,10 +121,6 @@ func (c Connection) queue(ctx context.Context, variable, what string) (*sqs.Queu
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
 	}
-	if c.Check {
-		if err := q.Check(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", variable, err)
-		}
-	}
+	c.Check(variable, q.Check, routes...)
 	return q, nil
 }

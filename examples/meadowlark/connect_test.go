@@ -29,7 +29,7 @@ func TestConnect(t *testing.T) {
 		env := maps.Clone(base)
 		maps.Copy(env, tt.env)
 		cfg := aws.Config{Region: "eu-west-1"}
-		r, err := Connect(t.Context(), Connection{
+		r, err := Connect(Connection{
 			DynamoDB: cfg, SQS: cfg, OpenSearch: cfg, Tables: tt.tables,
 			Env: func(name string) string { return env[name] },
 		})

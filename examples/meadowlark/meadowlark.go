@@ -73,13 +73,15 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	r := router.New(append([]router.RouterOption{router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
 		return writer.Kind(rec.Keys), nil
 	}))}, opts...)...)
-	r.Handle("entity#INSERT entity#MODIFY entity#REMOVE entity#SNAPSHOT", p.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
+	// A function calls nothing behind a route that fails: what OpenSearch takes part
+	// in comes last, so that the rest goes on without it.
 	r.Handle("entity#REMOVE", a.removed, router.Name("dangling"), router.NeedsOld(), router.Redrive())
 	r.Handle("entity#REMOVE", a.clean, router.Name("clean up"), router.Redrive())
 	r.Handle("fref#INSERT", a.referred, router.Name("reference"), router.Redrive())
 	r.Handle("fref#REMOVE", a.unreferred, router.Name("last reference"), router.NeedsOld(), router.Redrive())
 	r.Handle(checkKind+"#MESSAGE", a.lookAgain, router.Name("look again"),
 		router.Use(message.Hop(d.Check, message.HopOptions{Now: d.Now})))
+	r.Handle("entity#INSERT entity#MODIFY entity#REMOVE entity#SNAPSHOT", p.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
 	return r, nil
 }
 

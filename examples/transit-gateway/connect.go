@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -20,7 +21,7 @@ import (
 // Connect returns the routes on their tables, on the queue of TGW_QUEUE and the
 // cluster of TGW_OPENSEARCH, as run.App wants them.
 func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, error) {
-	return func(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+	return func(_ context.Context, s run.Setup) (sluice.Matcher, error) {
 		name := s.Env("TGW_QUEUE")
 		if name == "" {
 			return nil, errors.New("TGW_QUEUE is not set; want the URL or the name of the queue of the janitor, a standard one")
@@ -40,17 +41,19 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if err != nil {
 			return nil, err
 		}
-		documents, err := opensearch.New(client, opensearch.Options{Hooks: opensearch.Hooks{Committed: s.BatchHooks("opensearch").Committed}})
+		var timeout time.Duration // the sink's default
+		if s.Lambda {
+			timeout = 5 * time.Second // an end before the invocation's: a call that is cut off then says nothing of its record
+		}
+		documents, err := opensearch.New(client, opensearch.Options{Timeout: timeout, Hooks: opensearch.Hooks{Committed: s.BatchHooks("opensearch").Committed}})
 		if err != nil {
 			return nil, err
 		}
-		if !s.Lambda {
-			if err := errors.Join(queue.Check(ctx), store.Check(ctx, Tables(prefix)...), client.Call(ctx, "GET", "/", nil, nil)); err != nil {
-				return nil, err
-			}
-			if len(s.Queues) == 0 {
-				s.Logger.Warn("no queue is consumed: names without a gateway are left to another process; --queue (SLUICE_QUEUES) names one")
-			}
+		s.Check("TGW_QUEUE", queue.Check, "claim", "janitor")
+		s.Check("tables", func(ctx context.Context) error { return store.Check(ctx, Tables(prefix)...) })
+		s.Check("opensearch", func(ctx context.Context) error { return client.Call(ctx, "GET", "/", nil, nil) }, "document")
+		if !s.Lambda && len(s.Queues) == 0 {
+			s.Logger.Warn("no queue is consumed: names without a gateway are left to another process; --queue (SLUICE_QUEUES) names one")
 		}
 		return NewRouter(Deps{
 			Store: store, Prefix: prefix, Write: documents.Write, Index: Index(s.Env), Send: queue.Send, Logger: s.Logger,

@@ -77,11 +77,13 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 		return strings.TrimPrefix(rec.Table, d.Prefix), nil
 	})))...)
 	const changes = "tgw#INSERT tgw#MODIFY tgw#REMOVE tgw#SNAPSHOT"
-	r.Handle(changes, documents.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
+	// A function calls nothing behind a route that fails: what OpenSearch takes part
+	// in comes last, so that the rest goes on without it.
 	r.Handle(changes, g.onRouteTables, router.Name("route tables"), router.NeedsBoth(), router.Redrive())
 	r.Handle("tgw#INSERT tgw#MODIFY", reportBypass(d.Logger), router.Name("bypassed"), router.When(bypassed), router.NeedsBoth(), router.Redrive())
 	r.Handle("tgw_name#INSERT", j.onClaim, router.Name("claim"), router.NeedsNew(), router.Redrive())
 	r.Handle(claimKind+"#MESSAGE", j.look, router.Name("janitor"), router.Use(message.Hop(d.Send, message.HopOptions{Now: d.Now})))
+	r.Handle(changes, documents.Handle, router.Name("document"), router.NeedsBoth(), router.Redrive())
 	return r, nil
 }
 

@@ -10,10 +10,13 @@ import (
 )
 
 // Tuned returns cfg with conns connections kept for the next call, unless it
-// has an HTTP client of its own, with requests sent whole, and without the
-// SDK's retries.
+// has an HTTP client of its own, with requests sent whole, without the SDK's
+// retries, and without its warnings of answers that have no checksum.
 func Tuned(cfg aws.Config, conns int) aws.Config {
 	cfg = cfg.Copy()
+	if cfg.Logger != nil {
+		cfg.Logger = quiet{cfg.Logger}
+	}
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	if b, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok || cfg.HTTPClient == nil {
 		if b == nil {

@@ -80,14 +80,15 @@ var rules = []rule{
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
-	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash"}},
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
-	{pkgs: "internal/function", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "deadletter", "sinks/sqs", "internal/awsclient"}},
+	{pkgs: "internal/letterqueue", ours: []string{"flow", "batch", "deadletter", "sinks/sqs"}},
+	{pkgs: "internal/function", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/awsclient", "internal/letterqueue"}},
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",

@@ -19,12 +19,11 @@ import (
 
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/config"
-	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/metrics/emf"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/sinks/sqs"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
@@ -89,12 +88,12 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 		if observed {
 			hooks = metrics.Batch("deadLetter")
 		}
-		keys, err := letterKeys(cfg, logger)
-		if err != nil {
-			return nil, o, err
+		keys, err := cfg.LetterKeys(os.Getenv)
+		if err == nil {
+			o.DeadLetter, err = letterqueue.Open(setup.AWS("sqs"), cfg.DeadLetter.Queue, keys, hooks, logger)
 		}
-		if o.DeadLetter, err = deadLetters(setup.AWS("sqs"), cfg.DeadLetter.Queue, keys, hooks, logger); err != nil {
-			return nil, o, err
+		if err != nil {
+			return nil, o, fmt.Errorf("deadLetter: %w", err)
 		}
 	}
 	return app.Router, o, nil
@@ -143,31 +142,4 @@ func services(c *config.Config) func(service string) aws.Config {
 		}
 		return cfg
 	}
-}
-
-// letterKeys reads the keys that sign dead letters.
-func letterKeys(cfg *config.Config, logger *slog.Logger) (deadletter.Keys, error) {
-	keys, err := cfg.LetterKeys(os.Getenv)
-	if err != nil {
-		return keys, fmt.Errorf("deadLetter: %w", err)
-	}
-	if keys.IsZero() {
-		logger.Warn("dead letters are not signed: sluice dlq redrive runs them only by --unsigned, one by one; give the function and the command a key", "variable", deadletter.KeyEnv)
-	}
-	return keys, nil
-}
-
-// mostLetter is what every queue takes of one message, those that were made when
-// 256 KiB was the limit included; its attributes count, and there are none.
-const mostLetter = 256 << 10
-
-// deadLetters parks records in a queue.
-func deadLetters(cfg aws.Config, queue string, keys deadletter.Keys, hooks batch.Hooks, logger *slog.Logger) (flow.DeadLetter, error) {
-	q, err := sqs.New(cfg, queue, sqs.Options{Hooks: sqs.Hooks{Committed: hooks.Committed}, Logger: logger})
-	if err != nil {
-		return nil, fmt.Errorf("deadLetter.queue: %w", err)
-	}
-	return deadletter.Sender(func(ctx context.Context, _ deadletter.Entry, letter []byte) error {
-		return q.Send(ctx, sqs.Message{Body: string(keys.Sign(letter))})
-	}).AtMost(mostLetter - deadletter.SignatureBytes), nil
 }

@@ -64,8 +64,8 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 // is received any more, what was not started is given back at once, handlers
 // that run may finish, and what they settled is deleted. It returns nil after
 // an orderly end, also when messages were left: they come again. It returns an
-// error (*QueueError) when a queue cannot be opened; nothing ends Run in
-// between, see Health. Run must be called once.
+// error (*QueueError) when a queue cannot be opened, see Options.Patient; nothing
+// ends Run in between, see Health. Run must be called once.
 func (c *Consumer) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("queue: Run was called before: make a new Consumer")
@@ -82,8 +82,10 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil // stopped before it began
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
+	for _, err := range errs {
+		if err != nil && (!c.o.Patient || needsPerson(err)) {
+			return errors.Join(errs...)
+		}
 	}
 	if c.o.After != nil {
 		select {
@@ -102,12 +104,16 @@ func (c *Consumer) Run(ctx context.Context) error {
 	for _, end := range ends {
 		defer end()
 	}
-	each(func(_ int, s *source) { s.run(ctx, t) })
+	each(func(i int, s *source) {
+		if errs[i] == nil || s.openLater(ctx, errs[i]) {
+			s.run(ctx, t)
+		}
+	})
 	return nil
 }
 
-// Opened returns a channel that is closed when Run has opened every queue and may
-// receive: it does not return one of the errors of a start any more.
+// Opened returns a channel that is closed when Run may receive: it has opened every
+// queue that answers, and does not return one of the errors of a start any more.
 func (c *Consumer) Opened() <-chan struct{} { return c.opened }
 
 // terms are contexts that end at different times after Run's has.

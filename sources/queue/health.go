@@ -103,7 +103,7 @@ func (h *health) call(name string, err error) {
 func (h *health) reasons() (reasons []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.open {
+	if !h.open && len(h.calls) == 0 {
 		return []string{"not open"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.calls)) {

@@ -57,8 +57,13 @@ type Options struct {
 
 	CallTimeout  time.Duration // of one call to SQS, besides Wait (default 10 s)
 	StartTimeout time.Duration // for SQS to answer at the start (default 5 s)
-	Grace        time.Duration // from the cancelling of Run's context to its return (default 25 s)
-	StuckAfter   time.Duration // a handler running longer is reported (default 1 min)
+
+	// Patient has a queue be opened later that SQS gives no answer about within
+	// StartTimeout. Until it is open the consumer is not ready, and no error ends Run.
+	Patient bool
+
+	Grace      time.Duration // from the cancelling of Run's context to its return (default 25 s)
+	StuckAfter time.Duration // a handler running longer is reported (default 1 min)
 
 	// After, when it is closed, lets the consumer receive. Queues are opened
 	// before, so that what is wrong with them is told at once (default: at once).

@@ -77,6 +77,23 @@ func (s *source) open(ctx context.Context) error {
 	}
 }
 
+// openLater opens a queue that could not be opened at the start for err. It
+// returns false when ctx ends before.
+func (s *source) openLater(ctx context.Context, err error) bool {
+	const call = "opening it"
+	s.log().Warn("the queue cannot be opened: it is tried again until it can", "error", err)
+	for err != nil {
+		s.health.call(call, err)
+		if backoff.Sleep(ctx, s.c.o.StartTimeout) != nil {
+			return false
+		}
+		err = s.open(ctx)
+	}
+	s.health.call(call, nil)
+	s.log().Info("the queue is open")
+	return true
+}
+
 // once has the client make one try: who calls it does the retrying, and knows
 // what the tries ended with.
 func once(o *awssqs.Options) { o.RetryMaxAttempts = 1 }

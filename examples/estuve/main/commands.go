@@ -13,10 +13,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/examples/estuve"
-	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/handlers/rollup"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/run"
@@ -105,7 +105,8 @@ func lines(in io.Reader, failed *error) iter.Seq[string] {
 	return slices.Values(all)
 }
 
-// plan tells what a cascade would delete.
+// plan tells what a cascade would delete: of a user its maps, and then the points
+// of each.
 func plan(ctx context.Context, args []string, env func(string) string, _ io.Reader, out io.Writer) error {
 	store, tables, err := open(ctx, env)
 	if err != nil {
@@ -115,18 +116,26 @@ func plan(ctx context.Context, args []string, env func(string) string, _ io.Read
 	if err != nil {
 		return err
 	}
-	var c *cascade.Cascade
-	var key item.Item
+	var maps []estuve.Map
 	switch {
 	case len(args) == 2 && args[0] == "user":
-		c, key = cascades.Users, item.Of(item.String("user_id", args[1]))
+		if _, err := cascades.Users.DryRun(ctx, out, item.Of(item.String("user_id", args[1]))); err != nil {
+			return err
+		}
+		if maps, err = (estuve.Reads{Tables: tables, Get: store.Get, Query: store.Query}).Maps(ctx, args[1]); err != nil {
+			return err
+		}
 	case len(args) == 3 && args[0] == "map":
-		c, key = cascades.Maps, item.Of(item.String("user_id", args[1]), item.String("map_id", args[2]))
+		maps = []estuve.Map{{UserID: args[1], ID: args[2]}}
 	default:
 		return usage("want plan user USER, or plan map USER MAP")
 	}
-	_, err = c.DryRun(ctx, out, key)
-	return err
+	for _, m := range maps {
+		if _, err := cascades.Maps.DryRun(ctx, out, item.Of(item.String("user_id", m.UserID), item.String("map_id", m.ID))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func usage(text string) error { return &run.UsageError{Err: errors.New(text)} }
@@ -141,7 +150,7 @@ func open(ctx context.Context, env func(string) string) (estuve.Store, estuve.Ta
 }
 
 func connect(ctx context.Context, env func(string) string) (aws.Config, estuve.Tables, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // its errors are returned
 	if err != nil {
 		return cfg, estuve.Tables{}, fmt.Errorf("AWS configuration: %w", err)
 	}

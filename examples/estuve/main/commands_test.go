@@ -98,6 +98,13 @@ points {"map_id":{"S":"m-1"},"point_id":{"S":"p-3"}}
 		{"plan user u-1", `maps {"user_id":{"S":"u-1"},"map_id":{"S":"m-1"}}
 maps {"user_id":{"S":"u-1"},"map_id":{"S":"m-2"}}
 2 rows are children of users {"user_id":{"S":"u-1"}}, which still exists: until it is deleted, none goes
+points {"map_id":{"S":"m-1"},"point_id":{"S":"p-1"}}
+points {"map_id":{"S":"m-1"},"point_id":{"S":"p-2"}}
+points {"map_id":{"S":"m-1"},"point_id":{"S":"p-3"}}
+3 rows are children of maps {"user_id":{"S":"u-1"},"map_id":{"S":"m-1"}}, which still exists: until it is deleted, none goes
+points {"map_id":{"S":"m-2"},"point_id":{"S":"p-4"}}
+points {"map_id":{"S":"m-2"},"point_id":{"S":"p-5"}}
+2 rows are children of maps {"user_id":{"S":"u-1"},"map_id":{"S":"m-2"}}, which still exists: until it is deleted, none goes
 `},
 		{"recount --dry-run --settle 1ms u-1", `maps {"user_id":{"S":"u-1"},"map_id":{"S":"m-2"}}: num_points would be set from 9 to 2
 4 counters: 3 right, 0 were late, 1 wrong, 0 busy, 0 without an item

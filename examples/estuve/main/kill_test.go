@@ -51,7 +51,7 @@ func work(ctx context.Context) error {
 	}
 	db, sqs := cfg.Copy(), cfg.Copy()
 	db.BaseEndpoint, sqs.BaseEndpoint = aws.String(os.Getenv("SLUICE_ENDPOINT_DYNAMODB")), aws.String(os.Getenv("SLUICE_ENDPOINT_SQS"))
-	r, err := estuve.Connect(ctx, estuve.Connection{DynamoDB: db, SQS: sqs, Env: os.Getenv, Check: true})
+	r, err := estuve.Connect(estuve.Connection{DynamoDB: db, SQS: sqs, Env: os.Getenv})
 	if err != nil {
 		return err
 	}

@@ -38,13 +38,13 @@ func app(env func(string) string, args []string) (run.App, []string) {
 	return a, args
 }
 
-func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
-	return estuve.Connect(ctx, estuve.Connection{
+func routes(_ context.Context, s run.Setup) (sluice.Matcher, error) {
+	return estuve.Connect(estuve.Connection{
 		DynamoDB:    s.AWS("dynamodb"),
 		SQS:         s.AWS("sqs"),
 		Tables:      s.Tables,
 		Env:         s.Env,
-		Check:       !s.Lambda,
+		Check:       s.Check,
 		RouterHooks: s.RouterHooks,
 		BatchHooks:  s.BatchHooks,
 		Consumed:    s.Consumed,

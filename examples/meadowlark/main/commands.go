@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/sluicehq/sluice/examples/meadowlark"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
@@ -111,7 +112,7 @@ func open(ctx context.Context, env func(string) string) (*writer.Writer, error) 
 }
 
 func connect(ctx context.Context, env func(string) string) (aws.Config, string, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // its errors are returned
 	if err != nil {
 		return cfg, "", fmt.Errorf("AWS configuration: %w", err)
 	}

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/meadowlark"
@@ -32,14 +33,19 @@ func app(env func(string) string) run.App {
 	return a
 }
 
-func routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
-	return meadowlark.Connect(ctx, meadowlark.Connection{
+func routes(_ context.Context, s run.Setup) (sluice.Matcher, error) {
+	var timeout time.Duration
+	if s.Lambda {
+		timeout = 5 * time.Second
+	}
+	return meadowlark.Connect(meadowlark.Connection{
+		Timeout:     timeout,
 		DynamoDB:    s.AWS("dynamodb"),
 		SQS:         s.AWS("sqs"),
 		OpenSearch:  s.AWS("opensearch"),
 		Tables:      s.Tables,
 		Env:         s.Env,
-		Check:       !s.Lambda,
+		Check:       s.Check,
 		RouterHooks: s.RouterHooks,
 		BatchHooks:  s.BatchHooks,
 		Consumed:    s.Consumed,

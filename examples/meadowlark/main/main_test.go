@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +22,6 @@ import (
 	"github.com/sluicehq/sluice/examples/meadowlark"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/internal/localtest"
-	"github.com/sluicehq/sluice/internal/runtimeapi"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
@@ -41,6 +39,7 @@ type world struct {
 	queues *awssqs.Client
 	store  *dynamodb.Store
 	table  string
+	state  string // file of the daemon
 }
 
 func newWorld(t *testing.T) *world {
@@ -50,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	db, sqs := localtest.DynamoDB(t), localtest.SQS(t)
 	w := &world{
-		t: t, table: localtest.Name("meadowlark"), queues: awssqs.NewFromConfig(sqs),
+		t: t, table: localtest.Name("meadowlark"), state: filepath.Join(t.TempDir(), "state.db"), queues: awssqs.NewFromConfig(sqs),
 		proxy: streamtest.NewProxy(t, localtest.OpenSearchURL(t)),
 	}
 	w.env = map[string]string{
@@ -191,15 +190,7 @@ func TestDaemon(t *testing.T) {
 	if err := w.store.Delete(t.Context(), w.table, fx[school].Only("pk", "sk")); err != nil {
 		t.Fatal(err)
 	}
-	var alert string
-	localtest.Await(t, "an alert", func() string {
-		out, err := w.queues.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{QueueUrl: aws.String(w.env["MEADOWLARK_ALERTS"]), WaitTimeSeconds: 1})
-		if err != nil || len(out.Messages) == 0 {
-			return fmt.Sprint("none; ", err)
-		}
-		alert = *out.Messages[0].Body
-		return ""
-	})
+	alert := w.alert()
 	if want := fmt.Sprintf(`"dedupeKey":"%s#%d"}`, d.ID(), d.Rev); !strings.HasSuffix(alert, want) || !strings.Contains(alert, "courseCode=1234") {
 		t.Errorf("%s, want …%s", alert, want)
 	}
@@ -251,7 +242,7 @@ func (w *world) daemon() (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	exit := make(chan int, 1)
 	var log bytes.Buffer
-	args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(w.t.TempDir(), "state.db")}
+	args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", w.state}
 	go func() { exit <- run.Run(ctx, app(w.getenv), args, w.getenv, &log, &log) }()
 	stopped := false
 	stop = func() {
@@ -266,50 +257,6 @@ func (w *world) daemon() (stop func()) {
 	}
 	w.t.Cleanup(stop)
 	return stop
-}
-
-// The same program is a function: what cannot be a document is answered as
-// failed, alone.
-func TestFunction(t *testing.T) {
-	w := newWorld(t)
-	binary := filepath.Join(t.TempDir(), "bootstrap")
-	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	env := []string{"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
-	for name, value := range w.env {
-		env = append(env, name+"="+value)
-	}
-	var log bytes.Buffer
-	fn, err := runtimeapi.Start(t.Context(), runtimeapi.Command{Path: binary, Stdout: &log, Stderr: &log, Env: env})
-	if err != nil {
-		t.Fatalf("%v\n%s", err, log.String())
-	}
-	var event struct{ Records []json.RawMessage }
-	broken := meadowlark.Fixtures()[course].Only("pk", "sk", "info") // it has no rev
-	for i, it := range append(meadowlark.Fixtures(), broken) {
-		event.Records = append(event.Records, json.RawMessage(fmt.Sprintf(`{"eventID":"e%d","eventName":"INSERT","eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:us-east-1:000000000000:table/%s/stream/2021-12-06T00:00:00.000","dynamodb":{"ApproximateCreationDateTime":1638804723,"Keys":%s,"NewImage":%s,"SequenceNumber":"10000000000000000000%d","StreamViewType":"NEW_AND_OLD_IMAGES"}}`,
-			i, w.table, it.Only("pk", "sk").Raw(), it.Raw(), i)))
-	}
-	payload, err := json.Marshal(event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := fn.Invoke(t.Context(), payload, localtest.Patience)
-	if want := `{"batchItemFailures":[{"itemIdentifier":"100000000000000000008"}]}`; err != nil || string(answer.Payload) != want {
-		t.Fatalf("answer %s %s, %v; want %s\n%s", answer.Payload, answer.Message, err, want, log.String())
-	}
-	if _, err := fn.Stop(); err != nil {
-		t.Error(err)
-	}
-	for i, it := range meadowlark.Fixtures() {
-		if writer.Kind(it) != writer.Entity {
-			continue
-		}
-		if v, _ := w.doc(i); v == 0 {
-			t.Errorf("no document of %s", it.Raw())
-		}
-	}
 }
 
 func TestCommandsRefuse(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	transitgateway "github.com/sluicehq/sluice/examples/transit-gateway"
 	"github.com/sluicehq/sluice/run"
@@ -50,7 +51,7 @@ func create(ctx context.Context, args []string, env func(string) string, out io.
 			return &run.UsageError{Err: fmt.Errorf("TGW_REPLICAS=%q: want how many copies there are of the index besides itself, 0 and above", n)}
 		}
 	}
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // its errors are returned
 	if err != nil {
 		return err
 	}

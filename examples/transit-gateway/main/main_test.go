@@ -188,8 +188,9 @@ func TestFunction(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	proxy := streamtest.NewProxy(t, w.env["SLUICE_ENDPOINT_OPENSEARCH"])
 	var log bytes.Buffer
-	var env []string
+	env := []string{"TGW_OPENSEARCH=" + proxy.URL()}
 	for name, value := range w.env {
 		env = append(env, name+"="+value)
 	}
@@ -197,24 +198,35 @@ func TestFunction(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
-	invoke := func(event []byte) {
+	invoke := func(event []byte, failures string) {
 		t.Helper()
 		answer, err := fn.Invoke(t.Context(), event, localtest.Patience)
-		if want := `{"batchItemFailures":[]}`; err != nil || string(answer.Payload) != want {
+		if want := `{"batchItemFailures":[` + failures + `]}`; err != nil || string(answer.Payload) != want {
 			t.Errorf("answer %s %s, %v; want %s\n%s", answer.Payload, answer.Message, err, want, log.String())
 		}
 	}
 	fx, key := transitgateway.Fixtures(), streamtest.WithKeys("owner_id", "tgw_id")
 	tgw := w.env["TGW_PREFIX"] + "tgw"
-	invoke(streamtest.Event(
+	changes := []sluice.Record{
 		streamtest.Insert(tgw, fx[0].Item, key),
 		streamtest.Modify(tgw, fx[0].Item, fx[1].Item, key),
-		streamtest.Modify(tgw, fx[1].Item, fx[2].Item, key)))
+		streamtest.Modify(tgw, fx[1].Item, fx[2].Item, key),
+	}
+
+	// While OpenSearch is down the rows by route table go on.
+	w.put(fx[0])
+	back := proxy.Fail(streamtest.ProxyFault{Drop: true})
+	invoke(streamtest.Event(changes...), `{"itemIdentifier":"`+string(changes[0].Sequence)+`"}`)
+	if all, err := transitgateway.New(w.store, w.env["TGW_PREFIX"], nil).OfRouteTable(t.Context(), "rtb-1"); err != nil || len(all) != 1 {
+		t.Errorf("gateways of the route table %v, %v", all, err)
+	}
+	back()
+	invoke(streamtest.Event(changes...), "")
 	if got := w.document(); got != document {
 		t.Error(got)
 	}
 	w.put(fx[4])
-	invoke(queueEvent(t, w.check()))
+	invoke(queueEvent(t, w.check()), "")
 	if w.lost() {
 		t.Error("the name is claimed")
 	}

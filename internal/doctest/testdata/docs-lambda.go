@@ -6,6 +6,7 @@ import (
 )
 
 var (
-	onSearch sluice.Handler
-	store    *deadletter.Box
+	onSearch, cleanUp, alert, search sluice.Handler
+
+	store *deadletter.Box
 )

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Each sink has one check, for all routes that use it: those that a cascade's queue
+// and a watchdog add, too. Every name is that of a route.
+func TestChecks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file *Config
+		want []string
+	}{
+		"cascades": {mapsFile(), []string{
+			"cascades: cascade.delete, delete points",
+			"table maps: cascade.delete, count points, delete maps, delete points",
+			"table markers: count points",
+			"table points: cascade.delete, delete points",
+			"table users: count points, delete maps",
+		}},
+		"escalations": {calls(), []string{
+			"tries: call.watch, next, start", "watches: call.watch, next, start", "table calls: call.watch, next, start",
+		}},
+		"escalations with contact": {contacted("https://example.com"), []string{
+			"tries: call.watch, contact, next, start", "watches: call.watch, contact, next, start", "table calls: call.watch, contact, next, start",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, err := tt.file.Build(t.Context(), newWorld().setup())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var routes, got []string
+			for _, r := range app.Router.Routes() {
+				routes = append(routes, r.Name)
+			}
+			for _, c := range app.Checks {
+				got = append(got, c.Sink+": "+strings.Join(c.Routes, ", "))
+				for _, r := range c.Routes {
+					if !slices.Contains(routes, r) {
+						t.Errorf("sink %s: there is no route %q among %q", c.Sink, r, routes)
+					}
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("checks %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// The error of a check has the sink's place in the file.
+func TestChecksSayWhere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := mapsFile()
+	app, err := c.Build(t.Context(), Setup{AWS: func(string) aws.Config {
+		return aws.Config{Region: "us-east-1", BaseEndpoint: &closed, RetryMaxAttempts: 1}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Checks[0].Check(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "sinks.cascades: ") || !errors.As(err, new(*net.OpError)) {
+		t.Error(err)
+	}
+}

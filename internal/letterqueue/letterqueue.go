@@ -1,0 +1,34 @@
+// Package letterqueue keeps the dead letters of a Lambda function in a queue.
+package letterqueue
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sinks/sqs"
+)
+
+// mostLetter is what every queue takes of one message, those that were made when
+// 256 KiB was the limit included; its attributes count, and there are none.
+const mostLetter = 256 << 10
+
+// Open returns dead letters in the queue of that name or URL, signed with keys. It
+// makes no call. Without a key it logs a warning.
+func Open(cfg aws.Config, queue string, keys deadletter.Keys, hooks batch.Hooks, logger *slog.Logger) (flow.DeadLetter, error) {
+	q, err := sqs.New(cfg, queue, sqs.Options{Hooks: sqs.Hooks{Committed: hooks.Committed}, Logger: logger})
+	if err != nil {
+		return nil, fmt.Errorf("the queue of dead letters: %w", err)
+	}
+	if keys.IsZero() {
+		logger.Warn("dead letters are not signed: sluice dlq redrive runs them only by --unsigned, one by one; give the function and the command a key", "variable", deadletter.KeyEnv)
+	}
+	return deadletter.Sender(func(ctx context.Context, _ deadletter.Entry, letter []byte) error {
+		return q.Send(ctx, sqs.Message{Body: string(keys.Sign(letter))})
+	}).AtMost(mostLetter - deadletter.SignatureBytes), nil
+}

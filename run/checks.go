@@ -1,0 +1,246 @@
+package run
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/awserror"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+)
+
+// Variables, so that tests of the whole daemon need not wait.
+var (
+	checkStart  = 10 * time.Second // that a daemon waits for all checks at its start
+	checkWithin = time.Minute      // for one check later
+	checkEvery  = 5 * time.Second  // between two tries
+)
+
+// Check adds a check of a sink: check asks whether it is there and is what the
+// routes need, and sink is its name for people. Without routes it is for all.
+//
+// A daemon makes the checks of all sinks side by side once it has its routes. A
+// sink that is down does not stop the start: the daemon is not ready, its routes
+// for that sink are held, and the check is made again until it succeeds. Anything
+// else that a check fails for at the start ends the daemon, and with
+// Options.RequireSinks so does a sink that is down.
+//
+// A sink is down when nobody answers in time, or it answers that it fails or is
+// overloaded: errors of package net, of opensearch and of the AWS SDK are known.
+//
+// Under Lambda check is not called.
+func (s Setup) Check(sink string, check func(context.Context) error, routes ...string) {
+	if s.checks != nil {
+		s.checks.all = append(s.checks.all, &sinkCheck{sink: sink, check: check, routes: routes})
+	}
+}
+
+// checks are those of all sinks.
+type checks struct {
+	all     []*sinkCheck
+	holding []*sinkCheck // had not succeeded at the start
+}
+
+// sinkCheck is the check of one sink. While it has not succeeded, its routes are held.
+type sinkCheck struct {
+	sink   string
+	check  func(context.Context) error
+	routes []string
+
+	passed atomic.Bool
+	mu     sync.Mutex
+	err    error     // of the last try
+	since  time.Time // of the first one
+}
+
+// start makes all checks. It returns what ends the daemon; sinks that are down do
+// so when they are required.
+func (c *checks) start(ctx context.Context, m sluice.Matcher, required bool) error {
+	if err := c.name(m); err != nil {
+		return err
+	}
+	if !required {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, checkStart)
+		defer cancel()
+	}
+	errs := make([]error, len(c.all))
+	var running sync.WaitGroup
+	for i, one := range c.all {
+		running.Go(func() { errs[i] = one.try(ctx) })
+	}
+	running.Wait()
+	for i, one := range c.all {
+		if errs[i] != nil && !required && isDown(errs[i]) {
+			c.holding = append(c.holding, one)
+			errs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// name sees to the names of routes.
+func (c *checks) name(m sluice.Matcher) error {
+	var names []string
+	for _, r := range m.Routes() {
+		names = append(names, r.Name)
+	}
+	for _, one := range c.all {
+		if len(one.routes) == 0 {
+			one.routes = names
+		}
+		for _, r := range one.routes {
+			if !slices.Contains(names, r) {
+				return fmt.Errorf("the check of sink %s is for route %q, which there is not: want one of %s", one.sink, r, strings.Join(names, ", "))
+			}
+		}
+	}
+	return nil
+}
+
+func (c *sinkCheck) try(ctx context.Context) error {
+	err := c.check(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	if c.err = err; err == nil {
+		c.passed.Store(true)
+	}
+	return err
+}
+
+// isDown reports whether a check failed because its sink is down. Missing
+// credentials and a certificate that is not trusted are mistakes of the deployment.
+func isDown(err error) bool {
+	var status *opensearch.StatusError
+	switch {
+	case errors.As(err, &status):
+		return status.Status >= 500 || status.Status == 429
+	case errors.As(err, new(smithy.APIError)):
+		return awserror.Of(err).Passes()
+	case awserror.Of(err) == awserror.NoCredentials, errors.As(err, new(*tls.CertificateVerificationError)):
+		return false
+	}
+	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // a connection that broke
+}
+
+// hold returns a Matcher as m whose routes are not called while a sink that they
+// need is not checked.
+func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
+	if len(c.holding) == 0 {
+		return m
+	}
+	return rewritten(m, func(r *sluice.Route) sluice.Handler {
+		var mine []*sinkCheck
+		for _, one := range c.holding {
+			if slices.Contains(one.routes, r.Name) {
+				mine = append(mine, one)
+			}
+		}
+		if len(mine) == 0 {
+			return r.Handler
+		}
+		return func(ctx context.Context, rec *sluice.Record) error {
+			for _, one := range mine {
+				if !one.passed.Load() {
+					// Neither poison nor an outage of the route: nothing is parked.
+					return sluice.RetryAfter(heldFor(rec), one.lastError())
+				}
+			}
+			return r.Handler(ctx, rec)
+		}
+	})
+}
+
+// heldFor is when a held record is looked at again. A queue counts how often a
+// message was received, and its redrive policy may take it away for that.
+func heldFor(rec *sluice.Record) time.Duration {
+	m, ok := rec.Message()
+	if !ok {
+		return checkEvery
+	}
+	return min(checkEvery<<min(m.Received, 10), 15*time.Minute)
+}
+
+func (c *sinkCheck) lastError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Errorf("sink %s is not checked since %s: %w", c.sink, c.since.Format(time.RFC3339), c.err)
+}
+
+// run makes the checks that hold routes until each has succeeded, or ctx ends.
+func (c *checks) run(ctx context.Context, logger *slog.Logger) {
+	var running sync.WaitGroup
+	for _, one := range c.holding {
+		logger.Warn("a sink is down: its routes are held until it can be checked", "sink", one.sink, "routes", one.routes, "error", one.err)
+		running.Go(func() { one.repeat(ctx, logger) })
+	}
+	running.Wait()
+}
+
+func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
+	down := true
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(checkEvery):
+		}
+		once, cancel := context.WithTimeout(ctx, checkWithin)
+		err := c.try(once)
+		cancel()
+		switch {
+		case err == nil:
+			logger.Info("the sink is checked: its routes go on", "sink", c.sink, "routes", c.routes)
+			return
+		case ctx.Err() != nil:
+			return
+		case down && !isDown(err):
+			logger.Error("the sink answers and is not what its routes need: they stay held, and nothing is parked", "sink", c.sink, "routes", c.routes, "error", err)
+		}
+		down = isDown(err)
+	}
+}
+
+// unready says which sinks hold routes, and why.
+func (c *checks) unready() (reasons []string) {
+	for _, one := range c.holding {
+		if one.passed.Load() {
+			continue
+		}
+		one.mu.Lock()
+		err, since := one.err, one.since.Format(time.RFC3339)
+		one.mu.Unlock()
+		routes := strings.Join(one.routes, ", ")
+		if isDown(err) {
+			reasons = append(reasons, fmt.Sprintf("sink %s is down since %s: %v; it holds these routes until it answers: %s", one.sink, since, err, routes))
+		} else {
+			reasons = append(reasons, fmt.Sprintf("sink %s fails its check since %s: %v; it holds these routes until that is mended: %s", one.sink, since, err, routes))
+		}
+	}
+	return reasons
+}
+
+// forEverybody names the routes that are held to those who do not have the daemon's token.
+func (c *checks) forEverybody() (all []string) {
+	for _, one := range c.holding {
+		if !one.passed.Load() {
+			all = append(all, "a sink holds these routes: "+strings.Join(one.routes, ", "))
+		}
+	}
+	return all
+}

@@ -1,0 +1,199 @@
+package run
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+var refused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+
+// twoSinks has a route for each of two sinks, and one for both; handled is told
+// which was called.
+func twoSinks(handled func(route, id string)) *router.Router {
+	m := router.New()
+	for _, name := range []string{"alert", "search", "both"} {
+		m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+			id, _ := rec.Keys.Lookup("id")
+			handled(name, id.Str())
+			return nil
+		}, router.Name(name), router.Backoff(time.Second, time.Second))
+	}
+	return m
+}
+
+// A sink that is down at the start holds its routes, and no other. What it is not
+// fit for when it is back holds them on, for hours: nothing is parked, and in the
+// end every change was handled in its order.
+func TestSinkIsDownAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t)
+		table := c.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
+		calls := make(chan string, 1000)
+		m := twoSinks(func(route, id string) { calls <- route + " " + id })
+		var answer atomic.Pointer[error]
+		set := func(err error) { answer.Store(&err) }
+		set(refused)
+		held := &checks{}
+		s := Setup{checks: held}
+		s.Check("index", func(context.Context) error { return *answer.Load() }, "search", "both")
+		s.Check("queue", func(context.Context) error { return nil })
+		if err := held.start(t.Context(), m, false); err != nil {
+			t.Fatal(err)
+		}
+		w := wireHeld(t, c, held, m, Options{Tables: []string{"orders"}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); held.run(ctx, slog.New(slog.NewTextHandler(w.log, nil))) }()
+		handled := func(want ...string) {
+			t.Helper()
+			var got []string
+			for len(calls) > 0 {
+				got = append(got, <-calls)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("handled %q, want %q", got, want)
+			}
+		}
+		unready := func(want string) {
+			t.Helper()
+			if got := strings.Join(w.unready(), "\n"); !strings.Contains(got, want) || want == "" && got != "" {
+				t.Errorf("not ready: %q, want %q", got, want)
+			}
+		}
+		put := func(id string, n int) { table.Put(map[string]any{"id": id, "n": n}) }
+
+		put("a", 1)
+		time.Sleep(10 * time.Second)
+		handled("alert a")
+		unready("sink index is down since 2000-01-01T00:00:00Z: dial tcp: connection refused; it holds these routes until it answers: search, both")
+		if got := held.forEverybody(); len(got) != 1 || strings.Contains(got[0], "refused") {
+			t.Errorf("without a token: %q", got)
+		}
+
+		set(errors.New("the alias is missing"))
+		put("b", 1)
+		time.Sleep(3 * time.Hour)
+		handled("alert b")
+		unready("sink index fails its check since 2000-01-01T00:00:00Z: the alias is missing; it holds these routes until that is mended: search, both")
+		if letters, _, err := w.box.List(t.Context(), "", 10); err != nil || len(letters) != 0 {
+			t.Errorf("parked: %+v, %v", letters, err)
+		}
+		if n := strings.Count(w.log.String(), "the sink answers and is not what its routes need"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+
+		set(nil)
+		time.Sleep(time.Minute)
+		handled("both a", "both b", "search a", "search b")
+		put("a", 2)
+		time.Sleep(time.Minute)
+		handled("alert a", "both a", "search a")
+		unready("")
+		<-ended // it is not asked any more
+		cancel()
+		w.stop()
+	})
+}
+
+// What is wrong with a sink that answers ends the daemon, and so does one that is
+// down and required. All are told at once.
+func TestSinksThatEndTheStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		required bool
+		want     string
+	}{
+		"wrong":    {false, "the queue is none"},
+		"required": {true, "dial tcp: connection refused\nthe queue is none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := &checks{}
+			s := Setup{checks: held}
+			s.Check("index", func(context.Context) error { return refused })
+			s.Check("queue", func(context.Context) error { return errors.New("the queue is none") })
+			if err := held.start(t.Context(), twoSinks(nil), tt.required); err == nil || err.Error() != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+	held := &checks{}
+	Setup{checks: held}.Check("index", func(context.Context) error { return nil }, "find")
+	if err := held.start(t.Context(), twoSinks(nil), false); err == nil || err.Error() != `the check of sink index is for route "find", which there is not: want one of alert, search, both` {
+		t.Error(err)
+	}
+	Setup{}.Check("index", nil) // of a function: nothing happens
+}
+
+// A sink that does not answer delays the start by checkStart.
+func TestSinkGivesNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := &checks{}
+		s := Setup{checks: held}
+		for range 3 {
+			s.Check("index", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		}
+		begin := time.Now()
+		if err := held.start(t.Context(), twoSinks(nil), false); err != nil || len(held.holding) != 3 || time.Since(begin) != checkStart {
+			t.Errorf("%v, %d sinks hold, after %v", err, len(held.holding), time.Since(begin))
+		}
+	})
+}
+
+func TestIsDown(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{refused, true},
+		{&url.Error{Op: "Get", URL: "http://x", Err: refused}, true},
+		{fmt.Errorf("sinks.search: %w", errors.Join(context.DeadlineExceeded)), true},
+		{&net.DNSError{IsNotFound: true}, true},
+		{fmt.Errorf("no answer: %w", io.EOF), true}, // of the OpenSearch client
+		{&opensearch.StatusError{Status: 503}, true},
+		{&opensearch.StatusError{Status: 429}, true},
+		{&opensearch.StatusError{Status: 401}, false},
+		{&url.Error{Op: "Get", URL: "https://x", Err: &tls.CertificateVerificationError{Err: errors.New("unknown authority")}}, false},
+		{&smithy.GenericAPIError{Code: "ServiceUnavailable"}, true},
+		{&smithy.GenericAPIError{Code: "QueueDoesNotExist"}, false},
+		{&smithy.GenericAPIError{Code: "AccessDenied"}, false},
+		{&smithy.OperationError{Err: fmt.Errorf("failed to retrieve credentials: %w", refused)}, false},
+		{errors.New("it is a FIFO queue"), false},
+	} {
+		if got := isDown(tt.err); got != tt.want {
+			t.Errorf("%v: %v", tt.err, got)
+		}
+	}
+}
+
+// A queue counts receives, so a held message comes again less and less often.
+func TestHeldMessages(t *testing.T) {
+	for received, want := range map[int]time.Duration{0: checkEvery, 1: 2 * checkEvery, 3: 8 * checkEvery, 100: 15 * time.Minute} {
+		rec := (&sluice.Message{Body: `{"kind":"job"}`, Received: received}).Record("arn:aws:sqs:us-east-1:1:jobs")
+		if got := heldFor(rec); got != want {
+			t.Errorf("received %d times: %v, want %v", received, got, want)
+		}
+	}
+	if got := heldFor(&sluice.Record{}); got != checkEvery {
+		t.Errorf("a change: %v", got)
+	}
+}

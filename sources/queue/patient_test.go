@@ -1,0 +1,77 @@
+package queue
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice"
+)
+
+// A patient consumer receives from the queues that answer, is not ready for one
+// that does not, and opens it when it does, whatever the answers in between.
+func TestPatient(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, "jobs", "orders")
+		w.stub.send("jobs", body(1))
+		w.stub.send("orders", body(2))
+		answer := &fault{lost: true}
+		w.stub.fault = func(call, queue string) *fault {
+			if queue == "jobs" && call == "GetQueueUrl" {
+				return answer
+			}
+			return nil
+		}
+		w.start(Options{Patient: true}, func(context.Context, *sluice.Record) error { return nil })
+		pass(time.Minute)
+		w.expectEnds(map[End]int{EndSettled: 1})
+		select {
+		case <-w.c.Opened():
+		default:
+			t.Error("it does not say that it has started")
+		}
+		unready := func(want string) {
+			t.Helper()
+			if got := strings.Join(w.c.Health().Reasons, "\n"); !strings.Contains(got, want) {
+				t.Errorf("not ready: %q, want %q", got, want)
+			}
+		}
+		unready("queue jobs: opening it fails since ")
+		w.stub.faultMu.Lock()
+		answer = &fault{code: "QueueDoesNotExist"}
+		w.stub.faultMu.Unlock()
+		pass(10 * time.Minute)
+		unready("QueueDoesNotExist")
+		w.stub.faultMu.Lock()
+		answer = nil
+		w.stub.faultMu.Unlock()
+		pass(time.Minute)
+		if h := w.c.Health(); !h.Ready {
+			t.Errorf("not ready: %q", h.Reasons)
+		}
+		w.end()
+		w.expectEnds(map[End]int{EndSettled: 2})
+	})
+}
+
+// What is wrong with a queue that SQS answers for ends the start, and a stop ends
+// the patience.
+func TestPatientEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stub.fault = func(string, string) *fault { return &fault{code: "QueueDoesNotExist"} }
+		w.start(Options{Patient: true}, func(context.Context, *sluice.Record) error { return nil })
+		pass(time.Second)
+		if err := w.stop(); err == nil {
+			t.Error("it has started")
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stub.fault = func(string, string) *fault { return &fault{lost: true} }
+		w.start(Options{Patient: true}, func(context.Context, *sluice.Record) error { return nil })
+		pass(time.Minute)
+		w.end()
+	})
+}
