@@ -153,7 +153,7 @@ func TestPretend(t *testing.T) {
 
 func TestWebhookSetting(t *testing.T) {
 	for value, want := range map[string]string{"": "<nil>", "public": "<nil>", "any": "<nil>", "yes": `MANHUNT_WEBHOOKS is "yes"; want public (https to public addresses) or any`} {
-		_, err := Connection{Env: func(string) string { return value }, Logger: slog.Default()}.providers()
+		_, err := Connection{Env: func(name string) string { return map[string]string{"MANHUNT_WEBHOOKS": value}[name] }, Logger: slog.Default()}.providers()
 		if fmt.Sprint(err) != want {
 			t.Errorf("%q: %v", value, err)
 		}
