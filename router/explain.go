@@ -31,7 +31,8 @@ type Verdict struct {
 
 // Explain says of every route, in order of registration, whether rec takes it
 // and why not. What it says is what [Router.Match] does, which fails a record
-// altogether when one of its routes does. The hooks are not called. An error is
+// altogether when the stream does not send an image that one of its routes needs. The
+// hooks are not called. An error is
 // one of the record, which takes no route.
 func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
 	t := r.fixed()

@@ -1,6 +1,8 @@
 package router
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,9 +15,12 @@ import (
 // safe for concurrent use.
 //
 // Its errors are permanent: rec could not be decoded, its type attribute is no
-// string, an image is missing that a route needs or that tells the type, or rec is redriven and a
+// string, the stream does not send an image that a route needs or that tells the type, or rec is redriven and a
 // route refuses that, which is a [*RedriveError] beside the routes that do not.
 // A message that no route is for is one, too: nobody would see it again.
+//
+// When only rec lacks an image that the stream does send, the routes that need it
+// are among the routes, and their handlers fail for good.
 func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route, error) {
 	t := r.fixed()
 	if err := rec.Err(); err != nil {
@@ -44,7 +49,11 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 	for _, rt := range routes {
 		if rt.reads != sluice.KeysOnly {
 			if err := checkImages(rt, rec, event); err != nil {
-				return dst[:n], err
+				if !errors.As(err, new(*lostImageError)) {
+					return dst[:n], err
+				}
+				dst = append(dst, &rt.Route) // for its handler to fail: the other routes go on
+				continue
 			}
 		}
 		if !rt.takes(rec) {
@@ -83,6 +92,10 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 func (r *Router) untyped(t *table, rec *sluice.Record, event int) error {
 	if !t.typed[event] || event == message || hasImage(rec) || !r.resolver.readsImage(rec.Table) {
 		return nil
+	}
+	if view, err := sluice.ParseView(rec.ViewType); err == nil && view.Has(sluice.AnyImage) && (view == sluice.BothImages || event != insert && event != remove) {
+		return fmt.Errorf("%s: the type of the record is unknown: it is to stand in an image, and the %s record has none although the stream should send one (the record says %q)",
+			where(rec), rec.EventName, rec.ViewType)
 	}
 	return fmt.Errorf(
 		"%s: the type of the record is unknown: its attribute is to stand in an image, but the %s record came without one; "+
@@ -129,9 +142,35 @@ func checkImages(rt *route, rec *sluice.Record, event int) error {
 	if have.Has(rt.reads) {
 		return nil
 	}
+	if view, err := sluice.ParseView(rec.ViewType); err == nil && view.Has(rt.reads) {
+		return sluice.Permanent(&lostImageError{fmt.Sprintf(
+			"%s: route %q needs %s: the %s record does not have it although the stream should send one (the record says %q)",
+			where(rec), rt.Name, imageNames(rt.reads&^have), rec.EventName, rec.ViewType)})
+	}
 	return sluice.Permanent(fmt.Errorf(
 		"%s: route %q (%s) needs %s, but the %s record came without it; set the table's StreamViewType to %s (the record says %q)",
 		where(rec), rt.Name, rt.site, imageNames(rt.reads&^have), rec.EventName, rt.Needs, rec.ViewType))
+}
+
+// lostImageError says that a single record lacks an image that its stream has, as
+// some deletions of DynamoDB Local do. It concerns the route that needs the image
+// alone: nothing is wrong with the stream.
+type lostImageError struct{ text string }
+
+func (e *lostImageError) Error() string { return e.text }
+
+// withImages has h fail for good for a record that lacks an image that rt reads.
+func (rt *route) withImages(h sluice.Handler) sluice.Handler {
+	return func(ctx context.Context, rec *sluice.Record) error {
+		event := eventIndex(rec.EventName)
+		if rec.Origin == sluice.Backfilled {
+			event = snapshot
+		}
+		if err := checkImages(rt, rec, event); err != nil {
+			return err
+		}
+		return h(ctx, rec)
+	}
 }
 
 func imageNames(v sluice.View) string {

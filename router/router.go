@@ -152,6 +152,9 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 		}
 	}
 	c.Needs |= c.route.reads
+	if c.route.reads != sluice.KeysOnly {
+		c.route.Handler = c.route.withImages(h)
+	}
 	return c.route, nil
 }
 

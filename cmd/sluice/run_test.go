@@ -22,7 +22,7 @@ aws: {region: eu-west-1, endpoints: {dynamodb: "http://127.0.0.1:8000"}}
 routes: [{name: x, on: ["a#*", "a#SNAPSHOT"], log: {}}]
 deadLetter: {park: item, maxAge: 2h}
 limits: {concurrency: 1, window: 2, windowBytes: 3, heldBytes: 5, maxAhead: 4, order: shard, stuckAfter: 5s}
-daemon: {state: s.db, listen: "127.0.0.1:1", tokenFile: t, allowHosts: h, pprof: true, grace: 6s, logFormat: json, logLevel: warn}
+daemon: {state: s.db, listen: "127.0.0.1:1", tokenFile: t, allowHosts: h, pprof: true, requireSinks: true, grace: 6s, logFormat: json, logLevel: warn}
 `
 
 // What the file says of a daemon reaches it, each field; a flag goes before it.
@@ -42,7 +42,7 @@ func TestFileReachesDaemon(t *testing.T) {
 	}
 	want := run.Options{
 		Application: "shop", Tables: []string{"orders"}, Queues: []string{"jobs"}, Start: "LATEST", Backfill: true, BackfillUnits: 7,
-		State: "s.db", Listen: "127.0.0.1:1", DeadLetter: "item", Grace: 6 * time.Second, LogFormat: "json", LogLevel: "warn", Pprof: true, TokenFile: "t", AllowHosts: []string{"h"},
+		State: "s.db", Listen: "127.0.0.1:1", DeadLetter: "item", Grace: 6 * time.Second, LogFormat: "json", LogLevel: "warn", Pprof: true, RequireSinks: true, TokenFile: "t", AllowHosts: []string{"h"},
 		Region: "eu-west-1",
 		Limits: run.Limits{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: "shard", StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
 	}
