@@ -27,6 +27,11 @@ func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (s Sta
 // included, the oldest first; an empty bound is none. Versions are semantic
 // ones: 1.10.0 comes after 1.9.0, although the table's keys stand otherwise.
 func (w *Warehouse) Versions(ctx context.Context, name, from, to string) ([]Version, error) {
+	for _, bound := range []string{from, to} {
+		if bound != "" && !semver.IsValid("v"+bound) {
+			return nil, fmt.Errorf("%q is no semantic version, such as 1.0.0", bound)
+		}
+	}
 	all, err := every[Version](ctx, w, dynamo.Query{Table: w.table("version"), Partition: item.String("name", name)})
 	if err != nil {
 		return nil, err

@@ -34,6 +34,16 @@ var schemas = []struct {
 	{"release_line_head", []string{"pkg"}, false},
 }
 
+// Keys names the key attributes of a table, whose name is without its prefix.
+func Keys(table string) ([]string, error) {
+	for _, s := range schemas {
+		if s.name == table {
+			return s.keys, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no table %s", table)
+}
+
 // buildIndex is the index on build by name and env, which are name!env
 // together. It has what says how large a build is.
 const buildIndex = "by_name_env"
