@@ -170,7 +170,11 @@ func TestDeletedHeadRacesAnotherChange(t *testing.T) {
 			m.remove("build", buildKey(candidate))
 			m.run()
 		}, "1.0.0 2026-01-01 2026-01-01"},
-		{"the head is made again", func(m *memory) { m.put("build", head) }, "1.2.0 2026-01-01 2026-01-04"},
+		{"the head is made again, and its record handled", func(m *memory) {
+			m.put("build", head)
+			m.run()
+		}, "1.2.0 2026-01-01 2026-01-04"},
+		{"the head is made again, its record comes later", func(m *memory) { m.put("build", head) }, "1.2.0 2026-01-01 2026-01-04"},
 		{"all are deleted", func(m *memory) {
 			m.remove("build", buildKey(candidate))
 			m.remove("build", buildKey(small))
