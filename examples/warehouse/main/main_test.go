@@ -357,6 +357,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"status whatever dev":      "2 arguments: want status PKG ENV VERSION",
 		"packages all":             "1 arguments: want packages [--limit N] [--after NEXT]",
 		"packages --limit 0":       "--limit is 0, want 1 or more",
+		"events --help":            "want events PKG ENV VERSION [--limit N] [--after NEXT]",
 		"versions":                 "0 arguments: want versions NAME [FROM] [TO]",
 		"versions a 1 2 3":         "4 arguments: want versions NAME [FROM] [TO]",
 		"heads email prod --first": "unknown flag: --first: want heads NAME ENV",

@@ -138,7 +138,10 @@ func (q question) read(name string, args []string) (a asked, err error) {
 		fs.IntVar(&a.limit, "limit", 100, "")
 		fs.StringVar(&a.after, "after", "", "")
 	}
-	if err := fs.Parse(args); err != nil {
+	switch err := fs.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		return a, usage(how)
+	case err != nil:
 		return a, usage(fmt.Sprintf("%v: %s", err, how))
 	}
 	if a.limit < 0 || q.pages && a.limit == 0 {
