@@ -45,7 +45,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 			return nil, err
 		}
 		if !s.Lambda {
-			if err := errors.Join(queue.Check(ctx), client.Call(ctx, http.MethodGet, "/", nil, nil)); err != nil {
+			if err := errors.Join(queue.Check(ctx), store.Check(ctx, All(prefix)...), client.Call(ctx, http.MethodGet, "/", nil, nil)); err != nil {
 				return nil, err
 			}
 		}

@@ -1,15 +1,15 @@
 package warehouse
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
-	"github.com/sluicehq/sluice/item"
 )
 
 // historyLength is how many queued builds a head remembers.
@@ -17,16 +17,19 @@ const historyLength = 16
 
 // entry is one queued build.
 type entry struct {
-	EventID string `dynamodbav:"event_id"`
-	Version string `dynamodbav:"version"`
+	EventID string `dynamodbav:"event_id" json:"event_id"`
+	Version string `dynamodbav:"version" json:"version"`
+	Total   int64  `dynamodbav:"total" json:"total,omitempty"` // the largest of its events
+}
+
+func (a entry) compare(b entry) int {
+	return cmp.Or(compareIDs(a.EventID, b.EventID), strings.Compare(a.Version, b.Version))
 }
 
 // statusHead is what was queued last of a package in an environment.
 type statusHead struct {
-	Rev      int64   `dynamodbav:"rev"`
-	Version  string  `dynamodbav:"version"`
-	Previous string  `dynamodbav:"previous_version"`
-	History  []entry `dynamodbav:"history"` // by event id, the last ones
+	Rev     int64   `dynamodbav:"rev"`
+	History []entry `dynamodbav:"history"` // by event id, the last ones
 }
 
 // with returns the history with e in it, once for its version, under the
@@ -34,20 +37,32 @@ type statusHead struct {
 func (h statusHead) with(e entry) []entry {
 	history := slices.Clone(h.History)
 	if i := slices.IndexFunc(history, func(o entry) bool { return o.Version == e.Version }); i >= 0 {
-		if history[i].EventID >= e.EventID {
-			return history
+		e.Total = max(e.Total, history[i].Total)
+		if compareIDs(history[i].EventID, e.EventID) > 0 {
+			e.EventID = history[i].EventID
 		}
 		history = slices.Delete(history, i, i+1)
 	}
-	i, _ := slices.BinarySearchFunc(history, e, func(a, b entry) int { return strings.Compare(a.EventID, b.EventID) })
+	i, _ := slices.BinarySearchFunc(history, e, entry.compare)
 	history = slices.Insert(history, i, e)
 	return history[max(0, len(history)-historyLength):]
 }
 
+// check refuses a history whose ids have no order.
+func (h statusHead) check() error {
+	for _, e := range h.History {
+		if _, err := ParseEventID(e.EventID); err != nil {
+			return fmt.Errorf("event_id: %w", err)
+		}
+	}
+	return nil
+}
+
 // enqueue takes a queued build into the head of its package, and tells the
 // status of each build in it which version was there before. The history,
-// and not the time of arrival, says which that is.
-func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent) error {
+// and not the time of arrival, says which that is. known is the total that the
+// build's status has by earlier events.
+func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent, known int64) error {
 	k, err := join(e.Package, e.Env)
 	if err != nil {
 		return err
@@ -59,15 +74,17 @@ func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent) error {
 		}
 		var h statusHead
 		if it.Exists() {
-			if err := it.Decode(&h); err != nil {
-				return sluice.Permanent(fmt.Errorf("head %s: %w", k, err))
+			if err := errors.Join(it.Decode(&h), h.check()); err != nil {
+				return sluice.Permanent(fmt.Errorf("the head of the event's package and environment: %w", err))
 			}
 		}
-		history := h.with(entry{EventID: e.ID, Version: e.Version})
-		rev := h.Rev
-		if !slices.Equal(history, h.History) {
-			rev++
-			err := w.store.Write(ctx, headUpdate(w.table("status_head"), k, e, history, it.Exists(), h.Rev))
+		history := h.with(entry{EventID: e.ID, Version: e.Version, Total: max(e.Total, known)})
+		fields := headFields(e, history, spanOf(it).with(e.date))
+		if !it.Exists() || !has(it, fields) {
+			h.Rev++
+			fields["rev"] = h.Rev
+			op := set(dynamo.Update(w.table("status_head"), key(k), ""), fields)
+			err := w.store.Write(ctx, same(op, it, "key", "rev"))
 			if dynamo.IsCondition(err) {
 				continue // somebody else's build came first: look again
 			}
@@ -75,23 +92,21 @@ func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent) error {
 				return err
 			}
 		}
-		return w.tellPrevious(ctx, e, history, rev)
+		return w.tellPrevious(ctx, e, history, h.Rev)
 	}
 }
 
-func headUpdate(table, k string, e StatusEvent, history []entry, exists bool, rev int64) dynamo.Op {
+func headFields(e StatusEvent, history []entry, dates span) map[string]any {
 	last := history[len(history)-1]
-	op := dynamo.Update(table, key(k), "SET pkg = :pkg, env = :env, version = :version, rev = :next, history = :history").
-		Value(":pkg", e.Package).Value(":env", e.Env).Value(":version", last.Version).
-		Value(":next", rev+1).Value(":history", entries(history))
+	fields := map[string]any{"pkg": e.Package, "env": e.Env, "version": last.Version, "previous_version": nil, "total": nil, "history": list(history)}
 	if len(history) > 1 {
-		op.Update += ", previous_version = :previous"
-		op = op.Value(":previous", history[len(history)-2].Version)
+		fields["previous_version"] = history[len(history)-2].Version
 	}
-	if !exists {
-		return op.If("attribute_not_exists(#key)").Name("#key", "key")
+	if last.Total > 0 {
+		fields["total"] = last.Total
 	}
-	return op.If("rev = :rev").Value(":rev", rev)
+	dates.fields(fields)
+	return fields
 }
 
 // tellPrevious sets the previous versions of all builds of the history: of e's,
@@ -100,13 +115,12 @@ func headUpdate(table, k string, e StatusEvent, history []entry, exists bool, re
 // crash, cannot tell which of them are left to do. Several of these run side by
 // side; the one with the larger rev wins.
 func (w *Warehouse) tellPrevious(ctx context.Context, e StatusEvent, history []entry, rev int64) error {
+	if err := w.forgetPrevious(ctx, e, history, rev); err != nil {
+		return err
+	}
 	for i := 1; i < len(history); i++ {
-		k, err := join(e.Package, e.Env, history[i].Version)
-		if err != nil {
-			return err
-		}
-		err = unless(w.store.Write(ctx, dynamo.Update(w.table("status"), key(k), "SET previous_version = :previous, head_rev = :rev").
-			If("attribute_exists(#key) AND (attribute_not_exists(head_rev) OR head_rev <= :rev)").
+		err := unless(w.store.Write(ctx, dynamo.Update(w.table("status"), e.statusKey(history[i].Version), "SET previous_version = :previous, head_rev = :rev").
+			If("attribute_exists(#key) AND attribute_not_exists(head_rev) OR attribute_exists(#key) AND head_rev <= :rev").
 			Name("#key", "key").Value(":previous", history[i-1].Version).Value(":rev", rev)))
 		if err != nil {
 			return err
@@ -115,14 +129,23 @@ func (w *Warehouse) tellPrevious(ctx context.Context, e StatusEvent, history []e
 	return nil
 }
 
-// entries is the history as the head holds it.
-func entries(history []entry) sluice.Value {
-	list := make([]map[string]string, len(history))
-	for i, e := range history {
-		list[i] = map[string]string{"event_id": e.EventID, "version": e.Version}
+// forgetPrevious takes the previous version off the first build of the history,
+// when that version was queued again and stands behind it now.
+func (w *Warehouse) forgetPrevious(ctx context.Context, e StatusEvent, history []entry, rev int64) error {
+	k := e.statusKey(history[0].Version)
+	it, err := w.store.Get(ctx, w.table("status"), k)
+	if err != nil {
+		return err
 	}
-	data, _ := json.Marshal(map[string]any{"history": list}) // strings never fail
-	it, _ := item.FromJSON(data)
-	v, _ := it.Lookup("history")
-	return v
+	previous := text(it, "previous_version")
+	if !slices.ContainsFunc(history, func(o entry) bool { return o.Version == previous }) {
+		return nil
+	}
+	return unless(w.store.Write(ctx, dynamo.Update(w.table("status"), k, "SET head_rev = :rev REMOVE previous_version").
+		If("head_rev <= :rev").Value(":rev", rev)))
+}
+
+// statusKey is the key of the status of another version of the event's package.
+func (e *StatusEvent) statusKey(version string) sluice.Item {
+	return key(e.Package + separator + e.Env + separator + version)
 }

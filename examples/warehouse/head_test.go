@@ -6,12 +6,33 @@ import (
 	"testing"
 )
 
+// ids are those of the fixtures, in their order, and two after them. Their texts
+// are in another.
+var ids = []string{
+	"9ad45000-fe8b-11f0-8001-0242ac120000",
+	"be979600-fe8b-11f0-8001-0242ac120001",
+	"e25adc00-fe8b-11f0-8001-0242ac120002",
+	"29e16800-fe8c-11f0-8001-0242ac120003",
+	"7167f400-fe8c-11f0-8001-0242ac120004",
+	"b8ee8000-fe8c-11f0-8001-0242ac120005",
+	"00750c00-fe8d-11f0-8001-0242ac120006",
+	"47fb9800-fe8d-11f0-8001-0242ac120007",
+	"8f822400-fe8d-11f0-8001-0242ac120008",
+	"d708b000-fe8d-11f0-8001-0242ac120009",
+}
+
+func TestTextsOfIDsAreInAnotherOrder(t *testing.T) {
+	if slices.IsSorted(ids) || !slices.IsSortedFunc(ids, compareIDs) {
+		t.Error(ids)
+	}
+}
+
 // A history is the same in whatever order its builds arrive, also repeated.
 func TestHistoryInAnyOrder(t *testing.T) {
-	builds := []entry{{"03", "1.0.0"}, {"07", "1.5.0"}, {"08", "2.0.0"}, {"09", "1.0.0"}, {"08", "2.0.0"}}
-	want := []entry{{"00", "0.9.0"}, {"07", "1.5.0"}, {"08", "2.0.0"}, {"09", "1.0.0"}}
+	builds := []entry{{ids[4], "1.0.0", 2}, {ids[7], "1.5.0", 0}, {ids[8], "2.0.0", 3}, {ids[9], "1.0.0", 1}, {ids[8], "2.0.0", 3}, {ids[8], "2.0.1", 0}}
+	want := []entry{{ids[0], "0.9.0", 0}, {ids[7], "1.5.0", 0}, {ids[8], "2.0.0", 3}, {ids[8], "2.0.1", 0}, {ids[9], "1.0.0", 2}}
 	for order := range permutations(len(builds)) {
-		h := statusHead{History: []entry{{"00", "0.9.0"}}}
+		h := statusHead{History: []entry{{ids[0], "0.9.0", 0}}}
 		for _, i := range order {
 			h.History = h.with(builds[i])
 		}
@@ -21,16 +42,22 @@ func TestHistoryInAnyOrder(t *testing.T) {
 	}
 }
 
+// later is the id of an event that so many minutes after the first of the fixtures.
+func later(minutes int) string {
+	ticks := 0x1f0fe8b9ad45000 + int64(minutes)*600_000_000
+	return fmt.Sprintf("%08x-%04x-1%03x-8001-0242ac120000", ticks&0xffffffff, ticks>>32&0xffff, ticks>>48)
+}
+
 func TestHistoryKeepsTheLast(t *testing.T) {
 	var h statusHead
 	for i := range 20 {
-		h.History = h.with(entry{fmt.Sprintf("%02d", 19-i), fmt.Sprint(i)})
+		h.History = h.with(entry{later(19 - i), fmt.Sprint(i), 0})
 	}
-	if len(h.History) != historyLength || h.History[0].EventID != "04" || h.History[15].EventID != "19" {
+	if len(h.History) != historyLength || h.History[0].EventID != later(4) || h.History[15].EventID != later(19) {
 		t.Errorf("%v", h.History)
 	}
 	before := slices.Clone(h.History)
-	if got := h.with(entry{"01", "old"}); !slices.Equal(got, before) || !slices.Equal(h.History, before) {
+	if got := h.with(entry{later(1), "old", 0}); !slices.Equal(got, before) || !slices.Equal(h.History, before) {
 		t.Errorf("an event older than all that is remembered: %v", got)
 	}
 }

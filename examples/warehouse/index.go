@@ -40,8 +40,9 @@ func CreateIndexes(ctx context.Context, c *opensearch.Client, prefix string, rep
 			// What is in a package.json is not ours to say: it is stored, and not
 			// searched, so that two packages cannot disagree about a field.
 			"mappings": map[string]any{"properties": map[string]any{
-				"dependencies": closed, "devDependencies": closed, "peerDependencies": closed, "optionalDependencies": closed,
-				"config": closed, "repository": closed, "license": closed,
+				"dependencies": closed, "dev_dependencies": closed, "peer_dependencies": closed, "optional_dependencies": closed,
+				"config": closed, "repository": closed, "dist_tags": closed, "envs": closed, "metadata": closed, "extended": closed,
+				"rollback_build_ids": closed, // of builds
 			}},
 		})
 		if err != nil {

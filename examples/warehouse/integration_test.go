@@ -208,21 +208,23 @@ func (w *world) wrong(pkg string) string {
 		return err.Error()
 	}
 	k := pkg + "!dev!1.0.0"
-	if want := (Status{Key: k, Package: pkg, Env: "dev", Version: "1.0.0", Previous: "0.9.0", Total: 2, Complete: true}); s != want {
+	if want := (Status{Key: k, Package: pkg, Env: "dev", Version: "1.0.0", Previous: "0.9.0", Total: 2, Complete: true,
+		Created: "2026-01-31T10:02:00.000Z", Updated: "2026-01-31T10:12:00.000Z"}); s != want {
 		return fmt.Sprintf("status %+v", s)
 	}
 	counter, err := w.store.Get(ctx, w.table("status_counter"), key(k))
-	if n, _ := number(counter, "count"); n != 2 || err != nil {
-		return fmt.Sprintf("count %d, %v", n, err)
+	if got, want := string(counter.AppendJSON(nil, item.SortedKeys())), `{"count":2,"env":"dev","key":"`+k+`","pkg":"`+pkg+`","version":"1.0.0"}`; got != want || err != nil {
+		return fmt.Sprintf("counter %s, %v", got, err)
 	}
 	for _, locale := range []string{"en-US", "en-GB"} {
 		if it, err := w.store.Get(ctx, w.table("status_counter"), key(k+"!"+locale)); !yes(it, "marker") || err != nil {
 			return fmt.Sprintf("no marker of %s, %v", locale, err)
 		}
 	}
-	h, err := w.store.Get(ctx, w.table("status_head"), key(pkg+"!dev"))
-	if text(h, "version") != "1.0.0" || text(h, "previous_version") != "0.9.0" || err != nil {
-		return fmt.Sprintf("head %s, %v", h.AppendJSON(nil), err)
+	h, _, err := w.StatusHead(ctx, pkg, "dev")
+	if want := (StatusHead{Key: pkg + "!dev", Package: pkg, Env: "dev", Version: "1.0.0", Previous: "0.9.0", Total: 2,
+		Created: "2026-01-31T10:06:00.000Z", Updated: "2026-01-31T10:06:00.000Z"}); h != want || err != nil {
+		return fmt.Sprintf("head %+v, %v", h, err)
 	}
 	if old, found, err := w.Status(ctx, pkg, "dev", "0.9.0"); !found || err != nil || old.Complete || old.Total != 0 {
 		return fmt.Sprintf("the build before: %+v, %v", old, err)
@@ -249,11 +251,11 @@ func TestHeadsOutOfOrder(t *testing.T) {
 			item.String("env", "dev"), item.String("version", version), item.String("event_type", "queued"), item.Number("total", "1"))
 	}
 	for pkg, order := range map[string][][2]string{
-		"ab": {{"08", "2.0.0"}, {"07", "1.5.0"}},
-		"ba": {{"07", "1.5.0"}, {"08", "2.0.0"}},
+		"ab": {{ids[9], "2.0.0"}, {ids[8], "1.5.0"}},
+		"ba": {{ids[8], "1.5.0"}, {ids[9], "2.0.0"}},
 	} {
 		w.put(fx[0].Table, renamed(fx[0], pkg))
-		w.put("status_event", renamed(fx[3], pkg)) // 1.0.0, queued with event id 03
+		w.put("status_event", renamed(fx[3], pkg)) // 1.0.0, queued after 0.9.0 and before both
 		for _, e := range order {
 			w.put("status_event", queued(pkg, e[0], e[1]))
 		}
@@ -312,83 +314,5 @@ func TestPackagesLinesAndHeads(t *testing.T) {
 				return got
 			})
 		})
-	}
-}
-
-func TestReads(t *testing.T) {
-	w := newWorld(t)
-	ctx := t.Context()
-	for _, f := range Fixtures() {
-		w.put(f.Table, f.Item)
-	}
-	str := item.String
-	for _, v := range []string{"1.9.0", "1.10.0", "2.0.0"} {
-		w.put("version", item.Of(str("name", "email"), str("version", v), str("value", "{}")))
-	}
-	w.put("build", item.Of(str("key", "email!prod!2.1"), str("locale", "da-DK"), str("build_id", "email!prod!2.1!da-DK"), str("name", "email"), str("env", "prod"), str("version", "2.1")))
-	w.put("build_file", item.Of(str("fingerprint", "f1"), str("build_id", "b1"), str("url", "https://x/f1"), str("filename", "a.js")))
-	for _, d := range []string{"web", "app"} {
-		w.put("release_line_dep", item.Of(str("key", "email!2.1.0"), str("dependent", d)))
-	}
-
-	versions := func(from, to string) string {
-		vs, err := w.Versions(ctx, "email", from, to)
-		var got []string
-		for _, v := range vs {
-			got = append(got, v.Version)
-		}
-		return fmt.Sprint(got, err)
-	}
-	for got, want := range map[string]string{
-		versions("", ""):            "[1.9.0 1.10.0 2.0.0 2.1.0] <nil>",
-		versions("1.10.0", "2.0.0"): "[1.10.0 2.0.0] <nil>",
-		versions("3.0.0", ""):       "[] <nil>",
-	} {
-		if got != want {
-			t.Errorf("versions %s, want %s", got, want)
-		}
-	}
-	builds, err := w.Builds(ctx, "email", "prod", "2.1")
-	if err != nil || len(builds) != 2 || builds[0].Locale != "da-DK" || builds[1].PreviousID != "email!prod!2.0!en-US" || len(builds[1].Fingerprints) != 2 {
-		t.Errorf("builds %+v, %v", builds, err)
-	}
-	if f, found, err := w.BuildFile(ctx, "f1"); !found || err != nil || f != (BuildFile{"f1", "b1", "https://x/f1", "a.js"}) {
-		t.Errorf("file %+v, %v, %v", f, found, err)
-	}
-	if _, found, err := w.BuildFile(ctx, "f2"); found || err != nil {
-		t.Errorf("a file that is not there: %v, %v", found, err)
-	}
-	l, found, err := w.ReleaseLine(ctx, "email", "2.1.0")
-	if !found || err != nil || l.Previous != "2.0.0" || fmt.Sprint(l.Dependents) != "[app web]" {
-		t.Errorf("line %+v, %v, %v", l, found, err)
-	}
-	if _, found, err := w.ReleaseLine(ctx, "email", "9.0.0"); found || err != nil {
-		t.Errorf("a line that is not there: %v, %v", found, err)
-	}
-	events, err := w.Events(ctx, "whatever", "dev", "1.0.0")
-	var ids []string
-	for _, e := range events {
-		ids = append(ids, e.ID+" "+e.Type)
-	}
-	if got := strings.Join(ids, ", "); err != nil || got != "01 event, 02 complete, 03 queued, 04 error, 05 complete, 06 complete" {
-		t.Errorf("events %s, %v", got, err)
-	}
-}
-
-func TestBadVersionsAreParked(t *testing.T) {
-	w := newWorld(t)
-	for _, bad := range []sluice.Item{
-		item.Of(item.String("name", "email"), item.String("version", "1.0.0"), item.String("value", "{")),
-		item.Of(item.String("name", "email"), item.String("version", "one"), item.String("value", "{}")),
-		item.Of(item.String("name", "email"), item.String("version", "1.0.0"), item.String("value", `{"dependencies":[]}`)),
-	} {
-		rec := &sluice.Record{EventName: sluice.Insert, Table: w.table("version"), New: bad}
-		if err := w.onVersion(t.Context(), rec); !sluice.IsPermanent(err) {
-			t.Errorf("%s: %v", bad.AppendJSON(nil), err)
-		}
-	}
-	event := item.Of(item.String("key", "a!b!c"), item.String("event_id", "1"), item.String("pkg", "a!b"), item.String("env", "c"), item.String("version", "d"))
-	if err := w.onEvent(t.Context(), &sluice.Record{EventName: sluice.Insert, Table: w.table("status_event"), New: event}); !sluice.IsPermanent(err) {
-		t.Errorf("a package whose name is another's key: %v", err)
 	}
 }

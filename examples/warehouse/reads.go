@@ -1,9 +1,10 @@
 package warehouse
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"golang.org/x/mod/semver"
@@ -12,56 +13,6 @@ import (
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/item"
 )
-
-// Status is what is known of a build.
-type Status struct {
-	Key      string `dynamodbav:"key"` // pkg!env!version
-	Package  string `dynamodbav:"pkg"`
-	Env      string `dynamodbav:"env"`
-	Version  string `dynamodbav:"version"`
-	Previous string `dynamodbav:"previous_version"`
-	Total    int64  `dynamodbav:"total"` // of locales
-	Error    bool   `dynamodbav:"error"`
-	Complete bool   `dynamodbav:"complete"`
-}
-
-// Build is one build of a package in one locale.
-type Build struct {
-	Key          string   `dynamodbav:"key"` // name!env!version
-	Locale       string   `dynamodbav:"locale"`
-	ID           string   `dynamodbav:"build_id"`
-	PreviousID   string   `dynamodbav:"previous_build_id"`
-	Name         string   `dynamodbav:"name"`
-	Env          string   `dynamodbav:"env"`
-	Version      string   `dynamodbav:"version"`
-	Created      string   `dynamodbav:"create_date"` // RFC 3339
-	Fingerprints []string `dynamodbav:"fingerprints"`
-	Artifacts    []string `dynamodbav:"artifacts"`
-}
-
-// Version is one version of a package.
-type Version struct {
-	Name    string `dynamodbav:"name"`
-	Version string `dynamodbav:"version"`
-	Value   string `dynamodbav:"value"` // package.json
-}
-
-// BuildFile is one file of a build.
-type BuildFile struct {
-	Fingerprint string `dynamodbav:"fingerprint"`
-	BuildID     string `dynamodbav:"build_id"`
-	URL         string `dynamodbav:"url"`
-	Filename    string `dynamodbav:"filename"`
-}
-
-// ReleaseLine is one released version with those that follow it.
-type ReleaseLine struct {
-	Key        string   `dynamodbav:"key"` // pkg!version
-	Package    string   `dynamodbav:"pkg"`
-	Version    string   `dynamodbav:"version"`
-	Previous   string   `dynamodbav:"previous_version"`
-	Dependents []string `dynamodbav:"-"` // in order
-}
 
 // Status returns the status of a build; false when nothing is known of it.
 func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (s Status, found bool, err error) {
@@ -76,6 +27,11 @@ func (w *Warehouse) Status(ctx context.Context, pkg, env, version string) (s Sta
 // included, the oldest first; an empty bound is none. Versions are semantic
 // ones: 1.10.0 comes after 1.9.0, although the table's keys stand otherwise.
 func (w *Warehouse) Versions(ctx context.Context, name, from, to string) ([]Version, error) {
+	for _, bound := range []string{from, to} {
+		if bound != "" && !semver.IsValid("v"+bound) {
+			return nil, fmt.Errorf("%q is no semantic version, such as 1.0.0", bound)
+		}
+	}
 	all, err := every[Version](ctx, w, dynamo.Query{Table: w.table("version"), Partition: item.String("name", name)})
 	if err != nil {
 		return nil, err
@@ -84,7 +40,7 @@ func (w *Warehouse) Versions(ctx context.Context, name, from, to string) ([]Vers
 		return from != "" && semver.Compare("v"+v.Version, "v"+from) < 0 || to != "" && semver.Compare("v"+v.Version, "v"+to) > 0
 	})
 	slices.SortFunc(all, func(a, b Version) int {
-		return cmp.Or(semver.Compare("v"+a.Version, "v"+b.Version), cmp.Compare(a.Version, b.Version))
+		return compareVersions(a.Version, b.Version)
 	})
 	return all, nil
 }
@@ -113,22 +69,119 @@ func (w *Warehouse) ReleaseLine(ctx context.Context, pkg, version string) (l Rel
 	if l, found, err = one[ReleaseLine](ctx, w, "release_line", key(k)); err != nil || !found {
 		return l, false, err
 	}
-	for it, err := range dynamo.All(ctx, w.store.Query, dynamo.Query{Table: w.table("release_line_dep"), Partition: item.String("key", k)}) {
-		if err != nil {
-			return l, false, err
-		}
-		l.Dependents = append(l.Dependents, text(it, "dependent"))
-	}
-	return l, true, nil
+	l.Dependents, err = every[ReleaseLineDependent](ctx, w, dynamo.Query{Table: w.table("release_line_dep"), Partition: item.String("key", k)})
+	return l, err == nil, err
 }
 
-// Events returns the events of a build in their order.
-func (w *Warehouse) Events(ctx context.Context, pkg, env, version string) ([]StatusEvent, error) {
+// Events returns a page of up to limit events of a build in their order, that of
+// [EventID.Compare], and where the next page begins: after is "" for the first
+// page, and next is "" when there is no other. A limit of 0 is all events.
+//
+// The table has them in the order of their ids' texts. A page so costs a read of
+// all events of the build, of which no more than two pages are held in memory.
+// Ids that have no time come last.
+func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit int, after string) (events []StatusEvent, next string, err error) {
 	k, err := join(pkg, env, version)
+	if err != nil {
+		return nil, "", err
+	}
+	byID := func(a, b StatusEvent) int { return compareIDs(a.ID, b.ID) }
+	more := false
+	page := func() {
+		if slices.SortFunc(events, byID); limit > 0 && len(events) > limit {
+			events, more = events[:limit], true
+		}
+	}
+	q := dynamo.Query{Table: w.table("status_event"), Partition: item.String("key", k)}
+	for e, err := range rows[StatusEvent](ctx, w, q) {
+		if err != nil {
+			return nil, "", err
+		}
+		if after != "" && compareIDs(e.ID, after) <= 0 {
+			continue
+		}
+		if events = append(events, e); limit > 0 && len(events) == 2*limit {
+			page()
+		}
+	}
+	if page(); more {
+		next = events[limit-1].ID
+	}
+	return events, next, nil
+}
+
+// Packages returns a page of up to limit packages (0 is as many as the service
+// puts into a page), in no order, and where the next page begins: after is "" for
+// the first page, and next is "" when there is no other. A package that is there
+// all the while is in one page.
+func (w *Warehouse) Packages(ctx context.Context, limit int, after string) (packages []Package, next string, err error) {
+	if w.scan == nil {
+		return nil, "", errors.New("warehouse: Packages needs Deps.Scan")
+	}
+	var begin sluice.Item
+	if after != "" {
+		begin = item.Of(item.String("name", after))
+	}
+	page, err := w.scan(ctx, w.table("package"), limit, begin)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, it := range page.Items {
+		p, err := decoded[Package](w.table("package"), it)
+		if err != nil {
+			return nil, "", err
+		}
+		packages = append(packages, p)
+	}
+	return packages, text(page.Next, "name"), nil
+}
+
+// Package returns a package; false when there is none.
+func (w *Warehouse) Package(ctx context.Context, name string) (Package, bool, error) {
+	return one[Package](ctx, w, "package", item.Of(item.String("name", name)))
+}
+
+// Heads returns the head builds of a package in an environment, by locale.
+func (w *Warehouse) Heads(ctx context.Context, name, env string) ([]BuildHead, error) {
+	k, err := join(name, env)
 	if err != nil {
 		return nil, err
 	}
-	return every[StatusEvent](ctx, w, dynamo.Query{Table: w.table("status_event"), Partition: item.String("key", k)})
+	return every[BuildHead](ctx, w, dynamo.Query{Table: w.table("build_head"), Partition: item.String("key", k)})
+}
+
+// StatusHead returns what was queued last of a package in an environment; false
+// when nothing was.
+func (w *Warehouse) StatusHead(ctx context.Context, pkg, env string) (h StatusHead, found bool, err error) {
+	k, err := join(pkg, env)
+	if err != nil {
+		return h, false, err
+	}
+	return one[StatusHead](ctx, w, "status_head", key(k))
+}
+
+// ReleaseLineHead returns the newest release line of a package; false when there
+// is none.
+func (w *Warehouse) ReleaseLineHead(ctx context.Context, pkg string) (ReleaseLineHead, bool, error) {
+	return one[ReleaseLineHead](ctx, w, "release_line_head", item.Of(item.String("pkg", pkg)))
+}
+
+// Dependents returns the names of the packages that depend on one, in order.
+func (w *Warehouse) Dependents(ctx context.Context, name string) ([]string, error) {
+	row, _, err := one[struct {
+		Dependents []string `dynamodbav:"dependents"`
+	}](ctx, w, "dependent", item.Of(item.String("name", name)))
+	slices.Sort(row.Dependents)
+	return row.Dependents, err
+}
+
+// DependentOf returns the first dependency of a package by name; "" when it has
+// none.
+func (w *Warehouse) DependentOf(ctx context.Context, pkg string) (string, error) {
+	row, _, err := one[struct {
+		Of string `dynamodbav:"dependent_of"`
+	}](ctx, w, "dependent_of", item.Of(item.String("pkg", pkg)))
+	return row.Of, err
 }
 
 func one[T any](ctx context.Context, w *Warehouse, table string, k sluice.Item) (v T, found bool, err error) {
@@ -136,21 +189,36 @@ func one[T any](ctx context.Context, w *Warehouse, table string, k sluice.Item) 
 	if err != nil || !it.Exists() {
 		return v, false, err
 	}
-	if err := it.Decode(&v); err != nil {
-		return v, false, fmt.Errorf("table %s, %s: %w", w.table(table), k.AppendJSON(nil), err)
-	}
-	return v, true, nil
+	v, err = decoded[T](w.table(table), it)
+	return v, err == nil, err
 }
 
-func every[T any](ctx context.Context, w *Warehouse, q dynamo.Query) ([]T, error) {
-	var all []T
-	for it, err := range dynamo.All(ctx, w.store.Query, q) {
+func decoded[T any](table string, it sluice.Item) (v T, err error) {
+	if err = it.Decode(&v); err != nil {
+		err = fmt.Errorf("an item of table %s: %w", table, err)
+	}
+	return v, err
+}
+
+// rows are the items of a query. An error ends them.
+func rows[T any](ctx context.Context, w *Warehouse, q dynamo.Query) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for it, err := range dynamo.All(ctx, w.store.Query, q) {
+			var v T
+			if err == nil {
+				v, err = decoded[T](q.Table, it)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func every[T any](ctx context.Context, w *Warehouse, q dynamo.Query) (all []T, err error) {
+	for v, err := range rows[T](ctx, w, q) {
 		if err != nil {
 			return nil, err
-		}
-		var v T
-		if err := it.Decode(&v); err != nil {
-			return nil, fmt.Errorf("table %s: %w", q.Table, err)
 		}
 		all = append(all, v)
 	}

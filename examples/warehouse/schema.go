@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,8 +34,32 @@ var schemas = []struct {
 	{"release_line_head", []string{"pkg"}, false},
 }
 
-// Create makes the tables with their streams, and returns when they can be
-// written to.
+// Keys names the key attributes of a table, whose name is without its prefix.
+func Keys(table string) ([]string, error) {
+	for _, s := range schemas {
+		if s.name == table {
+			return s.keys, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no table %s", table)
+}
+
+// buildIndex is the index on build by name and env, which are name!env
+// together. It has what says how large a build is.
+const buildIndex = "by_name_env"
+
+func indexOfBuilds() types.GlobalSecondaryIndex {
+	return types.GlobalSecondaryIndex{
+		IndexName: aws.String(buildIndex),
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String("name"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("env"), KeyType: types.KeyTypeRange},
+		},
+		Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"build_id", "create_date"}},
+	}
+}
+
+// Create makes the tables that are not there, with their streams and the index,
+// and returns when they can be written to.
 func Create(ctx context.Context, cfg aws.Config, prefix string) error {
 	db := dynamodb.NewFromConfig(cfg)
 	for _, s := range schemas {
@@ -46,7 +71,14 @@ func Create(ctx context.Context, cfg aws.Config, prefix string) error {
 		if s.stream {
 			in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
 		}
-		if _, err := db.CreateTable(ctx, in); err != nil {
+		if s.name == "build" {
+			in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{indexOfBuilds()}
+			for _, name := range []string{"name", "env"} {
+				in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+			}
+		}
+		var there *types.ResourceInUseException
+		if _, err := db.CreateTable(ctx, in); err != nil && !errors.As(err, &there) {
 			return fmt.Errorf("creating table %s: %w", *in.TableName, err)
 		}
 	}
@@ -58,5 +90,19 @@ func Create(ctx context.Context, cfg aws.Config, prefix string) error {
 			return fmt.Errorf("waiting for table %s: %w", prefix+s.name, err)
 		}
 	}
-	return nil
+	return hasIndex(ctx, db, prefix+"build")
+}
+
+// hasIndex looks whether a table of builds that was there before has the index.
+func hasIndex(ctx context.Context, db *dynamodb.Client, table string) error {
+	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		return fmt.Errorf("looking at table %s: %w", table, err)
+	}
+	for _, x := range out.Table.GlobalSecondaryIndexes {
+		if aws.ToString(x.IndexName) == buildIndex {
+			return nil
+		}
+	}
+	return fmt.Errorf("table %s has no index %s: add it, with the keys name and env and the attributes build_id and create_date", table, buildIndex)
 }

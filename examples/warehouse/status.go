@@ -2,7 +2,9 @@ package warehouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
@@ -12,15 +14,39 @@ import (
 
 // StatusEvent is one event of a build.
 type StatusEvent struct {
-	Key     string `dynamodbav:"key"` // pkg!env!version
-	ID      string `dynamodbav:"event_id"`
-	Type    string `dynamodbav:"event_type"`
-	Package string `dynamodbav:"pkg"`
-	Env     string `dynamodbav:"env"`
-	Version string `dynamodbav:"version"`
-	Locale  string `dynamodbav:"locale"`
-	Message string `dynamodbav:"message"`
-	Total   int64  `dynamodbav:"total"` // of locales; of a queued event
+	Key     string `dynamodbav:"key" json:"key"`           // pkg!env!version
+	ID      string `dynamodbav:"event_id" json:"event_id"` // see EventID
+	Type    string `dynamodbav:"event_type" json:"event_type"`
+	Package string `dynamodbav:"pkg" json:"pkg"`
+	Env     string `dynamodbav:"env" json:"env"`
+	Version string `dynamodbav:"version" json:"version"`
+	Locale  string `dynamodbav:"locale" json:"locale,omitempty"`
+	Error   bool   `dynamodbav:"error" json:"error,omitempty"`
+	Message string `dynamodbav:"message" json:"message,omitempty"`
+	Details any    `dynamodbav:"details" json:"details,omitempty"`
+	Created string `dynamodbav:"create_date" json:"create_date,omitempty"`
+	Total   int64  `dynamodbav:"total" json:"total,omitempty"` // of locales; of a queued event
+
+	date date // Created, or the time of the id
+}
+
+// check looks whether the event is one, and reads its date.
+func (e *StatusEvent) check() error {
+	want, err := join(e.Package, e.Env, e.Version)
+	if err != nil {
+		return err
+	}
+	if e.Key != want {
+		return sluice.Permanent(errors.New("the key of an event is not its pkg!env!version"))
+	}
+	id, err := ParseEventID(e.ID)
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("event_id: %w", err))
+	}
+	if e.date, err = parseDate(e.Created); err == nil && e.Created == "" {
+		e.date = dateOf(id)
+	}
+	return err
 }
 
 // onEvent takes an event into the status of its build.
@@ -29,22 +55,16 @@ func (w *Warehouse) onEvent(ctx context.Context, rec *sluice.Record) error {
 	if err := rec.New.Decode(&e); err != nil {
 		return sluice.Permanent(err)
 	}
-	want, err := join(e.Package, e.Env, e.Version)
-	if err != nil {
+	if err := e.check(); err != nil {
 		return err
 	}
-	if e.Key != want || e.ID == "" {
-		return sluice.Permanent(fmt.Errorf("event %q of %q: want an event_id, and the key %q", e.ID, e.Key, want))
-	}
-	err = w.store.Write(ctx, dynamo.Update(w.table("status"), key(e.Key),
-		"SET pkg = if_not_exists(pkg, :pkg), env = if_not_exists(env, :env), version = if_not_exists(version, :version)").
-		Value(":pkg", e.Package).Value(":env", e.Env).Value(":version", e.Version))
+	known, err := w.addToStatus(ctx, e)
 	if err != nil {
 		return err
 	}
 	switch e.Type {
 	case queued:
-		return w.onQueued(ctx, e)
+		return w.onQueued(ctx, e, known)
 	case failed:
 		return unless(w.store.Write(ctx, dynamo.Update(w.table("status"), key(e.Key), "SET #error = :yes").
 			If(notComplete).Name("#error", "error").Name("#complete", "complete").Value(":yes", true)))
@@ -54,11 +74,32 @@ func (w *Warehouse) onEvent(ctx context.Context, rec *sluice.Record) error {
 	return nil
 }
 
+// addToStatus makes the status of the event's build, or takes the event's date
+// into it. It returns the total that the status had.
+func (w *Warehouse) addToStatus(ctx context.Context, e StatusEvent) (total int64, err error) {
+	for {
+		it, err := w.store.Get(ctx, w.table("status"), key(e.Key))
+		if err != nil {
+			return 0, err
+		}
+		total, _ := number(it, "total")
+		fields := map[string]any{"pkg": e.Package, "env": e.Env, "version": e.Version}
+		spanOf(it).with(e.date).fields(fields)
+		if it.Exists() && has(it, fields) {
+			return total, nil
+		}
+		op := set(dynamo.Update(w.table("status"), key(e.Key), ""), fields)
+		if err := w.store.Write(ctx, same(op, it, "key", "create_date", "update_date")); !dynamo.IsCondition(err) {
+			return total, err
+		}
+	}
+}
+
 // notComplete is the condition of what a complete build no longer takes.
 const notComplete = "attribute_not_exists(#complete) OR #complete <> :yes"
 
-func (w *Warehouse) onQueued(ctx context.Context, e StatusEvent) error {
-	if err := w.enqueue(ctx, e); err != nil {
+func (w *Warehouse) onQueued(ctx context.Context, e StatusEvent, known int64) error {
+	if err := w.enqueue(ctx, e, known); err != nil {
 		return err
 	}
 	if e.Total <= 0 {
@@ -95,14 +136,29 @@ func (w *Warehouse) onCounted(ctx context.Context, rec *sluice.Record) error {
 	if err != nil {
 		return err
 	}
+	if err := w.nameCounter(ctx, counter); err != nil {
+		return err
+	}
 	total, _ := number(status, "total")
 	count, _ := number(counter, "count")
 	if total <= 0 || count < total {
 		return sluice.Skip("not complete")
 	}
 	return unless(w.store.Write(ctx, dynamo.Update(w.table("status"), key(k), "SET #complete = :yes, #error = :no").
-		If("attribute_exists(#key) AND ("+notComplete+")").
+		If("attribute_exists(#key) AND attribute_not_exists(#complete) OR attribute_exists(#key) AND #complete <> :yes").
 		Name("#key", "key").Name("#complete", "complete").Name("#error", "error").Value(":yes", true).Value(":no", false)))
+}
+
+// nameCounter says in a counter what it counts: that is made by counting, which
+// only adds.
+func (w *Warehouse) nameCounter(ctx context.Context, counter sluice.Item) error {
+	k := text(counter, "key")
+	parts := strings.Split(k, separator)
+	if _, named := counter.Lookup("pkg"); named || len(parts) != 3 {
+		return nil
+	}
+	op := set(dynamo.Update(w.table("status_counter"), key(k), ""), map[string]any{"pkg": parts[0], "env": parts[1], "version": parts[2]})
+	return unless(w.store.Write(ctx, op.If("attribute_exists(#key)").Name("#key", "key")))
 }
 
 // announce says that a build has started, or is completed. A record handled

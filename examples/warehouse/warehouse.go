@@ -26,8 +26,9 @@ import (
 // Deps is what the routes work on.
 type Deps struct {
 	Store  Store
-	Send   func(ctx context.Context, m sluice.Message) error // to who wants to know of builds
-	Prefix string                                            // of the tables' names (default "wrhs_")
+	Scan   func(ctx context.Context, table string, limit int, after sluice.Item) (dynamo.Page, error) // for Packages alone; see NewScan
+	Send   func(ctx context.Context, m sluice.Message) error                                          // to who wants to know of builds
+	Prefix string                                                                                     // of the tables' names (default "wrhs_")
 
 	Write       func(ctx context.Context, op document.Op) error // of documents
 	IndexPrefix string                                          // of the indexes' names (default "wrhs-")
@@ -38,6 +39,7 @@ type Store interface {
 	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
 	Write(ctx context.Context, op dynamo.Op) error
+	Transact(ctx context.Context, ops ...dynamo.Op) error
 	Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
 }
 
@@ -47,6 +49,7 @@ const DefaultPrefix = "wrhs_"
 // Warehouse is the tables of one warehouse. It is safe for concurrent use.
 type Warehouse struct {
 	store  Store
+	scan   func(ctx context.Context, table string, limit int, after sluice.Item) (dynamo.Page, error)
 	send   func(ctx context.Context, m sluice.Message) error
 	prefix string
 }
@@ -56,7 +59,7 @@ func New(d Deps) *Warehouse {
 	if d.Prefix == "" {
 		d.Prefix = DefaultPrefix
 	}
-	return &Warehouse{store: d.Store, send: d.Send, prefix: d.Prefix}
+	return &Warehouse{store: d.Store, scan: d.Scan, send: d.Send, prefix: d.Prefix}
 }
 
 // NewRouter returns the routes. They read before they write, or write under a
@@ -86,10 +89,19 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 		router.Changed("total", "complete"))
 	r.Handle("version#INSERT", w.onVersion, router.Name("package"), router.Redrive())
 	r.Handle("release_line#INSERT", w.onReleaseLine, router.Name("release line"), router.Redrive())
-	r.Handle("build#INSERT build#MODIFY", w.onBuild, router.Name("build head"), router.Redrive())
+	r.Handle("build#*", w.onBuild, router.Name("build head"), router.Redrive())
 	r.Handle("package#* package#SNAPSHOT", packages.Handle, router.Name("index packages"), router.NeedsBoth(), router.Redrive())
 	r.Handle("build#* build#SNAPSHOT", builds.Handle, router.Name("index builds"), router.NeedsBoth(), router.Redrive())
 	return r, nil
+}
+
+// All names all tables.
+func All(prefix string) []string {
+	var names []string
+	for _, s := range schemas {
+		names = append(names, prefix+s.name)
+	}
+	return names
 }
 
 // Tables names the tables whose streams the routes read.
@@ -121,7 +133,7 @@ const separator = "!"
 func join(parts ...string) (string, error) {
 	for _, p := range parts {
 		if p == "" || strings.Contains(p, separator) {
-			return "", sluice.Permanent(fmt.Errorf("%q cannot be part of a key: it is empty or holds %q", p, separator))
+			return "", sluice.Permanent(fmt.Errorf("a part of a key is empty or holds %q", separator))
 		}
 	}
 	return strings.Join(parts, separator), nil

@@ -1,9 +1,11 @@
 // Command main runs the warehouse: as a Lambda function where Lambda starts it,
-// as a daemon everywhere else.
+// as a daemon everywhere else. With a subcommand it makes tables and indices,
+// writes the fixtures, or answers a question.
 package main
 
 import (
 	"cmp"
+	"context"
 	"os"
 
 	"github.com/sluicehq/sluice/examples/warehouse"
@@ -11,6 +13,21 @@ import (
 )
 
 func main() {
-	prefix := cmp.Or(os.Getenv("WAREHOUSE_PREFIX"), warehouse.DefaultPrefix)
-	run.Main(run.App{Name: "warehouse", Tables: warehouse.Tables(prefix), Routes: warehouse.Connect(prefix)})
+	if len(os.Args) > 1 {
+		if command, ok := find(os.Args[1]); ok {
+			ctx := run.OnSignals(context.Background())
+			os.Exit(run.Exit(command(ctx, os.Args[2:], os.Getenv, os.Stdout), "warehouse "+os.Args[1], os.Stderr))
+		}
+	}
+	run.Main(app(os.Getenv))
+}
+
+// app reads the streams of all tables that have one.
+func app(env func(string) string) run.App {
+	prefix := tablePrefix(env)
+	return run.App{Name: "warehouse", Tables: warehouse.Tables(prefix), Routes: warehouse.Connect(prefix)}
+}
+
+func tablePrefix(env func(string) string) string {
+	return cmp.Or(env("WAREHOUSE_PREFIX"), warehouse.DefaultPrefix)
 }

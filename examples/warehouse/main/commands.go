@@ -1,0 +1,116 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/examples/warehouse"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
+)
+
+// command is what the program does besides running.
+type command func(ctx context.Context, args []string, env func(string) string, out io.Writer) error
+
+// find returns the command with a name.
+func find(name string) (command, bool) {
+	switch name {
+	case "create":
+		return create, true
+	case "seed":
+		return seed, true
+	}
+	_, ok := questions[name]
+	return ask(name), ok
+}
+
+// create makes the tables and indices that are not there.
+func create(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
+	if len(args) > 0 {
+		return usage("create takes no arguments; WAREHOUSE_PREFIX and WAREHOUSE_INDEX_PREFIX name what it makes")
+	}
+	replicas := 1
+	if n := env("WAREHOUSE_REPLICAS"); n != "" {
+		var err error
+		if replicas, err = strconv.Atoi(n); err != nil || replicas < 0 {
+			return usage(fmt.Sprintf("WAREHOUSE_REPLICAS=%q: want how many copies of an index there are besides the first, such as 1", n))
+		}
+	}
+	signing, cfg, err := connect(ctx, env)
+	if err != nil {
+		return err
+	}
+	client, err := warehouse.Cluster(env, signing)
+	if err != nil {
+		return err
+	}
+	if err := warehouse.Create(ctx, cfg, tablePrefix(env)); err != nil {
+		return err
+	}
+	index := cmp.Or(env("WAREHOUSE_INDEX_PREFIX"), warehouse.DefaultIndexPrefix)
+	if err := warehouse.CreateIndexes(ctx, client, index, replicas); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "tables %s… and indices %spackage and %[2]sbuild are there\n", tablePrefix(env), index)
+	return err
+}
+
+// seed writes the items of the fixtures that are not there: a head that was
+// there is not set back.
+func seed(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
+	if len(args) > 0 {
+		return usage("seed takes no arguments; WAREHOUSE_PREFIX names the tables")
+	}
+	_, cfg, err := connect(ctx, env)
+	if err != nil {
+		return err
+	}
+	store, err := dynamodb.New(cfg, dynamodb.Options{})
+	if err != nil {
+		return err
+	}
+	for _, f := range warehouse.Fixtures() {
+		table := tablePrefix(env) + f.Table
+		keys, err := warehouse.Keys(f.Table)
+		if err != nil {
+			return err
+		}
+		k := f.Item.Only(keys...)
+		there := ""
+		err = store.Write(ctx, dynamo.Put(table, f.Item).If("attribute_not_exists(#key)").Name("#key", keys[0]))
+		switch {
+		case dynamo.IsCondition(err):
+			there = " is there"
+		case err != nil:
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%s %s%s\n", table, k.AppendJSON(nil, item.SortedKeys()), there); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func usage(text string) error { return &run.UsageError{Err: errors.New(text)} }
+
+// connect returns the configuration as it is, which signs requests to
+// OpenSearch, and that of DynamoDB.
+func connect(ctx context.Context, env func(string) string) (plain, db aws.Config, err error) {
+	if plain, err = config.LoadDefaultConfig(ctx); err != nil {
+		return plain, plain, fmt.Errorf("AWS configuration: %w", err)
+	}
+	db = plain
+	if url := env("SLUICE_ENDPOINT_DYNAMODB"); url != "" {
+		db.BaseEndpoint = &url
+	}
+	return plain, db, nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice/examples/warehouse"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
+)
+
+// question is a read of the warehouse. It is answered by lines of JSON.
+type question struct {
+	args   string // words in brackets may be left out
+	pages  bool   // it takes --limit and --after
+	answer func(ctx context.Context, w *warehouse.Warehouse, a asked) (rows []any, next string, err error)
+}
+
+// asked is what a question is asked with.
+type asked struct {
+	args  []string
+	limit int
+	after string
+}
+
+// arg is an argument, "" if it was left out.
+func (a asked) arg(i int) string {
+	if i >= len(a.args) {
+		return ""
+	}
+	return a.args[i]
+}
+
+var questions = map[string]question{
+	"packages": {"", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		all, next, err := w.Packages(ctx, a.limit, a.after)
+		return lines(all), next, err
+	}},
+	"package": {"NAME", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		return oneOf(w.Package(ctx, a.arg(0)))
+	}},
+	"versions": {"NAME [FROM] [TO]", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		all, err := w.Versions(ctx, a.arg(0), a.arg(1), a.arg(2))
+		return lines(all), "", err
+	}},
+	"dependents": {"NAME", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		all, err := w.Dependents(ctx, a.arg(0))
+		return lines(all), "", err
+	}},
+	"dependent-of": {"PKG", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		of, err := w.DependentOf(ctx, a.arg(0))
+		return oneOf(of, of != "", err)
+	}},
+	"builds": {"NAME ENV VERSION", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		all, err := w.Builds(ctx, a.arg(0), a.arg(1), a.arg(2))
+		return lines(all), "", err
+	}},
+	"heads": {"NAME ENV", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		all, err := w.Heads(ctx, a.arg(0), a.arg(1))
+		return lines(all), "", err
+	}},
+	"file": {"FINGERPRINT", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		return oneOf(w.BuildFile(ctx, a.arg(0)))
+	}},
+	"line": {"PKG VERSION", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		return oneOf(w.ReleaseLine(ctx, a.arg(0), a.arg(1)))
+	}},
+	"line-head": {"PKG", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		return oneOf(w.ReleaseLineHead(ctx, a.arg(0)))
+	}},
+	"status": {"PKG ENV VERSION", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		return oneOf(w.Status(ctx, a.arg(0), a.arg(1), a.arg(2)))
+	}},
+	"head": {"PKG ENV", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		return oneOf(w.StatusHead(ctx, a.arg(0), a.arg(1)))
+	}},
+	"events": {"PKG ENV VERSION", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+		all, next, err := w.Events(ctx, a.arg(0), a.arg(1), a.arg(2), a.limit, a.after)
+		return lines(all), next, err
+	}},
+}
+
+// ask returns the command of a question.
+func ask(name string) command {
+	q := questions[name]
+	return func(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
+		a, err := q.read(name, args)
+		if err != nil {
+			return err
+		}
+		_, cfg, err := connect(ctx, env)
+		if err != nil {
+			return err
+		}
+		store, err := dynamodb.New(cfg, dynamodb.Options{})
+		if err != nil {
+			return err
+		}
+		w := warehouse.New(warehouse.Deps{Store: store, Scan: warehouse.NewScan(cfg), Prefix: tablePrefix(env)})
+		rows, next, err := q.answer(ctx, w, a)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 && !q.pages {
+			return errors.New("there is none")
+		}
+		for _, row := range rows {
+			if err := print(out, row); err != nil {
+				return err
+			}
+		}
+		if next == "" {
+			return nil
+		}
+		return print(out, map[string]string{"next": next})
+	}
+}
+
+// print writes a value as a line of JSON.
+func print(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// read reads the arguments of a question.
+func (q question) read(name string, args []string) (a asked, err error) {
+	how := "want " + strings.TrimSpace(name+" "+q.args)
+	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	if q.pages {
+		how += " [--limit N] [--after NEXT]"
+		fs.IntVar(&a.limit, "limit", 100, "")
+		fs.StringVar(&a.after, "after", "", "")
+	}
+	switch err := fs.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		return a, usage(how)
+	case err != nil:
+		return a, usage(fmt.Sprintf("%v: %s", err, how))
+	}
+	if a.limit < 0 || q.pages && a.limit == 0 {
+		return a, usage(fmt.Sprintf("--limit is %d, want 1 or more: %s", a.limit, how))
+	}
+	a.args = fs.Args()
+	most := len(strings.Fields(q.args))
+	if n := len(a.args); n > most || n < most-strings.Count(q.args, "[") {
+		return a, usage(fmt.Sprintf("%d arguments: %s", n, how))
+	}
+	return a, nil
+}
+
+func lines[T any](all []T) []any {
+	rows := make([]any, len(all))
+	for i, v := range all {
+		rows[i] = v
+	}
+	return rows
+}
+
+// oneOf is the answer to what asks for one item.
+func oneOf[T any](v T, found bool, err error) ([]any, string, error) {
+	if err != nil || !found {
+		return nil, "", err
+	}
+	return []any{v}, "", nil
+}

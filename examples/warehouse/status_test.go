@@ -1,0 +1,143 @@
+package warehouse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+// wanted is what the events of the fixtures leave, the sixth of them an hour
+// later than its id says, the second one in another zone.
+const wanted = `status {"complete":true,"create_date":"2026-01-31T10:02:00.000Z","env":"dev","error":false,"key":"whatever!dev!1.0.0","pkg":"whatever","previous_version":"0.9.0","total":2,"update_date":"2026-01-31T12:12:00+01:00","version":"1.0.0"}
+status_head {"create_date":"2026-01-31T10:06:00.000Z","env":"dev","history":[{"event_id":"9ad45000-fe8b-11f0-8001-0242ac120000","version":"0.9.0"},{"event_id":"7167f400-fe8c-11f0-8001-0242ac120004","total":2,"version":"1.0.0"}],"key":"whatever!dev","pkg":"whatever","previous_version":"0.9.0","total":2,"update_date":"2026-01-31T10:06:00.000Z","version":"1.0.0"}
+status_counter {"count":2,"env":"dev","key":"whatever!dev!1.0.0","pkg":"whatever","version":"1.0.0"}
+status_counter {"key":"whatever!dev!1.0.0!en-GB","marker":true}
+status_counter {"key":"whatever!dev!1.0.0!en-US","marker":true}
+`
+
+// In each order of the events, handled as they come or in an order of its own,
+// the items are the same.
+func TestEventsInAnyOrder(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
+	fx := Fixtures()
+	events := make([]sluice.Item, 6)
+	for i := range events {
+		events[i] = fx[1+i].Item
+	}
+	events[2] = events[2].With(item.String("create_date", "2026-01-31T10:06:00.000Z"))
+	events[5] = events[5].With(item.String("create_date", "2026-01-31T12:12:00+01:00"))
+	seed := uint64(0)
+	for order := range permutations(len(events)) {
+		m := newMemory(t)
+		m.put("status_head", fx[0].Item)
+		if seed++; seed%2 == 0 {
+			m.drawn(seed)
+		}
+		for _, i := range order {
+			m.put("status_event", events[i])
+			if m.Rand == nil {
+				m.run()
+			}
+		}
+		m.run()
+		if got := m.state("status", "status_head", "status_counter"); got != wanted {
+			t.Fatalf("in the order %v:\n%s", order, got)
+		}
+		if len(m.told) != 2 {
+			t.Fatalf("in the order %v told %v", order, m.told)
+		}
+		m.put("status_event", fx[7].Item) // late, and of the build before
+		m.run()
+		if head, _, err := m.StatusHead(t.Context(), "whatever", "dev"); err != nil || head.Version != "1.0.0" || head.Updated != "2026-01-31T10:06:00.000Z" {
+			t.Fatalf("%+v, %v", head, err)
+		}
+	}
+}
+
+func queuedEvent(id, version, total, date string) sluice.Item {
+	it := item.Of(item.String("key", "whatever!dev!"+version), item.String("event_id", id), item.String("pkg", "whatever"),
+		item.String("env", "dev"), item.String("version", version), item.String("event_type", "queued"))
+	if total != "" {
+		it = it.With(item.Number("total", total))
+	}
+	if date != "" {
+		it = it.With(item.String("create_date", date))
+	}
+	return it
+}
+
+// Heads and predecessors go by the time of ids of all kinds. A version that is
+// queued twice keeps its largest total.
+func TestHeadsInAnyOrder(t *testing.T) {
+	events := []sluice.Item{
+		queuedEvent("c232ab00-9414-11ec-b3c8-9f6bdeced846", "1.0.0", "5", ""),                          // 19:22:22.000, version 1
+		queuedEvent("017f22e2-7d98-7cc3-98c4-dc0c0c07398f", "1.1.0", "2", ""),                          // 19:22:23.000, version 7
+		queuedEvent("01FWHE50C0TTTTTTTTTTTTTTTT", "1.2.0", "3", "2020-01-01T00:00:00.000Z"),            // 19:22:24.000, a ULID
+		queuedEvent("1ec9414c-48ed-6e00-8000-000000000000", "1.3.0", "", ""),                           // 19:22:25.984, version 6
+		queuedEvent("c594bb80-9414-11ec-8000-000000000000", "1.0.0", "1", "2030-01-01T00:00:00+01:00"), // later still
+	}
+	var first string
+	for order := range permutations(len(events)) {
+		m := newMemory(t)
+		for _, i := range order {
+			m.put("status_event", events[i])
+			m.run()
+		}
+		got := m.state("status", "status_head")
+		if first == "" {
+			first = got
+		}
+		if got != first {
+			t.Fatalf("in the order %v:\n%s\nand before that\n%s", order, got, first)
+		}
+	}
+	for _, want := range []string{
+		`"previous_version":"1.3.0","total":5,"update_date":"2030-01-01T00:00:00+01:00","version":"1.0.0"}`,
+		`status_head {"create_date":"2020-01-01T00:00:00.000Z","env":"dev","history":[{"event_id":"017f22e2-`,
+		`"key":"whatever!dev!1.3.0","pkg":"whatever","previous_version":"1.2.0"`,
+		`"key":"whatever!dev!1.2.0","pkg":"whatever","previous_version":"1.1.0"`,
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %s in\n%s", want, first)
+		}
+	}
+}
+
+// What cannot be handled ever is parked, and says what is wrong but no values.
+func TestBadEvents(t *testing.T) {
+	m := newMemory(t)
+	good := Fixtures()[3].Item
+	for _, tt := range []struct {
+		bad  sluice.Item
+		want string
+	}{
+		{good.With(item.String("event_id", "03")), "event_id: it has 2 characters; want a UUID of version 1, 6 or 7, or a ULID"},
+		{good.With(item.String("event_id", "919108f7-52d1-4320-9bac-f847db4148a8")), "event_id: it is a UUID of version 4, which has no time that orders it; want"},
+		{good.With(item.String("create_date", "yesterday")), "create_date is no ISO 8601 date"},
+		{good.With(item.String("key", "other!dev!1.0.0")), "not its pkg!env!version"},
+		{good.With(item.String("pkg", "what!ever")), `is empty or holds "!"`},
+		{good.With(item.String("version", "")), `is empty or holds "!"`},
+		{good.With(item.String("total", "many")), "total"},
+	} {
+		rec := streamtest.Insert(m.table("status_event"), tt.bad, streamtest.WithKeys("key", "event_id"))
+		err := m.router.Dispatch(t.Context(), &rec)
+		if !sluice.IsPermanent(err) || !strings.Contains(fmt.Sprint(err), tt.want) || strings.Contains(fmt.Sprint(err), "whatever") {
+			t.Errorf("%v, want %s", err, tt.want)
+		}
+	}
+	if got := m.state("status", "status_head", "status_counter"); got != "" {
+		t.Errorf("bad events have left\n%s", got)
+	}
+	m.put("status_head", Fixtures()[0].Item.With(item.String("history", "none")))
+	rec := streamtest.Insert(m.table("status_event"), good, streamtest.WithKeys("key", "event_id"))
+	if err := m.router.Dispatch(t.Context(), &rec); !sluice.IsPermanent(err) {
+		t.Errorf("a head that is none: %v", err)
+	}
+}
