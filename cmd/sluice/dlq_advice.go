@@ -53,6 +53,11 @@ var advices = []advice{
 		do:    "The stream does not carry the images that the route needs, and this record will not have them. Enable a stream with the view `NEW_AND_OLD_IMAGES`. Write the item again, or [backfill](backfill.md) the table, then `sluice dlq purge ID`.",
 	},
 	{
+		shows: "`although the stream should send one`",
+		in:    regexp.MustCompile(`although the stream should send one`),
+		do:    "This record came without an image that its stream's view has. DynamoDB Local sends such records when items are deleted in batches. Do by hand what the route would have done ([audit](audit.md) finds documents, [recount](counters.md) finds counts), then `sluice dlq purge ID`.",
+	},
+	{
 		shows: "`when \"…\":`, such as `a text > a number`",
 		in:    regexp.MustCompile(`when ".*"[,:]`),
 		do:    "The expression of the route makes no sense of this item. Correct the expression (`sluice validate`, `sluice explain`) or the item. Start the new configuration, then `sluice dlq redrive ID`.",

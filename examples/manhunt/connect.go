@@ -25,9 +25,9 @@ type Connection struct {
 	Tables        []string                 // whose streams are read; the first is looked up in, too (default DefaultTable)
 	Env           func(name string) string // the variables of the README
 
-	// Check asks for the queues at once. A function does without: it finds out
-	// with its first message, and starts faster.
-	Check bool
+	// Check is given the checks of the queues, as run.Setup.Check is; nil: they are not
+	// made.
+	Check func(sink string, check func(context.Context) error, routes ...string)
 
 	RouterHooks router.Hooks
 	Committed   func(batch.Commit) // of the queues
@@ -36,11 +36,11 @@ type Connection struct {
 }
 
 // Connect returns Manhunt's routes on their table and queues.
-func Connect(ctx context.Context, c Connection) (*router.Router, error) {
+func Connect(c Connection) (*router.Router, error) {
 	if len(c.Tables) > 1 {
 		return nil, fmt.Errorf("manhunt keeps contacts, searches and attempts in one table; want one in --table (SLUICE_TABLES), not %d: %s", len(c.Tables), strings.Join(c.Tables, ", "))
 	}
-	d, err := c.Deps(ctx)
+	d, err := c.Deps()
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,20 @@ func Connect(ctx context.Context, c Connection) (*router.Router, error) {
 }
 
 // Deps connects what the routes work on.
-func (c Connection) Deps(ctx context.Context) (d Deps, err error) {
+func (c Connection) Deps() (d Deps, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.Check == nil {
+		c.Check = func(string, func(context.Context) error, ...string) {}
+	}
+	sending := []string{"first step", "resume", "next step", "attempt", "expire", "watch"} // routes
+	telling := []string{"notify"}
+	if len(c.Tables) == 2 {
+		telling = append(telling, reflexSends...)
+		if c.Env("REFLEX_QUEUE") == "" {
+			sending = append(sending, telling...)
+		}
 	}
 	for _, q := range []struct{ variable, of string }{{"MANHUNT_QUEUE", "attempts are"}, {"MANHUNT_WATCH_QUEUE", "the watchdog is"}} {
 		if c.Env(q.variable) == "" {
@@ -60,11 +71,11 @@ func (c Connection) Deps(ctx context.Context) (d Deps, err error) {
 	if c.Env("MANHUNT_QUEUE") == c.Env("MANHUNT_WATCH_QUEUE") {
 		return d, errors.New("MANHUNT_QUEUE and MANHUNT_WATCH_QUEUE are the same queue: what happens to one must not happen to both")
 	}
-	queue, err := c.queue(ctx, "MANHUNT_QUEUE")
+	queue, err := c.queue("MANHUNT_QUEUE", sending...)
 	if err != nil {
 		return d, err
 	}
-	watch, err := c.queue(ctx, "MANHUNT_WATCH_QUEUE")
+	watch, err := c.queue("MANHUNT_WATCH_QUEUE", "first step", "resume", "watch")
 	if err != nil {
 		return d, err
 	}
@@ -73,7 +84,7 @@ func (c Connection) Deps(ctx context.Context) (d Deps, err error) {
 		d.Table = c.Tables[0]
 	}
 	if c.Env("REFLEX_QUEUE") != "" {
-		told, err := c.queue(ctx, "REFLEX_QUEUE")
+		told, err := c.queue("REFLEX_QUEUE", telling...)
 		if err != nil {
 			return d, err
 		}
@@ -99,8 +110,11 @@ func Open(cfg aws.Config, table string) (*Table, error) {
 	return NewTable(store, table), nil
 }
 
-// queue connects the queue that a variable names.
-func (c Connection) queue(ctx context.Context, variable string) (*sqs.Queue, error) {
+// reflexSends are the routes of Reflex that send.
+var reflexSends = []string{"first stage", "next stage", "mended", "stage limit"}
+
+// queue connects the queue that a variable names, for these routes.
+func (c Connection) queue(variable string, routes ...string) (*sqs.Queue, error) {
 	name := c.Env(variable)
 	if strings.HasSuffix(name, ".fifo") {
 		return nil, fmt.Errorf("%s=%s is a FIFO queue, which cannot delay a message: want a standard queue", variable, name)
@@ -109,11 +123,7 @@ func (c Connection) queue(ctx context.Context, variable string) (*sqs.Queue, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
 	}
-	if c.Check {
-		if err := q.Check(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", variable, err)
-		}
-	}
+	c.Check(variable, q.Check, routes...)
 	return q, nil
 }
 

@@ -23,7 +23,7 @@ import (
 // Connect returns the routes on their tables, on the queue of WAREHOUSE_QUEUE and
 // the cluster of WAREHOUSE_OPENSEARCH, as run.App wants them.
 func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, error) {
-	return func(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+	return func(_ context.Context, s run.Setup) (sluice.Matcher, error) {
 		name := s.Env("WAREHOUSE_QUEUE")
 		if name == "" {
 			return nil, errors.New("WAREHOUSE_QUEUE is not set; want the URL or the name of the queue that is told of builds")
@@ -44,11 +44,9 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if err != nil {
 			return nil, err
 		}
-		if !s.Lambda {
-			if err := errors.Join(queue.Check(ctx), store.Check(ctx, All(prefix)...), client.Call(ctx, http.MethodGet, "/", nil, nil)); err != nil {
-				return nil, err
-			}
-		}
+		s.Check("tables", func(ctx context.Context) error { return store.Check(ctx, All(prefix)...) })
+		s.Check("WAREHOUSE_QUEUE", queue.Check, "announce")
+		s.Check("opensearch", func(ctx context.Context) error { return client.Call(ctx, http.MethodGet, "/", nil, nil) }, "index packages", "index builds")
 		return NewRouter(Deps{
 			Store: store, Send: queue.Send, Prefix: prefix,
 			Write: indices.New(client).Marks(projection.DefaultMark, false).Writer(documents.Write), IndexPrefix: s.Env("WAREHOUSE_INDEX_PREFIX"),

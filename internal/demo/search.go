@@ -166,8 +166,8 @@ func (d *demo) consume(ctx context.Context, table, attempts, watch, notices stri
 	sqs.BaseEndpoint = &d.world.stack.SQS
 	deps, err := manhunt.Connection{
 		DynamoDB: d.world.cfg, SQS: sqs, Tables: []string{table}, Env: func(name string) string { return settings[name] },
-		Check: true, Logger: quiet, Now: now,
-	}.Deps(ctx)
+		Logger: quiet, Now: now,
+	}.Deps()
 	if err != nil {
 		return ctx, nil, err
 	}

@@ -36,13 +36,13 @@ func app(now func() time.Time) run.App {
 	return run.App{
 		Name:   "manhunt",
 		Tables: []string{manhunt.DefaultTable},
-		Routes: func(ctx context.Context, s run.Setup) (sluice.Matcher, error) { return routes(ctx, s, now) },
+		Routes: func(_ context.Context, s run.Setup) (sluice.Matcher, error) { return routes(s, now) },
 	}
 }
 
 // routes makes Manhunt's routes on the first table, and Reflex's on the second,
 // if there is one.
-func routes(ctx context.Context, s run.Setup, now func() time.Time) (sluice.Matcher, error) {
+func routes(s run.Setup, now func() time.Time) (sluice.Matcher, error) {
 	if len(s.Tables) > 2 {
 		return nil, fmt.Errorf("--table (SLUICE_TABLES): want Manhunt's table, and after it Reflex's if there is one, not %d: %s", len(s.Tables), strings.Join(s.Tables, ", "))
 	}
@@ -51,11 +51,11 @@ func routes(ctx context.Context, s run.Setup, now func() time.Time) (sluice.Matc
 		SQS:       s.AWS("sqs"),
 		Tables:    s.Tables,
 		Env:       s.Env,
-		Check:     !s.Lambda,
+		Check:     s.Check,
 		Committed: s.BatchHooks("sqs").Committed,
 		Logger:    s.Logger,
 		Now:       now,
-	}.Deps(ctx)
+	}.Deps()
 	if err != nil {
 		return nil, err
 	}

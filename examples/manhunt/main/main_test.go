@@ -117,7 +117,7 @@ func TestOutbox(t *testing.T) {
 }
 
 func TestQueueIsRequired(t *testing.T) {
-	_, err := routes(t.Context(), run.Setup{
+	_, err := routes(run.Setup{
 		Env:        func(string) string { return "" },
 		AWS:        func(string) aws.Config { return aws.Config{} },
 		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },

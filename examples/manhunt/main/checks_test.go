@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice/examples/manhunt"
+	"github.com/sluicehq/sluice/examples/manhunt/reflex"
+	"github.com/sluicehq/sluice/router"
+)
+
+// While a queue is down, the daemon holds the routes that a check names: each name is
+// that of a route, and the routes of Reflex that send belong to one of the checks.
+func TestChecksNameRoutes(t *testing.T) {
+	for name, c := range map[string]struct {
+		tables []string
+		told   string // REFLEX_QUEUE
+	}{
+		"manhunt":                           {[]string{"m"}, ""},
+		"manhunt and its notices":           {[]string{"m"}, "told"},
+		"reflex on one queue":               {[]string{"m", "r"}, ""},
+		"reflex with a queue for what ends": {[]string{"m", "r"}, "told"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := map[string]string{"MANHUNT_QUEUE": "attempts", "MANHUNT_WATCH_QUEUE": "watches", "REFLEX_QUEUE": c.told}
+			held := map[string]bool{}
+			cfg := aws.Config{Region: "us-east-1"}
+			d, err := manhunt.Connection{
+				DynamoDB: cfg, SQS: cfg, Tables: c.tables, Env: func(name string) string { return env[name] },
+				Check: func(_ string, _ func(context.Context) error, routes ...string) {
+					for _, r := range routes {
+						held[r] = true
+					}
+				},
+			}.Deps()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := router.New()
+			if len(c.tables) == 2 {
+				if d.Notify == nil {
+					d.Notify = d.Send
+				}
+				if err := reflex.Register(r, reflex.Deps{Store: d.Store, Table: "r", Manhunt: "m", Send: d.Notify, Now: time.Now}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := manhunt.Register(r, d); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, one := range r.Routes() {
+				names = append(names, one.Name)
+			}
+			for route := range held {
+				if !slices.Contains(names, route) {
+					t.Errorf("there is no route %q among %q", route, names)
+				}
+			}
+			for _, route := range []string{"first step", "first stage", "mended", "notify"} {
+				if slices.Contains(names, route) && !held[route] {
+					t.Errorf("route %q sends, and no check names it", route)
+				}
+			}
+			if held["resolve"] || held["drop contact"] {
+				t.Error("routes that send nothing are held while a queue is down")
+			}
+		})
+	}
+}
