@@ -413,11 +413,7 @@ func (r *recount) correctionOf(l look) Correction {
 }
 
 func (r *recount) correction(l look) dynamo.Op {
-	op := dynamo.Update(r.Table, l.key, "SET #n = :new").Value(":new", l.sum)
-	if l.right() {
-		op = dynamo.Check(r.Table, l.key, "")
-	}
-	op = op.Name("#n", r.Attribute)
+	op := dynamo.Update(r.Table, l.key, "SET #n = :new").Name("#n", r.Attribute).Value(":new", l.sum)
 	if l.has {
 		return op.If("#n = :old").Value(":old", l.counter)
 	}
