@@ -40,11 +40,16 @@ type Audit struct {
 	Write func(ctx context.Context, op document.Op) error
 
 	// MaxDeletes is how many ghosts a run deletes at most (default 1,000, and 5 %
-	// of the documents). With more it deletes none, and Run returns a
-	// [*BrakeError]. It deletes none either, whatever MaxDeletes says, when more
-	// than half of the documents have no item: then it is likely to be another table
-	// than the index's. Documents that the run itself has written do not count.
+	// of the documents, or one). With more it deletes none, and Run returns a
+	// [*BrakeError]. Unless TrustTables is set, it deletes none either, whatever
+	// MaxDeletes says, when more than half of the documents have no item. Documents
+	// that the run itself has written do not count.
 	MaxDeletes int
+
+	// TrustTables says that the tables are those of the index. Without it, a run
+	// with Write first looks whether they are: if not, it writes nothing, and Run
+	// returns an [*ApartError].
+	TrustTables bool
 
 	// Behind returns the indices that the name of an index or alias leads to, and
 	// nothing for a name that is no alias (default: each name is an index). So
@@ -101,6 +106,9 @@ type Result struct {
 
 	// Foreign are documents without an item that are another application's.
 	Foreign int64 `json:"foreign"`
+
+	// Apart says why a repair would write nothing.
+	Apart *ApartError `json:"apart,omitempty"`
 
 	// Brake says why no ghost is deleted, or would be by a repair.
 	Brake *BrakeError `json:"brake,omitempty"`
@@ -184,22 +192,26 @@ var errEnded = errors.New("the audit ended before")
 // Run compares the two. It ends at the first error of a function, and can then
 // be run again from the start; what it returns was found until then. Ghosts are
 // deleted at its end, when all of them are known; a [*BrakeError] says that there
-// are too many.
+// are too many, and an [*ApartError] that nothing was written at all.
 func (a Audit) Run(ctx context.Context) (Result, error) {
 	a = a.withDefaults()
 	if err := a.validate(); err != nil {
 		return Result{}, err
 	}
-	r := &run{Audit: a, indices: map[string]bool{}}
-	for _, index := range a.Indices {
-		r.indices[index] = true
+	if a.Write != nil && !a.TrustTables {
+		if err := a.together(ctx); err != nil {
+			apart, _ := errors.AsType[*ApartError](err)
+			return Result{Apart: apart}, err
+		}
 	}
+	r := newRun(a)
 	r.ghosts = a.List != nil && a.Sample == 1
 	err := r.compare(ctx)
 	if err == nil && r.ghosts {
 		err = r.searchGhosts(ctx)
 	}
 	if err == nil {
+		r.result.Apart = r.apart()
 		err = r.release(ctx)
 	}
 	r.leave(errEnded)

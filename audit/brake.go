@@ -16,9 +16,10 @@ const (
 // BrakeError says that no ghost may be deleted, because there are too many. The
 // rules are those of [Audit.MaxDeletes].
 type BrakeError struct {
-	Ghosts    int64 `json:"ghosts"`    // that were confirmed
-	Documents int64 `json:"documents"` // that the index had: ghosts, and those with an item
-	Allowed   int64 `json:"allowed"`   // how many may be deleted
+	Ghosts    int64 `json:"ghosts"`           // that were confirmed
+	Unread    int64 `json:"unread,omitempty"` // without an item too, and too many to look into
+	Documents int64 `json:"documents"`        // that the index had: these, and those with an item
+	Allowed   int64 `json:"allowed"`          // how many may be deleted
 
 	Empty       bool `json:"empty,omitempty"`       // no document has an item
 	MostlyEmpty bool `json:"mostlyEmpty,omitempty"` // more than half of the documents have no item
@@ -26,10 +27,17 @@ type BrakeError struct {
 
 // Error says why, and what to do.
 func (e *BrakeError) Error() string {
-	text := fmt.Sprintf("no document is deleted: %d of %d are ghosts", e.Ghosts, e.Documents)
+	are := "are ghosts"
+	if e.Ghosts == 1 {
+		are = "is a ghost"
+	}
+	text := fmt.Sprintf("no document is deleted: %d of %d %s", e.Ghosts, e.Documents, are)
+	if e.Unread > 0 {
+		text += fmt.Sprintf(", and %d more have no item that was found", e.Unread)
+	}
 	switch {
 	case e.Empty:
-		return text + ", and the table has no item for any document; check its name, the account and the Region"
+		return text + ", and the table has no item for any of them; check the table's name, the account and the Region"
 	case e.MostlyEmpty:
 		return text + ", more than half; check the table's name, the account and the Region, or build the index anew"
 	}
@@ -47,6 +55,7 @@ type brake struct {
 	held     []ghost
 	ghosts   int64
 	homeless int64 // ghosts that no item asks to delete
+	unread   int64 // documents that no scan gave, and that do not fit into memory
 	over     bool  // more than MaxDeletes: none is held any more
 }
 
@@ -108,12 +117,15 @@ func (r *run) verdict() *BrakeError {
 	// items of another table are missing in the index, and a repair has written them;
 	// that of many documents nothing is known says nothing of the table.
 	had := r.result.Documents - r.result.Missing
-	e := &BrakeError{Ghosts: b.ghosts, Documents: had + b.ghosts, Allowed: r.mostDeletes()}
+	e := &BrakeError{Ghosts: b.ghosts, Unread: b.unread, Documents: had + b.ghosts + b.unread, Allowed: r.mostDeletes()}
 	if r.MaxDeletes == 0 {
-		e.Allowed = min(e.Allowed, e.Documents*defaultPercent/100)
+		e.Allowed = min(e.Allowed, max(1, e.Documents*defaultPercent/100))
 	}
-	e.Empty = b.homeless > 0 && had == 0
-	e.MostlyEmpty = !e.Empty && 2*b.homeless > e.Documents
+	if !r.TrustTables {
+		homeless := b.homeless + b.unread
+		e.Empty = homeless > 0 && had == 0
+		e.MostlyEmpty = !e.Empty && 2*homeless > e.Documents
+	}
 	if e.Empty || e.MostlyEmpty || b.ghosts > e.Allowed {
 		return e
 	}

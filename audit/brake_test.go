@@ -37,7 +37,9 @@ func TestBrake(t *testing.T) {
 		most         int
 		want         *BrakeError
 	}{
-		{"empty", 0, 3, 0, &BrakeError{Ghosts: 3, Documents: 3, Empty: true}},
+		{"empty", 0, 3, 0, &BrakeError{Ghosts: 3, Documents: 3, Allowed: 1, Empty: true}},
+		{"one of few", 9, 1, 0, nil},
+		{"two of few", 9, 2, 0, &BrakeError{Ghosts: 2, Documents: 11, Allowed: 1}},
 		{"empty, whatever is allowed", 0, 3, 1000, &BrakeError{Ghosts: 3, Documents: 3, Allowed: 1000, Empty: true}},
 		{"mostly empty", 9, 11, 0, &BrakeError{Ghosts: 11, Documents: 20, Allowed: 1, MostlyEmpty: true}},
 		{"mostly empty, whatever is allowed", 9, 11, 1000, &BrakeError{Ghosts: 11, Documents: 20, Allowed: 1000, MostlyEmpty: true}},

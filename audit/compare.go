@@ -23,8 +23,10 @@ type run struct {
 	ghosts  bool            // they are looked for
 	seen    *idSet          // what the scan gave, when ghosts are looked for
 	indices map[string]bool // that were named
-	names   names           // and what they lead to
-	waiting []candidate     // differed, in the order of their looks
+	tallies map[string]*tally
+	most    int64       // documents after which a sample ends; 0: no end
+	names   names       // and what they lead to
+	waiting []candidate // differed, in the order of their looks
 
 	mu     sync.Mutex // Found, result and brake, during looks
 	result Result
@@ -36,6 +38,14 @@ type pair struct {
 	rec sluice.Record // without images
 	op  document.Op
 	was look
+}
+
+func newRun(a Audit) *run {
+	r := &run{Audit: a, indices: map[string]bool{}, tallies: map[string]*tally{}}
+	for _, index := range a.Indices {
+		r.indices[index] = true
+	}
+	return r
 }
 
 // compare goes through the table once.
@@ -62,10 +72,8 @@ func (r *run) compare(ctx context.Context) error {
 		if ops, err = r.wanted(ctx, ops); err != nil {
 			return err
 		}
-		if r.ghosts {
-			if err := r.remember(ctx, ops); err != nil {
-				return err
-			}
+		if err := r.remember(ctx, ops); err != nil {
+			return err
 		}
 		for _, op := range ops {
 			if op.Action == document.Put {
@@ -79,6 +87,9 @@ func (r *run) compare(ctx context.Context) error {
 				return err
 			}
 			batch, size = nil, 0
+			if r.most > 0 && r.result.Documents >= r.most {
+				return nil
+			}
 		}
 	}
 	if err := r.first(ctx, batch); err != nil {
@@ -112,6 +123,9 @@ func (r *run) remember(ctx context.Context, ops []document.Op) error {
 		if len(r.indices) < maxIndices {
 			r.indices[op.Index] = true
 		}
+		if r.seen == nil {
+			continue
+		}
 		places, err := r.places(ctx, op.Ref())
 		if err != nil {
 			return err
@@ -137,6 +151,7 @@ func (r *run) first(ctx context.Context, batch []pair) error {
 			return err
 		}
 		for i, p := range chunk {
+			r.tally(p, docs[i])
 			kind, _ := r.judge(&p.op, docs[i])
 			if kind == 0 {
 				continue

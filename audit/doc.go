@@ -52,10 +52,20 @@
 //
 // # Repair
 //
+// A repair of the wrong table would write its items into the index, and take all
+// documents that are there for ghosts. So a run with Write first looks whether the
+// two belong together. It reads items until it has the names of 1,000 of their
+// documents, of all tables or of a part of one. If the index has at least half of
+// the documents of each table, or no document at all, the repair begins. If not,
+// the run first compares everything without a write. It ends with an [*ApartError]
+// if the documents without an item are more than those of the table that were found.
+// Only names are compared: a copy of the table is like the table. A run that looks
+// for no ghosts, a sample for instance, ends after the first part.
+// [Audit.TrustTables] leaves all this out.
+//
 // With Write set, what is confirmed as drift is repaired right after the reads
 // that confirmed it, and read again. Ghosts are deleted at the end of the run, and
-// only when they are not too many ([Audit.MaxDeletes]): all documents of an index
-// are ghosts to an audit that reads the wrong table. What the index then holds in
+// only when they are not too many ([Audit.MaxDeletes]). What the index then holds in
 // its place, because it was newer or because it refuses, is told as refused. No
 // repair can undo a newer write:
 //

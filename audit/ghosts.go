@@ -119,6 +119,7 @@ func (s *search) flush(ctx context.Context) error {
 		}
 		if len(s.unseen) >= maxUnseen {
 			s.result.Unchecked++
+			s.brake.unread++
 			continue
 		}
 		s.unseen[one.place] = one.doc

@@ -78,14 +78,14 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 		return usage("--key: %s is no key of table %s: want %s", keyText(parent), r.Cascade.Table(), strings.Join(r.Cascade.Key(), " and "))
 	}
 	if o.dryRun {
-		return c.planCascade(ctx, r.Cascade, parent, o.asJSON)
+		return keyHint(parent, c.planCascade(ctx, r.Cascade, parent, o.asJSON))
 	}
 	image := parent
 	if parent.Len() == key.Len() {
 		image = sluice.Item{} // what children need besides the key is not known
 	}
 	rec := recordOf(sluice.Remove, "local", r.Cascade.Table(), key, image)
-	err = stopped(ctx, r.Cascade.Remove(ctx, rec), "all children were deleted: the same command goes on")
+	err = keyHint(parent, stopped(ctx, r.Cascade.Remove(ctx, rec), "all children were deleted: the same command goes on"))
 	if sluice.IsSkip(err) {
 		done.Skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
 	}
@@ -94,6 +94,20 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 	}
 	if err == nil && done.stopped {
 		return fmt.Errorf("table %s: the parent %s exists: its children stay until it is deleted", r.Cascade.Table(), keyText(key))
+	}
+	return err
+}
+
+// keyHint says what DynamoDB means when a key attribute has another type than in
+// the table.
+func keyHint(key sluice.Item, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, text := range []string{"does not match schema type", "does not match the schema", "Type mismatch for key"} {
+		if strings.Contains(err.Error(), text) {
+			return usage(`--key: an attribute of %s has another type in the tables: a text is {"id":"7"}, a number {"id":7}`, keyText(key))
+		}
 	}
 	return err
 }

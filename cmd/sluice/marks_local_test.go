@@ -46,7 +46,7 @@ routes:
 	w.sluice(2, []string{"adopt", "--index", w.name}, "Say --yes")
 	w.sluice(0, []string{"adopt", "--index", w.name, "--yes"}, "is ready for version: sequence")
 	w.sluice(0, []string{"validate", "--connect"}, "1 route")
-	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing")
+	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents expected, 3 in the index: 0 missing")
 
 	client, err := opensearch.Connect(opensearch.Connection{URLs: []string{localtest.OpenSearchURL(t)}})
 	if err != nil {
@@ -56,15 +56,15 @@ routes:
 	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/gone", []byte(body), nil); err != nil {
 		t.Fatal(err)
 	}
-	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing") // the alias hides it
+	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents expected, 3 in the index: 0 missing") // the alias hides it
 	// One that another program has copied.
 	body = fmt.Sprintf(`{"sluice":{"sequence":"20250704T123321.123-%040d","deleted":%q}}`, 123, time.Now().UTC().Format(time.RFC3339))
 	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/copied", []byte(body), nil); err != nil {
 		t.Fatal(err)
 	}
-	w.sluice(3, []string{"audit", "--settle", "10ms"}, "unfenced "+w.name+"/copied\n", "3 documents, 3 listed", "1 unfenced")
+	w.sluice(3, []string{"audit", "--settle", "10ms"}, "unfenced "+w.name+"/copied\n", "3 documents expected, 3 in the index", "1 unfenced")
 	w.sluice(3, []string{"audit", "--settle", "10ms", "--repair"}, "unfenced "+w.name+"/copied (repaired)")
-	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents, 3 listed: 0 missing")
+	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents expected, 3 in the index: 0 missing")
 	w.sluice(2, []string{"sweep", "--keep", "24h"}, "want 25h0m0s or more")
 	w.sluice(0, []string{"sweep", "--keep", "72h"}, "0 tombstones deleted")
 	w.sluice(0, []string{"sweep", "--json"}, `"tombstones":1`)

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sources/snapshot"
 )
 
@@ -23,6 +24,7 @@ type recountOptions struct {
 	settle                       time.Duration
 	repair, asJSON               bool
 	maxDeletes                   int
+	trust                        bool
 }
 
 func recountCommand(c *cli) *cobra.Command {
@@ -39,16 +41,17 @@ dead letters; docs/counters.md says more.
 
 A counter that is lowered counted children that are not there. A repair lowers at
 most 1,000 counters of a kind and 5 % of those looked at (or one), or as many as
---max-deletes says; with more it lowers none. It lowers none either when no parent
-has a child: then the table or index of the children is likely to be another one.
+--max-deletes says; with more it lowers none. It lowers none either when more of
+these parents have no child than parents have one: then the table or index of the
+children is likely to be another one. --trust-tables says that it is the right one.
 
 All parents are looked at, which reads their table whole; or one, by --key. A
 route with several counters has all of them looked at, unless --table or
 --attribute names one.
 
 It exits with 0 when every counter was right, with 3 when one was wrong, also when
-it was corrected, with 1 when it could not be found out, and with 2 for wrong
-usage.`,
+it was corrected, with 1 when it could not be found out, or of one counter, since
+that is no number, and with 2 for wrong usage.`,
 		Example: `  sluice recount
   sluice recount --route points --table maps --repair
   sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s --repair`,
@@ -63,6 +66,7 @@ usage.`,
 	f.DurationVar(&o.settle, "settle", time.Minute, "time between two looks at a counter that is wrong")
 	f.BoolVar(&o.repair, "repair", false, "set right what is wrong")
 	f.IntVar(&o.maxDeletes, "max-deletes", 0, "most `counters` that a repair lowers, for children that are gone (default: 1000, and 5 % of the parents)")
+	f.BoolVar(&o.trust, "trust-tables", false, "lower counters also when hardly any parent has a child")
 	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each wrong counter, and one for each result")
 	completeBy(cmd, "route", c.routeNames("count"))
 	completeBy(cmd, "table", c.ofFile(counterTables))
@@ -121,6 +125,9 @@ func (c *cli) recount(ctx context.Context, o recountOptions) error {
 			return err
 		}
 	}
+	if out.failed > 0 {
+		return errors.New(plural(out.failed, "counter is no number: set it right, and recount its parent", "counters are no numbers: set them right, and recount their parents"))
+	}
 	if out.wrong > 0 {
 		return &findings{out.verdict()}
 	}
@@ -161,20 +168,48 @@ func (v *validation) warn(ctx context.Context, app *config.App, ask bool) {
 		if r.CheckRecounts != nil {
 			w.tell(r.CheckRecounts(ctx, ask))
 		}
+		for _, one := range r.Recounts {
+			if ask {
+				w.tell(indexFault(ctx, r.Name, one))
+			}
+		}
 	}
 	v.Warnings = w.Mistakes
 }
 
+// indexFault says that the index of a recount is not there, or lacks attributes. It
+// looks for the children of a parent that need not exist.
+func indexFault(ctx context.Context, route string, one rollup.Recount) error {
+	var key []item.Attribute
+	for _, name := range one.Keys {
+		key = append(key, item.String(name, "sluice"))
+	}
+	for _, err := range one.Children(ctx, item.Of(key...)) {
+		if err == nil {
+			return nil
+		}
+		for _, text := range []string{"does not have the specified index", "ALL_ATTRIBUTES is not supported"} {
+			if strings.Contains(err.Error(), text) {
+				return fmt.Errorf("route %s: a recount of %s of table %s cannot read the children: %w", route, one.Attribute, one.Table, err)
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
 // recounting prints what recounts find.
 type recounting struct {
-	cli   *cli
-	o     recountOptions
-	wrong int
-	err   error // of printing
+	cli    *cli
+	o      recountOptions
+	wrong  int
+	failed int
+	braked bool
+	err    error // of printing
 }
 
 func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.Seq2[sluice.Item, error]) error {
-	one.DryRun, one.Settle, one.MaxDeletes = !r.o.repair, r.o.settle, r.o.maxDeletes
+	one.DryRun, one.Settle, one.MaxDeletes, one.TrustTables = !r.o.repair, r.o.settle, r.o.maxDeletes, r.o.trust
 	bar := newCounting(r.cli.stderr, one.Table+": parents")
 	one.Found = func(c rollup.Correction) {
 		bar.clear()
@@ -183,8 +218,8 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 	one.Settling = func(counters int) {
 		bar.clear()
 		which := fmt.Sprintf("%s of table %s", one.Attribute, one.Table)
-		fmt.Fprintf(r.cli.stderr, "%s: looking again after %v (--settle)\n",
-			plural(counters, "counter "+which+" does not agree", "counters "+which+" do not agree"), r.o.settle)
+		fmt.Fprintf(r.cli.stderr, "%s after %v (--settle)\n",
+			plural(counters, "counter "+which+" is looked at again", "counters "+which+" are looked at again"), r.o.settle)
 	}
 	done, err := one.Run(ctx, bar.count(parents))
 	bar.end()
@@ -192,7 +227,9 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 	if done.Brake != nil && err != nil {
 		err = errors.New(lowering(done.Brake))
 	}
-	r.wrong += done.Corrected + done.Busy
+	r.wrong += done.Corrected + done.Held + done.Busy
+	r.failed += done.Failed
+	r.braked = r.braked || done.Brake != nil
 	r.result(one, done, err)
 	return err
 }
@@ -200,7 +237,7 @@ func (r *recounting) run(ctx context.Context, one rollup.Recount, parents iter.S
 // verdict says how many counters were wrong, and whether they still are.
 func (r *recounting) verdict() string {
 	text := plural(r.wrong, "counter was wrong", "counters were wrong")
-	if !r.o.repair {
+	if !r.o.repair && !r.braked {
 		text += ": sluice recount --repair sets what is wrong right"
 	}
 	return text
@@ -208,6 +245,10 @@ func (r *recounting) verdict() string {
 
 func (r *recounting) found(c rollup.Correction) {
 	verb := "set from"
+	fault := ""
+	if c.Err != nil {
+		fault = c.Err.Error()
+	}
 	switch {
 	case c.Busy:
 		verb = "left, since it keeps changing: from"
@@ -225,8 +266,13 @@ func (r *recounting) found(c rollup.Correction) {
 		Corrected bool    `json:"corrected"`
 		Busy      bool    `json:"busy,omitempty"`
 		Held      bool    `json:"held,omitempty"`
-	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !c.Held && r.o.repair, c.Busy, c.Held}
-	r.print(fmt.Sprintf("table %s, %s: %s %s %d to %d", c.Table, keyText(c.Key), c.Attribute, verb, c.Old, c.New), line)
+		Error     string  `json:"error,omitempty"`
+	}{c.Table, rawJSON(c.Key.Raw()), c.Attribute, c.Old, c.New, !c.Busy && !c.Held && c.Err == nil && r.o.repair, c.Busy, c.Held, fault}
+	text := fmt.Sprintf("%s %s %d to %d", c.Attribute, verb, c.Old, c.New)
+	if c.Err != nil {
+		text = fmt.Sprintf("%s left as it is: %s", c.Attribute, plain(fault))
+	}
+	r.print(fmt.Sprintf("table %s, %s: %s", c.Table, keyText(c.Key), text), line)
 }
 
 func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error) {
@@ -240,21 +286,25 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 		Busy      int    `json:"busy"`
 		Gone      int    `json:"gone"`
 		Open      int    `json:"open,omitempty"` // not looked at again
-		Held      int    `json:"held,omitempty"`
+		Held      int    `json:"held,omitempty"` // of the wrong ones: left as they are
+		Failed    int    `json:"failed,omitempty"`
 		Error     string `json:"error,omitempty"`
 
 		Brake *rollup.BrakeError `json:"brake,omitempty"`
-	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone, done.Open(), done.Held, "", done.Brake}
+	}{one.Table, one.Attribute, done.Parents, done.Right, done.Settled, done.Corrected + done.Held, done.Busy, done.Gone, done.Open(), done.Held, done.Failed, "", done.Brake}
 	if err != nil {
 		line.Error = err.Error()
 	}
 	text := fmt.Sprintf("%s of table %s: %s, %d right, %d right at a later look, %d wrong, %d busy, %d not there",
-		one.Attribute, one.Table, plural(done.Parents, "parent", "parents"), done.Right, done.Settled, done.Corrected, done.Busy, done.Gone)
+		one.Attribute, one.Table, plural(done.Parents, "parent", "parents"), done.Right, done.Settled, done.Corrected+done.Held, done.Busy, done.Gone)
 	if done.Open() > 0 {
 		text += fmt.Sprintf(", %d did not agree and were not looked at again", done.Open())
 	}
 	if done.Held > 0 {
-		text += fmt.Sprintf(", %d left as they are", done.Held)
+		text += fmt.Sprintf(", %d of the wrong ones left as they are", done.Held)
+	}
+	if done.Failed > 0 {
+		text += fmt.Sprintf(", %d not a number", done.Failed)
 	}
 	switch {
 	case err == nil && done.Brake != nil:
@@ -270,8 +320,8 @@ func (r *recounting) result(one rollup.Recount, done rollup.Recounted, err error
 
 // lowering says why no counter is lowered, and what to do.
 func lowering(b *rollup.BrakeError) string {
-	if b.Empty {
-		return b.Error()
+	if b.Empty || b.MostlyEmpty {
+		return fmt.Sprintf("%v; if it is the right one: --trust-tables --max-deletes %d lowers them", b, b.Lowered)
 	}
 	return fmt.Sprintf("%v: --max-deletes %d lowers them", b, b.Lowered)
 }

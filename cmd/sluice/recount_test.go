@@ -52,7 +52,7 @@ func TestRecountSaysThatItLooksAgain(t *testing.T) {
 		if err := r.run(t.Context(), one, parents); err != nil {
 			t.Fatal(err)
 		}
-		if got := errs.String(); got != "2 counters orders of table customers do not agree: looking again after 1m0s (--settle)\n" {
+		if got := errs.String(); got != "2 counters orders of table customers are looked at again after 1m0s (--settle)\n" {
 			t.Errorf("%q", got)
 		}
 		if got := out.String(); !strings.Contains(got, "customers, id=b: orders would be set from 2 to 1\n") {
@@ -71,8 +71,8 @@ func TestRecountBrake(t *testing.T) {
 		fails  string
 	}{
 		{false, false, 0, []string{"id=b: orders would be set from 2 to 1\n", "2 wrong, 0 busy, 0 not there\n--repair would stop: no counter is lowered: 2 of 2 are higher than what is there, and 1 may be lowered; look at them first: --max-deletes 2 lowers them\n"}, ""},
-		{true, false, 0, []string{"id=b: orders left, since too many would be lowered: from 2 to 1\n", "0 wrong, 0 busy, 0 not there, 2 left as they are\n"}, "--max-deletes 2 lowers them"},
-		{true, true, 0, []string{`"corrected":false,"held":true}`, `"held":2,"error":"no counter is lowered`, `"brake":{"lowered":2,"parents":2,"allowed":1}}`}, "--max-deletes 2 lowers them"},
+		{true, false, 0, []string{"id=b: orders left, since too many would be lowered: from 2 to 1\n", "2 wrong, 0 busy, 0 not there, 2 of the wrong ones left as they are\n"}, "--max-deletes 2 lowers them"},
+		{true, true, 0, []string{`"corrected":false,"held":true}`, `"wrong":2,"busy":0,"gone":0,"held":2,"error":"no counter is lowered`, `"brake":{"lowered":2,"parents":2,"allowed":1}}`}, "--max-deletes 2 lowers them"},
 		{true, false, 2, []string{"id=b: orders set from 2 to 1\n", "2 wrong, 0 busy, 0 not there\n"}, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,6 +90,90 @@ func TestRecountBrake(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a repair would leave is no advice to run it.
+func TestVerdictOfARecount(t *testing.T) {
+	for _, tt := range []struct {
+		r    recounting
+		want string
+	}{
+		{recounting{wrong: 1}, "1 counter was wrong: sluice recount --repair sets what is wrong right"},
+		{recounting{wrong: 2, braked: true}, "2 counters were wrong"},
+		{recounting{wrong: 2, o: recountOptions{repair: true}}, "2 counters were wrong"},
+	} {
+		if got := tt.r.verdict(); got != tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}
+
+// Children that are truly gone are a reason for a flag, which is named.
+func TestRecountWithoutChildren(t *testing.T) {
+	for _, trust := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute, repair: true, maxDeletes: 2, trust: trust}}
+			one, parents := customers("a", "b")
+			one.Transact = func(context.Context, ...dynamo.Op) error { return nil }
+			one.Children = func(context.Context, sluice.Item) iter.Seq2[sluice.Item, error] {
+				return func(func(sluice.Item, error) bool) {}
+			}
+			err := r.run(t.Context(), one, parents)
+			if trust && err != nil || !trust && (err == nil || !strings.HasSuffix(err.Error(), "; if it is the right one: --trust-tables --max-deletes 2 lowers them")) {
+				t.Errorf("%v, %s", err, out.String())
+			}
+		})
+	}
+}
+
+// A counter that is no number is named; the others are set.
+func TestRecountOfATextSaysWhich(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, errs bytes.Buffer
+		r := &recounting{cli: &cli{stdout: &out, stderr: &errs}, o: recountOptions{settle: time.Minute}}
+		one, parents := customers("a", "b")
+		get := one.Get
+		one.Get = func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error) {
+			if id, _ := key.Lookup("id"); id.Is("a") {
+				return key.With(item.String("orders", "many")), nil
+			}
+			return get(ctx, table, key)
+		}
+		if err := r.run(t.Context(), one, parents); err != nil || r.failed != 1 {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			`table customers, id=a: orders left as it is: attribute "orders" is of type S, want N` + "\n",
+			"id=b: orders would be set from 2 to 1\n", "1 wrong, 0 busy, 0 not there, 1 not a number\n",
+		} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q is not in %q", want, out.String())
+			}
+		}
+	})
+}
+
+// An index of children that is not there is told before a recount needs it. Other
+// errors may be those of the parent that was made up.
+func TestIndexFault(t *testing.T) {
+	for text, tells := range map[string]bool{
+		"": false, "ValidationException: Condition parameter type does not match schema type": false,
+		"ValidationException: The table does not have the specified index: byCustomer":                                                                                             true,
+		"ValidationException: One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index byCustomer because its projection": true,
+	} {
+		one, _ := customers()
+		one.Children = func(_ context.Context, parent sluice.Item) iter.Seq2[sluice.Item, error] {
+			return func(yield func(sluice.Item, error) bool) {
+				if text != "" {
+					yield(sluice.Item{}, errors.New(text))
+				}
+			}
+		}
+		if err := indexFault(t.Context(), "items", one); (err != nil) != tells || tells && err.Error() != "route items: a recount of orders of table customers cannot read the children: "+text {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -249,13 +250,33 @@ func (s *search) ofTypes(project func(*sluice.Record) ([]document.Op, error)) fu
 	}
 }
 
+// scanTurn is how many items of a table are read before the next table's.
+const scanTurn = 100
+
+// scan reads the tables in turns, so that the first items are of all of them.
 func (s *source) scan(ctx context.Context) iter.Seq2[*sluice.Record, error] {
 	return func(yield func(*sluice.Record, error) bool) {
+		var open []func() (*sluice.Record, error, bool)
 		for _, table := range s.tables {
-			for rec, err := range snapshot.Scan(ctx, s.cfg, table, snapshot.ScanOptions{}) {
-				if !yield(rec, err) || err != nil {
+			next, stop := iter.Pull2(snapshot.Scan(ctx, s.cfg, table, snapshot.ScanOptions{}))
+			defer stop()
+			open = append(open, next)
+		}
+		for len(open) > 0 {
+			next := open[0]
+			open = open[1:]
+			for range scanTurn {
+				rec, err, ok := next()
+				if ok && (!yield(rec, err) || err != nil) {
 					return
 				}
+				if !ok {
+					next = nil
+					break
+				}
+			}
+			if next != nil {
+				open = append(open, next)
 			}
 		}
 	}
@@ -275,11 +296,17 @@ func (s *source) check(ctx context.Context) error {
 	return nil
 }
 
-// list lists what is there now, without sources.
-func list(client *opensearch.Client) func(context.Context, string) iter.Seq2[document.Doc, error] {
+// list lists what is there now, without sources. An index that items name by a
+// template, and that is not there, has no documents.
+func list(client *opensearch.Client, template string) func(context.Context, string) iter.Seq2[document.Doc, error] {
 	return func(ctx context.Context, index string) iter.Seq2[document.Doc, error] {
 		return func(yield func(document.Doc, error) bool) {
-			if err := indices.New(client).Refresh(ctx, index); err != nil {
+			err := indices.New(client).Refresh(ctx, index)
+			var status *opensearch.StatusError
+			if index != template && errors.As(err, &status) && status.Status == http.StatusNotFound {
+				return
+			}
+			if err != nil {
 				yield(document.Doc{}, err)
 				return
 			}

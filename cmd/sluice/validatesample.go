@@ -20,7 +20,7 @@ func (c *cli) readSample(name string) ([]*sluice.Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--sample: %w", err)
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close()
 		in = f
 	}
 	var recs []*sluice.Record

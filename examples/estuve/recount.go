@@ -18,8 +18,9 @@ type Recounter struct {
 	Settle time.Duration // see [rollup.Recount]
 	DryRun bool
 
-	MaxDeletes int // of each kind of counter; see [rollup.Recount]
-	Found      func(rollup.Correction)
+	MaxDeletes  int // of each kind of counter; see [rollup.Recount]
+	TrustTables bool
+	Found       func(rollup.Correction)
 }
 
 // Run recounts users. It is not for users of whom a large map is being deleted:
@@ -34,7 +35,7 @@ func (r Recounter) Run(ctx context.Context, users iter.Seq[string]) (all rollup.
 			}
 		}
 	}
-	base := rollup.Recount{Name: pointsName, Get: r.Store.Get, Transact: r.Store.Transact, Markers: r.Tables.Markers, Settle: r.Settle, DryRun: r.DryRun, MaxDeletes: r.MaxDeletes, Found: r.Found}
+	base := rollup.Recount{Name: pointsName, Get: r.Store.Get, Transact: r.Store.Transact, Markers: r.Tables.Markers, Settle: r.Settle, DryRun: r.DryRun, MaxDeletes: r.MaxDeletes, TrustTables: r.TrustTables, Found: r.Found}
 	ofMaps := base
 	ofMaps.Table, ofMaps.Keys, ofMaps.Attribute, ofMaps.Children = r.Tables.Maps, mapKey, "num_points", r.points
 	maps := base
@@ -58,6 +59,7 @@ func (r Recounter) Run(ctx context.Context, users iter.Seq[string]) (all rollup.
 		all.Busy += done.Busy
 		all.Gone += done.Gone
 		all.Held += done.Held
+		all.Failed += done.Failed
 		if err != nil {
 			return all, err
 		}

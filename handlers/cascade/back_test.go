@@ -83,7 +83,7 @@ func comebackSeed(t *testing.T, seed uint64) {
 	c.took = time.Duration(1+rnd.IntN(30)) * time.Millisecond
 	c.waits = time.Duration(rnd.IntN(3)) * 200 * time.Millisecond
 	c.inFlight = 1 + rnd.IntN(4)
-	c.late = maxLookAge + 2*c.took
+	c.late = 100*time.Millisecond + 2*c.took
 	conf := c.config()
 	conf.Threshold, conf.PageSize = rnd.IntN(80), 1+rnd.IntN(60)
 	conf.Budget = time.Duration(1+rnd.IntN(1000)) * time.Millisecond

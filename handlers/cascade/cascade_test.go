@@ -206,6 +206,15 @@ func TestParentThatExistsAgainStopsAll(t *testing.T) {
 	}
 }
 
+// A message of a parent that exists again sends no sweep, also when nothing is left.
+func TestParentThatExistsAgainHasNoSweep(t *testing.T) {
+	w := points(0)
+	w.tables["maps"].put(mapKey)
+	if err := must(t, w.config()).Work(t.Context(), record(sluice.Message{Body: body})); !sluice.IsSkip(err) || len(w.queue) > 0 {
+		t.Errorf("%v, %q", err, bodies(w))
+	}
+}
+
 // The parent comes back while its children go: what was read before may still
 // go, of a page whose deletes had begun; all else stays.
 func TestParentComesBackInTheMiddle(t *testing.T) {

@@ -52,5 +52,5 @@ func Example() {
 	// Output:
 	// {"kind":"cascade.delete","table":"points","key":{"map_id":"m-1"},"parent":{"table":"maps","key":{"user_id":"u-1","map_id":"m-1"}},"dedupeKey":"maps/u-1/m-1"}
 	// points {"map_id":{"S":"m-1"},"point_id":{"S":"p-1"}}
-	// 1 rows are children of maps {"user_id":{"S":"u-1"},"map_id":{"S":"m-1"}}, which is gone
+	// 1 row is a child of maps {"user_id":{"S":"u-1"},"map_id":{"S":"m-1"}}, which is gone
 }

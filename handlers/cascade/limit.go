@@ -15,7 +15,8 @@ import (
 // Limit keeps the children that are newer than their parent's deletion: those that
 // were written after the parent was put again. Each delete has a condition, so that
 // the limit holds at the moment of the write itself. A child without the attribute
-// Name goes. One of From and Time is set.
+// Name goes. One whose attribute has another type than the limit stays, and fails
+// the record or message for good. One of From and Time is set.
 type Limit struct {
 	// Name is the children's attribute, a number or text, not a path.
 	Name string
@@ -88,16 +89,24 @@ func (l Limit) of(image sluice.Item, deleted time.Time) (sluice.Item, error) {
 	return item.Of(item.Number(l.Name, strconv.FormatInt(end.Unix(), 10))), nil
 }
 
+// incomparable is the failure of a row whose attribute has another type than the
+// limit: the condition of the delete never holds, and the row would stay unseen.
+func (t *target) incomparable(row sluice.Item) error {
+	limit, limited := t.limit.Lookup(t.child.NotNewer.Name)
+	v, ok := row.Lookup(t.child.NotNewer.Name)
+	if !limited || !ok || v.Kind() == limit.Kind() {
+		return nil
+	}
+	return sluice.Permanent(fmt.Errorf("its attribute %q is of type %v, and the limit of NotNewer is of type %v, so that it stays; write it with the limit's type", t.child.NotNewer.Name, v.Kind(), limit.Kind()))
+}
+
 // newer reports whether a row that was read is beyond the limit for sure. What it
 // lets pass, the condition of the delete decides.
 func (t *target) newer(row sluice.Item) bool {
-	limit, ok := t.limit.Lookup(t.child.NotNewer.Name)
-	if !ok {
-		return false
-	}
+	limit, limited := t.limit.Lookup(t.child.NotNewer.Name)
 	v, ok := row.Lookup(t.child.NotNewer.Name)
-	if !ok || v.Kind() != limit.Kind() {
-		return ok
+	if !limited || !ok {
+		return false
 	}
 	if v.Kind() == item.S {
 		return bytes.Compare(v.Text(), limit.Text()) > 0

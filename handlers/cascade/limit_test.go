@@ -26,26 +26,27 @@ func TestLimit(t *testing.T) {
 		old   string // attributes of the parent
 		child string // the attribute, "" is none
 		goes  bool
+		fails bool
 	}{
-		{"the version", version, `"info":{"M":{"version":{"N":"7"}}}`, `{"N":"7"}`, true},
-		{"the version in other digits", version, `"info":{"M":{"version":{"N":"7"}}}`, `{"N":"7.0"}`, true},
-		{"an older one", version, `"info":{"M":{"version":{"N":"10"}}}`, `{"N":"9"}`, true},
-		{"a newer one", version, `"info":{"M":{"version":{"N":"9"}}}`, `{"N":"10"}`, false},
-		{"text", version, `"info":{"M":{"version":{"S":"b"}}}`, `{"S":"b"}`, true},
-		{"newer text", version, `"info":{"M":{"version":{"S":"b"}}}`, `{"S":"b1"}`, false},
-		{"another type", version, `"info":{"M":{"version":{"N":"9"}}}`, `{"S":"1"}`, false},
-		{"a child without it", version, `"info":{"M":{"version":{"N":"9"}}}`, ``, true},
-		{"a parent without it", version, `"info":{"M":{"other":{"N":"9"}}}`, `{"N":"10"}`, true},
-		{"a parent with an empty one", version, `"info":{"M":{"version":{"S":""}}}`, `{"S":"x"}`, true},
-		{"a second before", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), -1), true},
-		{"that second", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), 0), true},
-		{"a second after", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), 1), false},
-		{"the second's end", Limit{Name: "v", Time: "milliseconds"}, `"x":{"S":"y"}`, number(at.UnixMilli(), 999), true},
-		{"after the second's end", Limit{Name: "v", Time: "milliseconds"}, `"x":{"S":"y"}`, number(at.UnixMilli(), 1000), false},
-		{"RFC 3339", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:10Z"}`, true},
-		{"with a fraction", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:10.999Z"}`, true},
-		{"the next second", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:11Z"}`, false},
-		{"the next second's fraction", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:11.001+00:00"}`, false},
+		{"the version", version, `"info":{"M":{"version":{"N":"7"}}}`, `{"N":"7"}`, true, false},
+		{"the version in other digits", version, `"info":{"M":{"version":{"N":"7"}}}`, `{"N":"7.0"}`, true, false},
+		{"an older one", version, `"info":{"M":{"version":{"N":"10"}}}`, `{"N":"9"}`, true, false},
+		{"a newer one", version, `"info":{"M":{"version":{"N":"9"}}}`, `{"N":"10"}`, false, false},
+		{"text", version, `"info":{"M":{"version":{"S":"b"}}}`, `{"S":"b"}`, true, false},
+		{"newer text", version, `"info":{"M":{"version":{"S":"b"}}}`, `{"S":"b1"}`, false, false},
+		{"another type", version, `"info":{"M":{"version":{"N":"9"}}}`, `{"S":"1"}`, false, true},
+		{"a child without it", version, `"info":{"M":{"version":{"N":"9"}}}`, ``, true, false},
+		{"a parent without it", version, `"info":{"M":{"other":{"N":"9"}}}`, `{"N":"10"}`, true, false},
+		{"a parent with an empty one", version, `"info":{"M":{"version":{"S":""}}}`, `{"S":"x"}`, true, false},
+		{"a second before", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), -1), true, false},
+		{"that second", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), 0), true, false},
+		{"a second after", Limit{Name: "v", Time: "seconds"}, `"x":{"S":"y"}`, number(at.Unix(), 1), false, false},
+		{"the second's end", Limit{Name: "v", Time: "milliseconds"}, `"x":{"S":"y"}`, number(at.UnixMilli(), 999), true, false},
+		{"after the second's end", Limit{Name: "v", Time: "milliseconds"}, `"x":{"S":"y"}`, number(at.UnixMilli(), 1000), false, false},
+		{"RFC 3339", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:10Z"}`, true, false},
+		{"with a fraction", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:10.999Z"}`, true, false},
+		{"the next second", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:11Z"}`, false, false},
+		{"the next second's fraction", Limit{Name: "v", Time: "rfc3339"}, `"x":{"S":"y"}`, `{"S":"2024-01-01T00:00:11.001+00:00"}`, false, false},
 	} {
 		for _, way := range []string{"inline", "by message", "by the condition alone", "by index"} {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,15 +78,63 @@ func TestLimit(t *testing.T) {
 				x := must(t, c)
 				rec := removed("maps", mapKey, strings.TrimSuffix(mapKey, "}")+","+tt.old+"}")
 				rec.Created = at
-				if err := x.Remove(t.Context(), rec); err != nil {
-					t.Fatal(err)
+				err := x.Remove(t.Context(), rec)
+				if way == "by message" && tt.fails {
+					_, err = w.deliver(t.Context(), x.Work)
+				} else {
+					w.drain(t, x.Work)
 				}
-				w.drain(t, x.Work)
+				says := err != nil && strings.Contains(err.Error(), `its attribute "v" is of type S, and the limit of NotNewer is of type N`)
+				if sluice.IsPermanent(err) != tt.fails || says != tt.fails || !tt.fails && err != nil {
+					t.Errorf("%s, %s: %v", tt.name, way, err)
+				}
 				if gone := len(points.rows) == 0; gone != tt.goes {
 					t.Errorf("%s, %s: gone %v, want %v", tt.name, way, gone, tt.goes)
 				}
 			})
 		}
+	}
+}
+
+// Children that cannot be compared with the limit stay, and are told; the others go.
+func TestChildrenOfAnotherType(t *testing.T) {
+	w := points(3)
+	w.tables["points"].put(`{"map_id":{"S":"m-1"},"point_id":{"S":"a"},"v":{"S":"7"}}`, `{"map_id":{"S":"m-1"},"point_id":{"S":"b"},"v":{"S":"7"}}`)
+	c := w.config()
+	c.Threshold = DefaultThreshold
+	c.Children[0].NotNewer = Limit{Name: "v", From: "version"}
+	parent := strings.TrimSuffix(mapKey, "}") + `,"version":{"N":"7"}}`
+	var out strings.Builder
+	n, err := must(t, c).DryRun(t.Context(), &out, parse(parent))
+	if n != 3 || err == nil || !strings.Contains(err.Error(), "planning table points: rows that stay: 2, the first ") {
+		t.Errorf("%d, %v: %s", n, err, out.String())
+	}
+	err = must(t, c).Remove(t.Context(), removed("maps", mapKey, parent))
+	if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "2 of 5 deletes in table points failed") || w.left(t) != 2 {
+		t.Errorf("%v, %d left", err, w.left(t))
+	}
+}
+
+// A row that has moved to another parent since the index listed it is no child,
+// however old it is.
+func TestMovedRowWithALimit(t *testing.T) {
+	w := newWorld()
+	w.table("maps", "user_id", "map_id")
+	p := w.table("points", "id")
+	p.index("byMap", 0, "map_id")
+	p.put(`{"id":{"S":"a"},"map_id":{"S":"m-1"},"v":{"N":"1"}}`, `{"id":{"S":"b"},"map_id":{"S":"m-1"},"v":{"N":"1"}}`, `{"id":{"S":"c"},"map_id":{"S":"m-1"},"v":{"N":"1"}}`)
+	w.query(t.Context(), dynamo.Query{Table: "points", Index: "byMap", Partition: attribute(parse(mapKey), "map_id")})
+	p.rows[`{"id":{"S":"b"}}`] = parse(`{"id":{"S":"b"},"map_id":{"S":"m-2"},"v":{"N":"1"}}`)
+	p.rows[`{"id":{"S":"c"}}`] = parse(`{"id":{"S":"c"},"map_id":{"S":"m-2"},"v":{"S":"1"}}`)
+	c := w.config()
+	c.Threshold = DefaultThreshold
+	c.Children[0] = Child{
+		Table: "points", Key: []string{"id"}, Index: "byMap", Partition: Attr{Name: "map_id", From: "map_id"},
+		NotNewer: Limit{Name: "v", From: "version"},
+	}
+	err := must(t, c).Remove(t.Context(), removed("maps", mapKey, strings.TrimSuffix(mapKey, "}")+`,"version":{"N":"7"}}`))
+	if got := p.keys(); err != nil || fmt.Sprint(got) != `[{"id":{"S":"b"}} {"id":{"S":"c"}}]` {
+		t.Errorf("%v, left %v", err, got)
 	}
 }
 
@@ -184,8 +233,32 @@ func TestLooksAreFew(t *testing.T) {
 			t.Fatal(err)
 		}
 		pages, took := w.queries, time.Since(begun)
-		if most := pages + int(took/maxLookAge) + 2; w.gets > most {
+		if most := pages + int(took/(100*time.Millisecond)) + 2; w.gets > most {
 			t.Errorf("%d looks for %d pages in %v", w.gets, pages, took)
+		}
+	})
+}
+
+// A look is used for 100 ms. There is a request each 60 ms, and looks at 0, 120 and
+// 240 ms. The parent is put at 150 ms.
+func TestALookIsUsedFor100ms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := points(40)
+		w.tables["points"].index("byMap", 0, "map_id")
+		for i := range 40 {
+			w.tables["points"].put(point("m-1", i))
+		}
+		w.inFlight, w.waits = 1, 60*time.Millisecond
+		c := w.config()
+		c.Threshold = DefaultThreshold
+		c.Children[0].Index = "byMap" // a request for each row
+		time.AfterFunc(150*time.Millisecond, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.tables["maps"].put(mapKey)
+		})
+		if err := must(t, c).Remove(t.Context(), mapRemoved()); !sluice.IsSkip(err) || w.deletes != 3 {
+			t.Errorf("%v, %d rows went, want those of 60, 120 and 180 ms", err, w.deletes)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // Row is one row that would be deleted.
@@ -69,9 +70,13 @@ func (t *target) plan(ctx context.Context, yield func(Row, error) bool) bool {
 			}
 		}
 		if q.After = page.Next; !q.After.Exists() {
-			return true
+			break
 		}
 	}
+	if f := p.failures; f.rows > 0 {
+		return yield(Row{}, fmt.Errorf("cascade: planning table %s: rows that stay: %d, the first %s: %w", t.child.Table, f.rows, keyhash.Item(f.key), f.firstBad))
+	}
+	return true
 }
 
 // DryRun writes the rows of a Plan, one a line as "<table> <key>", and a last
@@ -102,6 +107,10 @@ func (c *Cascade) DryRun(ctx context.Context, w io.Writer, parent sluice.Item) (
 	if it.Exists() {
 		state = "which still exists: until it is deleted, none goes"
 	}
-	fmt.Fprintf(out, "%d rows are children of %s %s, %s\n", rows, c.c.Table, key.Raw(), state)
+	are := "rows are children"
+	if rows == 1 {
+		are = "row is a child"
+	}
+	fmt.Fprintf(out, "%d %s of %s %s, %s\n", rows, are, c.c.Table, key.Raw(), state)
 	return rows, out.Flush()
 }

@@ -82,7 +82,7 @@ func TestDryRunByIndex(t *testing.T) {
 	c := w.config()
 	c.Children[0] = Child{Table: "points", Key: []string{"id"}, Index: "byMap", Partition: Attr{Name: "map_id", From: "map_id"}}
 	var out strings.Builder
-	if n, err := must(t, c).DryRun(t.Context(), &out, parse(mapKey)); n != 1 || err != nil || !strings.HasPrefix(out.String(), `points {"id":{"S":"a"}}`+"\n1 rows") {
+	if n, err := must(t, c).DryRun(t.Context(), &out, parse(mapKey)); n != 1 || err != nil || !strings.HasPrefix(out.String(), `points {"id":{"S":"a"}}`+"\n1 row is a child of maps ") {
 		t.Errorf("%d, %v: %s", n, err, out.String())
 	}
 }

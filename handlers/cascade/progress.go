@@ -3,6 +3,7 @@ package cascade
 import (
 	"context"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/keyhash"
@@ -43,10 +44,10 @@ type Progress struct {
 	Done    bool    // this is the end of the record or message
 }
 
-// tell tells the progress, when it is time to or at the end. The caller holds
-// no lock.
-func (p *purge) tell(done bool) {
-	now := time.Now()
+// tell tells the progress, when it is time to or at the end: ended says how it
+// ended, "" that it goes on. The caller holds no lock.
+func (p *purge) tell(ended string) {
+	now, done := time.Now(), ended != ""
 	p.mu.Lock()
 	if !done && now.Sub(p.toldAt) < p.t.c.c.Every {
 		p.mu.Unlock()
@@ -69,6 +70,10 @@ func (p *purge) tell(done bool) {
 			level = slog.LevelDebug
 		}
 	}
-	p.t.c.c.Logger.Log(context.Background(), level, text, "table", g.Table, "parent", keyhash.Item(p.t.parent),
-		"deleted", g.Deleted, "failed", failed, "took", g.Took, "rate", g.Rate)
+	args := []any{"table", g.Table, "parent", keyhash.Item(p.t.parent),
+		"deleted", g.Deleted, "failed", failed, "took", g.Took, "rate", math.Round(g.Rate*10) / 10}
+	if done {
+		args = append(args, "ended", ended)
+	}
+	p.t.c.c.Logger.Log(context.Background(), level, text, args...)
 }

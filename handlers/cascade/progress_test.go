@@ -2,6 +2,7 @@ package cascade
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 )
 
 func TestProgress(t *testing.T) {
@@ -78,5 +80,39 @@ func TestSmallCascadesAreQuiet(t *testing.T) {
 	}
 	if err := x.Work(t.Context(), record(sluice.Message{Body: body})); err != nil || strings.Count(log.String(), "\n") != 1 {
 		t.Error(err, log.String())
+	}
+}
+
+// The last line says how a cascade ended, and has a rate that people can read.
+func TestLogSaysHowItEnded(t *testing.T) {
+	for want, edit := range map[string]func(*world, *Config){
+		`ended="no children left"`: func(*world, *Config) {},
+		`ended="parent exists again"`: func(w *world, _ *Config) {
+			w.onQuery = func(dynamo.Query) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.tables["maps"].put(mapKey)
+			}
+		},
+		`ended="more to do"`: func(_ *world, c *Config) { c.Budget, c.PageSize = time.Second, 10 },
+		`ended=failed`: func(_ *world, c *Config) {
+			c.Query = func(context.Context, dynamo.Query) (dynamo.Page, error) { return dynamo.Page{}, errDead }
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := points(100)
+			w.took = 300 * time.Millisecond
+			c := w.config()
+			var log bytes.Buffer
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			edit(w, &c)
+			err := must(t, c).Work(t.Context(), record(sluice.Message{Body: body}))
+			if !strings.HasSuffix(log.String(), want+"\n") {
+				t.Errorf("%s: %v, %s", want, err, log.String())
+			}
+			if _, rate, _ := strings.Cut(log.String(), "rate="); len(strings.Fields(rate)[0]) > 5 {
+				t.Errorf("rate %s", rate)
+			}
+		})
 	}
 }

@@ -40,6 +40,19 @@ const (
 	gaveUp            // too many deletes failed in a row
 )
 
+// text says for the log how a run ended.
+func (e ending) text(err error) string {
+	switch {
+	case err != nil:
+		return "failed"
+	case e == parentBack:
+		return parentExists
+	case e == more:
+		return "more to do"
+	}
+	return "no children left"
+}
+
 // errStopped is of rows that were not tried, since the run is to end.
 var errStopped = errors.New("the cascade has stopped")
 
@@ -92,8 +105,8 @@ func (p *purge) parentIsBack(ctx context.Context) (bool, error) {
 // run makes passes until one finds nothing to delete, or a limit is reached.
 // Deletes that failed are its error, unless it got somewhere and is to be
 // called again anyway: those rows are still there then.
-func (p *purge) run(ctx context.Context) (ending, error) {
-	defer p.tell(true)
+func (p *purge) run(ctx context.Context) (end ending, err error) {
+	defer func() { p.tell(end.text(err)) }()
 	for pass := 0; ; pass++ {
 		before := p.deleted
 		if p.end = goOn; pass == maxPasses {
@@ -221,12 +234,26 @@ func (p *purge) candidates(rows []sluice.Item) ([]sluice.Item, error) {
 		if err != nil {
 			return nil, sluice.Permanent(fmt.Errorf("cascade of %s: %w", keyhash.Item(p.t.parent), err))
 		}
-		if p.t.isParent(key) || p.t.child.Index == "" && p.t.stays(row) {
+		if p.t.isParent(key) || p.t.child.Index == "" && p.stays(key, row) {
 			continue
 		}
 		keys = append(keys, key)
 	}
 	return keys, nil
+}
+
+// stays reports whether a row is not to be deleted.
+func (p *purge) stays(key, row sluice.Item) bool {
+	if exclude := p.t.child.Exclude; exclude != nil && exclude(row) {
+		return true
+	}
+	if err := p.t.incomparable(row); err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.failures.add(key, err)
+		return true
+	}
+	return p.t.newer(row)
 }
 
 // children reads rows that an index has led to, by their keys, and returns the
@@ -242,7 +269,7 @@ func (p *purge) children(ctx context.Context, keys []sluice.Item) ([]sluice.Item
 				if err != nil {
 					return fmt.Errorf("cascade of %s: reading a row of table %s that index %s has led to: %w", keyhash.Item(p.t.parent), p.t.child.Table, p.t.child.Index, err)
 				}
-				is[i] = it.Exists() && p.t.belongs(it) && !p.t.stays(it)
+				is[i] = it.Exists() && p.t.belongs(it) && !p.stays(key, it)
 				return nil
 			})
 			return nil
@@ -315,10 +342,17 @@ func (p *purge) settle(keys []sluice.Item, errs []error) {
 	p.mu.Lock()
 	gone := len(keys)
 	for i, err := range errs {
+		condition, _ := errors.AsType[*dynamo.ConditionError](err)
 		switch {
 		case err == nil:
 			continue
-		case errors.Is(err, errStopped), dynamo.IsCondition(err): // it was not tried, or is no child any more
+		case errors.Is(err, errStopped): // it was not tried
+		case condition != nil: // it is no child any more, or newer
+			for _, it := range condition.Items {
+				if err := p.t.incomparable(it); err != nil && p.t.belongs(it) {
+					p.failures.add(keys[i], err)
+				}
+			}
 		default:
 			p.failures.add(keys[i], err)
 		}
@@ -335,7 +369,7 @@ func (p *purge) settle(keys []sluice.Item, errs []error) {
 	if gone > 0 && p.t.c.c.Hooks.Deleted != nil {
 		p.t.c.c.Hooks.Deleted(p.t.child.Table, gone)
 	}
-	p.tell(false)
+	p.tell("")
 }
 
 func (p *purge) stop(why ending) {

@@ -176,11 +176,6 @@ func (t *target) isParent(key sluice.Item) bool {
 	return t.child.Table == t.c.c.Table && key.Equal(t.parent)
 }
 
-// stays reports whether a row of the partition is not to be deleted.
-func (t *target) stays(row sluice.Item) bool {
-	return t.child.Exclude != nil && t.child.Exclude(row) || t.newer(row)
-}
-
 // deletion returns the deletion of rows, without its guard. Where the key does not
 // tell whether a row is a child that may go, a condition does.
 func (t *target) deletion(keys []sluice.Item) dynamo.GuardedDelete {

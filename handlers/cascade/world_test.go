@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -358,46 +357,6 @@ func (w *world) deleteAll(ctx context.Context, d dynamo.GuardedDelete, keys []sl
 		return all(err)
 	}
 	return errs
-}
-
-// holds judges the conditions that cascades make.
-func holds(d dynamo.GuardedDelete, it sluice.Item) bool {
-	for term := range strings.SplitSeq(d.Condition, " AND ") {
-		var v, want sluice.Value
-		is := false
-		at := func(name string) {
-			v, is = it.Lookup(d.Names["#"+name])
-			want, _ = d.Values[":"+name].(sluice.Value)
-		}
-		switch strings.Trim(term, "()") {
-		case "":
-		case "#p = :p":
-			if at("p"); !is || !v.Equal(want) {
-				return false
-			}
-		case "begins_with(#s, :s":
-			if at("s"); !is || !strings.HasPrefix(v.Str(), d.Values[":s"].(string)) {
-				return false
-			}
-		case "attribute_not_exists(#n) OR #n < :n", "attribute_not_exists(#n) OR #n <= :n":
-			at("n")
-			if is && (v.Kind() != want.Kind() || !less(v, want) && !(strings.Contains(term, "<=") && v.Equal(want))) {
-				return false
-			}
-		default:
-			panic(term)
-		}
-	}
-	return true
-}
-
-func less(v, want sluice.Value) bool {
-	if v.Kind() == item.S {
-		return v.Str() < want.Str()
-	}
-	f, _ := v.Float64()
-	g, _ := want.Float64()
-	return f < g
 }
 
 func (w *world) send(ctx context.Context, m sluice.Message) error {

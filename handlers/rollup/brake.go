@@ -15,17 +15,27 @@ const (
 // BrakeError says that a recount lowers no counter, because it would lower too
 // many. The rules are those of [Recount.MaxDeletes].
 type BrakeError struct {
-	Lowered int  `json:"lowered"` // counters that are higher than what is there
-	Parents int  `json:"parents"` // that were looked at
-	Allowed int  `json:"allowed"` // how many may be lowered
-	Empty   bool `json:"empty,omitempty"`
+	Lowered int `json:"lowered"` // counters that are higher than what is there
+	Parents int `json:"parents"` // that were looked at
+	Allowed int `json:"allowed"` // how many may be lowered
+
+	Empty       bool `json:"empty,omitempty"`       // no parent has a child
+	MostlyEmpty bool `json:"mostlyEmpty,omitempty"` // more of them have no child than parents have one
 }
 
 // Error says why, and what to do.
 func (e *BrakeError) Error() string {
-	text := fmt.Sprintf("no counter is lowered: %d of %d are higher than what is there", e.Lowered, e.Parents)
-	if e.Empty {
-		return text + ", and no parent has a child; check the name of the children's table or index, the account and the Region"
+	are := "are"
+	if e.Lowered == 1 {
+		are = "is"
+	}
+	text := fmt.Sprintf("no counter is lowered: %d of %d %s higher than what is there", e.Lowered, e.Parents, are)
+	const check = "; check the name of the children's table or index, the account and the Region"
+	switch {
+	case e.Empty:
+		return text + ", and no parent has a child" + check
+	case e.MostlyEmpty:
+		return text + ", and most of their parents have no child" + check
 	}
 	return text + fmt.Sprintf(", and %d may be lowered; look at them first", e.Allowed)
 }
@@ -34,7 +44,8 @@ func (e *BrakeError) Error() string {
 type brake struct {
 	held     []look
 	lowered  int
-	children bool // a parent has one
+	barren   int  // of the lowered ones: the parent has no child
+	fertile  int  // parents with a child
 	over     bool // more than MaxDeletes: none is held any more
 	released bool // they may be lowered
 }
@@ -52,6 +63,9 @@ func (r *recount) lowers(l look) bool {
 func (r *recount) hold(l look) {
 	b := &r.brake
 	b.lowered++
+	if l.children == 0 {
+		b.barren++
+	}
 	switch {
 	case r.DryRun:
 		r.done.Corrected++
@@ -96,8 +110,11 @@ func (r *recount) verdict() *BrakeError {
 	if r.MaxDeletes == 0 {
 		e.Allowed = min(e.Allowed, max(1, r.done.Parents*defaultPercent/100))
 	}
-	e.Empty = !b.children && b.lowered > 1
-	if e.Empty || b.lowered > e.Allowed {
+	if !r.TrustTables && b.barren > b.fertile {
+		e.Empty = b.fertile == 0
+		e.MostlyEmpty = !e.Empty
+	}
+	if e.Empty || e.MostlyEmpty || b.lowered > e.Allowed {
 		return e
 	}
 	return nil

@@ -48,9 +48,10 @@
 // not subtracted when it goes: a row among the markers says so of the two, from
 // the child's record until it leaves the parent. It costs a read for each record
 // of a child that counts no more, or counts otherwise. Write parents first, or
-// have [Config.Orphans] delete such a child; a [Recount] counts it. When a parent
-// is deleted and made again while children stay that it counted, their end is
-// subtracted from the new one: a [Recount] repairs that.
+// have [Config.Orphans] delete such a child. A [Recount] counts it, and notes that it
+// counts from then on. When a parent is deleted and made again while children stay
+// that it counted, their end is subtracted from the new one: a [Recount] repairs
+// that.
 //
 // # Other writers
 //

@@ -239,3 +239,17 @@ func TestOrphansAreValidated(t *testing.T) {
 		}
 	}
 }
+
+// A parent that is there is no reason for a transaction.
+func TestChildOfAParentThatIsThere(t *testing.T) {
+	w := newOrphans(t)
+	w.put("shops", `{"shop":{"S":"a"}}`)
+	w.put("orders", draft)
+	w.transact = func() { t.Error("the child is no orphan") }
+	if err := w.handle(1); err != nil {
+		t.Error(err)
+	}
+	if err := w.handle(2); err != nil {
+		t.Error(err)
+	}
+}

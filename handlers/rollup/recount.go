@@ -36,7 +36,12 @@ import (
 // dead letters first; and when in doubt run it once more, which tells what it
 // should not find.
 //
-// A parent whose counter is right at the first look is left alone.
+// A parent whose counter is right at the first look is left alone, unless it has
+// children that came before it: a counter may be right by chance, because it counts
+// a child that is gone in place of one that was never counted. From then on these
+// count, too. That takes a second look, and a row among the markers.
+//
+// A counter that is no number is told, and the others are recounted.
 type Recount struct {
 	Table     string   // of the parents
 	Keys      []string // names of their key attributes
@@ -68,11 +73,14 @@ type Recount struct {
 
 	// MaxDeletes is how many counters a run lowers at most: those count children
 	// that are not there (default 1,000, and 5 % of the parents, or one). With
-	// more it lowers none, and Run returns a [*BrakeError]. It lowers none either,
-	// whatever MaxDeletes says, when there are several and no parent has a child:
-	// then Children is likely to read another table than the counters are of. They
-	// are lowered at the end of the run, when all of them are known.
+	// more it lowers none, and Run returns a [*BrakeError]. Unless TrustTables is
+	// set, it lowers none either, whatever MaxDeletes says, when more of these
+	// parents have no child at all than parents of the table have one. They are
+	// lowered at the end of the run, when all of them are known.
 	MaxDeletes int
+
+	// TrustTables says that Children reads the table that the counters are of.
+	TrustTables bool
 
 	// Found is called for each counter that is wrong, once its parent's turn is
 	// over (default: nothing).
@@ -98,6 +106,10 @@ type Correction struct {
 	// Held says that nothing was written, since too many counters would be
 	// lowered.
 	Held bool
+
+	// Err says why the counter cannot be read. Old and New are 0, and nothing was
+	// written.
+	Err error
 }
 
 // Recounted says how many parents were found how.
@@ -109,6 +121,7 @@ type Recounted struct {
 	Busy      int
 	Gone      int // not there (any more)
 	Held      int // to be lowered, and left, since there are too many
+	Failed    int // whose counter cannot be read
 
 	Brake *BrakeError // why no counter is lowered, or would be by a repair
 }
@@ -116,7 +129,7 @@ type Recounted struct {
 // Open is how many counters did not agree and were still to be looked at again,
 // which is 0 unless the recount has failed.
 func (r Recounted) Open() int {
-	return r.Parents - r.Right - r.Settled - r.Corrected - r.Busy - r.Gone - r.Held
+	return r.Parents - r.Right - r.Settled - r.Corrected - r.Busy - r.Gone - r.Held - r.Failed
 }
 
 // batchSize is how many wrong counters wait for their second look together.
@@ -161,13 +174,24 @@ func (r *recount) all(ctx context.Context, parents iter.Seq2[sluice.Item, error]
 			return err
 		}
 		done.Parents++
+		if l.children > 0 {
+			r.brake.fertile++
+		}
 		switch {
+		case l.bad != nil:
+			r.unread(l)
+			continue
 		case l.gone:
 			done.Gone++
 			continue
 		case l.right():
-			done.Right++
-			continue
+			if l.early, err = r.hasEarly(ctx, l); err != nil {
+				return err
+			}
+			if !l.early {
+				done.Right++
+				continue
+			}
 		}
 		if wrong = append(wrong, l); len(wrong) == batchSize {
 			if err := r.repair(ctx, wrong); err != nil {
@@ -234,6 +258,11 @@ type look struct {
 	key  sluice.Item
 	at   time.Time
 	gone bool
+	bad  error // why the counter cannot be read
+
+	// early says that the counter is right and the parent has children that came
+	// before it.
+	early bool
 	seen
 }
 
@@ -261,8 +290,8 @@ func (r *recount) look(ctx context.Context, key sluice.Item) (look, error) {
 		l.gone = true
 		return l, nil
 	}
-	if l.counter, l.has, err = r.counter(parent); err != nil {
-		return l, fmt.Errorf("%s of table %s: %w", key.Raw(), r.Table, err)
+	if l.counter, l.has, l.bad = r.counter(parent); l.bad != nil {
+		return l, nil
 	}
 	for child, err := range r.Children(ctx, parent) {
 		if err != nil {
@@ -277,7 +306,6 @@ func (r *recount) look(ctx context.Context, key sluice.Item) (look, error) {
 			return l, fmt.Errorf("the sum over the children of %s of table %s does not fit into 64 bits", key.Raw(), r.Table)
 		}
 		l.children, l.sum = l.children+1, sum
-		r.brake.children = true
 		l.print += child.Hash()
 	}
 	return l, nil
@@ -317,6 +345,7 @@ func (r *recount) repair(ctx context.Context, wrong []look) error {
 				return err
 			}
 			if !ended {
+				now.early = before.early
 				again = append(again, now)
 			}
 		}
@@ -328,10 +357,13 @@ func (r *recount) repair(ctx context.Context, wrong []look) error {
 // settle ends a parent's turn, if it can be ended.
 func (r *recount) settle(ctx context.Context, before, now look, last bool) (ended bool, err error) {
 	switch {
+	case now.bad != nil:
+		r.unread(now)
+		return true, nil
 	case now.gone:
 		r.done.Gone++
 		return true, nil
-	case now.right():
+	case now.right() && !before.early:
 		r.done.Settled++
 		return true, nil
 	case now.seen == before.seen:
@@ -353,13 +385,23 @@ func (r *recount) settle(ctx context.Context, before, now look, last bool) (ende
 	return true, nil
 }
 
-// correct sets a counter right.
+// unread tells a counter that cannot be read.
+func (r *recount) unread(l look) {
+	r.done.Failed++
+	r.Found(Correction{Table: r.Table, Key: l.key, Attribute: r.Attribute, Err: l.bad})
+}
+
+// correct sets a counter right, and notes that its children count.
 func (r *recount) correct(ctx context.Context, l look) error {
 	if !r.DryRun {
 		noted := recountedOp(r.Name, r.Markers, r.Table, l.key, r.Attribute, l.at)
 		if err := r.Transact(ctx, r.correction(l), noted); err != nil {
 			return fmt.Errorf("setting %q of %s of table %s from %d to %d: %w", r.Attribute, l.key.Raw(), r.Table, l.counter, l.sum, err)
 		}
+	}
+	if l.right() {
+		r.done.Right++
+		return nil
 	}
 	r.done.Corrected++
 	r.Found(r.correctionOf(l))

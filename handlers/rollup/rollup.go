@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
 // Config describes what the records of one kind of child keep. Where no default
@@ -227,11 +229,12 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	}
 	// Also without anything to add: when the record comes again, what it found may
 	// be there no more.
-	u.Marker = dynamo.NewMarker(r.c.Markers, id, since.Add(r.c.Life+margin))
+	expires := since.Add(r.c.Life + margin)
+	u.Marker = dynamo.NewMarker(r.c.Markers, id, expires)
 
 	done, err := r.c.Once(ctx, u)
 	if err != nil {
-		err = fmt.Errorf("rollup %s: applying %s: %w", r.c.Name, id, err)
+		err = fmt.Errorf("rollup %s: adding %s to %s: %w", r.c.Name, id, places(u.Adds), err)
 		if dynamo.IsCondition(err) {
 			err = sluice.Permanent(err) // what is written does not depend on another try
 		}
@@ -244,7 +247,20 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 			r.c.Hooks.Dropped(rec, u.Adds[i])
 		}
 	}
+	if err := r.noteEarly(ctx, rec, a, changes, id, expires); err != nil {
+		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)
+	}
 	return a, u.Adds, nil
+}
+
+// places names the numbers that are added to.
+func places(adds []dynamo.Add) string {
+	var all []string
+	for _, a := range adds {
+		names := strings.Join(slices.Sorted(maps.Keys(a.By)), ", ")
+		all = append(all, fmt.Sprintf("%s of %s of table %s", names, keyhash.Item(a.Key), a.Table))
+	}
+	return strings.Join(all, "; ")
 }
 
 // effect is what a record adds to parents, and what Also adds and writes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
@@ -361,6 +362,22 @@ func TestSeeds(t *testing.T) {
 					t.Fatalf("seed %d: %s of %s is %d, want %d", seed, name, parent, got, counters[name])
 				}
 			}
+		}
+	}
+}
+
+// A counter that is no number fails each of its records: the error names the number
+// and its parent.
+func TestErrorNamesTheCounter(t *testing.T) {
+	w := newWorld(shopA)
+	w.before = func() error { return errDown }
+	err := orders(t, w).Handle(t.Context(), record("", order("a", "open", "5")))
+	if err == nil || !strings.Contains(err.Error(), "adding orders#") {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"orders of " + keyhash.Item(parse(`{"shop":{"S":"a"}}`)) + " of table shops; ", "open, paid of " + keyhash.Item(parse(`{"owner":{"S":"o"}}`)) + " of table owners: down"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
 		}
 	}
 }

@@ -21,10 +21,13 @@ import (
 // row beside the markers says so of the child and that parent. It is written in
 // the transaction that would have counted the child, and deleted in the one in
 // which the child leaves the parent. A recount counts such children: from then on
-// the row is void, which another row says of the parent's number.
+// the row is void, which another row says of the parent's number. A third row says
+// of the parent that it has such children: a recount that finds a counter right
+// looks for it.
 const (
 	uncounted = "uncounted"
 	recounted = "recounted"
+	earlyRow  = "early"
 	attrAt    = "at" // N, milliseconds
 )
 
@@ -76,9 +79,73 @@ func (r *Rollup) keepRecounted(ctx context.Context, c *change, since sluice.Valu
 	return nil
 }
 
+// noteEarly writes which parents have children that came before them. It comes
+// after the transaction that finds it out. When the process ends in between, the
+// record comes again, and the row of its child tells.
+func (r *Rollup) noteEarly(ctx context.Context, rec *sluice.Record, a Applied, changes []change, id string, expires time.Time) error {
+	var ops []dynamo.Op
+	for _, c := range changes {
+		if c.Else.Kind == 0 {
+			continue
+		}
+		came := slices.ContainsFunc(a.Dropped, func(add dynamo.Add) bool { return add.Table == c.Table && add.Key.Equal(c.Key) })
+		if a.Before {
+			row, err := r.c.Get(ctx, r.c.Markers, c.Else.Key)
+			if err != nil {
+				return fmt.Errorf("reading whether the child %s of table %s counts at %s of table %s: %w", keyhash.Item(rec.Keys), rec.Table, keyhash.Item(c.Key), c.Table, err)
+			}
+			came = row.Exists()
+		}
+		if came {
+			ops = append(ops, parentOp(r.c.Markers, earlyID(r.c.Name, c.Table, c.Key), c.Key, r.c.Now()))
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	if _, err := r.c.Once(ctx, dynamo.Unit{Marker: dynamo.NewMarker(r.c.Markers, id+"#"+earlyRow, expires), Ops: ops}); err != nil {
+		return fmt.Errorf("noting that a child of table %s came before its parent: %w", rec.Table, err)
+	}
+	return nil
+}
+
+func earlyID(name, table string, parent sluice.Item) string {
+	return rowID(name, earlyRow, table, parent, "", sluice.Item{})
+}
+
+// hasEarly reports whether a parent has children that came before it, and were not
+// recounted since.
+func (r *recount) hasEarly(ctx context.Context, l look) (bool, error) {
+	if r.DryRun || l.children == 0 {
+		return false, nil
+	}
+	came, ok, err := r.timeOf(ctx, earlyID(r.Name, r.Table, l.key))
+	if !ok || err != nil {
+		return false, err
+	}
+	at, ok, err := r.timeOf(ctx, recountID(r.Name, r.Table, l.key, r.Attribute))
+	return err == nil && (!ok || at < came), err
+}
+
+// timeOf reads the time of a row among the markers; false when there is none.
+func (r *recount) timeOf(ctx context.Context, id string) (int64, bool, error) {
+	row, err := r.Get(ctx, r.Markers, rowKey(id))
+	if err != nil {
+		return 0, false, fmt.Errorf("reading of table %s when a parent was recounted: %w", r.Markers, err)
+	}
+	at, _ := row.Lookup(attrAt)
+	n, ok := at.Int64()
+	return n, ok, nil
+}
+
 // recountedOp says that a number of a parent was set to what is there.
 func recountedOp(name, markers, table string, parent sluice.Item, attribute string, at time.Time) dynamo.Op {
-	return dynamo.Update(markers, rowKey(recountID(name, table, parent, attribute)), "SET #at = :at, #parent = :parent").
+	return parentOp(markers, recountID(name, table, parent, attribute), parent, at)
+}
+
+// parentOp writes a row about a parent.
+func parentOp(markers, id string, parent sluice.Item, at time.Time) dynamo.Op {
+	return dynamo.Update(markers, rowKey(id), "SET #at = :at, #parent = :parent").
 		Name("#at", attrAt).Value(":at", at.UnixMilli()).
 		Name("#parent", "parent").Value(":parent", string(parent.Raw()))
 }

@@ -52,7 +52,8 @@ func recount(ctx context.Context, args []string, env func(string) string, in io.
 	dry := fs.Bool("dry-run", false, "tell what is wrong, write nothing")
 	settle := fs.Duration("settle", time.Minute, "longer than a record takes from its write to its effect")
 	most := fs.Int("max-deletes", 0, "most counters that are lowered (default: 1000, and 5 % of those looked at)")
-	const how = "recount [--dry-run] [--settle 1m] [--max-deletes N] USER…; without users they are read from standard input, one a line"
+	trust := fs.Bool("trust-tables", false, "lower counters also when hardly any parent has a child")
+	const how = "recount [--dry-run] [--settle 1m] [--max-deletes N] [--trust-tables] USER…; without users they are read from standard input, one a line"
 	if err := fs.Parse(args); err != nil {
 		return usage(fmt.Sprintf("%v: want %s", err, how))
 	}
@@ -73,8 +74,12 @@ func recount(ctx context.Context, args []string, env func(string) string, in io.
 		verb = "would be set from"
 	}
 	done, err := estuve.Recounter{
-		Tables: tables, Store: store, Settle: *settle, DryRun: *dry, MaxDeletes: *most,
+		Tables: tables, Store: store, Settle: *settle, DryRun: *dry, MaxDeletes: *most, TrustTables: *trust,
 		Found: func(c rollup.Correction) {
+			if c.Err != nil {
+				fmt.Fprintf(out, "%s %s: %s left as it is: %v\n", c.Table, c.Key.Raw(), c.Attribute, c.Err)
+				return
+			}
 			if c.Held {
 				fmt.Fprintf(out, "%s %s: %s left at %d, %d are there: too many would be lowered\n", c.Table, c.Key.Raw(), c.Attribute, c.Old, c.New)
 				return
@@ -88,6 +93,9 @@ func recount(ctx context.Context, args []string, env func(string) string, in io.
 	}.Run(ctx, users)
 	fmt.Fprintf(out, "%d counters: %d right, %d were late, %d wrong, %d busy, %d without an item\n",
 		done.Parents, done.Right, done.Settled, done.Corrected, done.Busy, done.Gone)
+	if done.Failed > 0 {
+		failed = errors.Join(failed, fmt.Errorf("counters that are no numbers: %d; set them right, and recount their parents", done.Failed))
+	}
 	return errors.Join(err, failed)
 }
 
