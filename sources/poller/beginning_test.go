@@ -326,7 +326,7 @@ func TestTrimmedBeforeAnythingIsRead(t *testing.T) {
 	}{
 		{TrimHorizon, old, "a3", "a before"},
 		{TrimHorizon, time.Hour, "a3", ""}, // the service loses nothing so early
-		{Latest, old, "a3", "a before"}, // they were written after the start
+		{Latest, old, "a3", "a before"},    // they were written after the start
 		{Latest, time.Hour, "a3", ""},
 	} {
 		t.Run(fmt.Sprint(c.start, " ", c.age), func(t *testing.T) {
