@@ -41,10 +41,10 @@ func (p *Projection) settled(rec *sluice.Record) func(context.Context, document.
 		if !deleted && behind == "" {
 			return nil
 		}
-		it, err := p.o.Current(ctx, rec)
+		it, err := p.read(ctx, rec)
 		switch {
 		case err != nil:
-			return fmt.Errorf("projection: reading the item as it is now: %w", err)
+			return err
 		case !it.Exists():
 			return nil // it is deleted, or will be by a later record
 		case deleted:
