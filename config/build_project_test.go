@@ -168,7 +168,7 @@ func TestProjectLogsWhatIsLost(t *testing.T) {
 		counted := 0
 		s.Projection.Lost = func(*sluice.Record, projection.Loss) { counted++ }
 		s.Fakes.Write = func(_ context.Context, _ string, op document.Op) error {
-			op.Refused(op.Version)
+			op.Refused(document.Refusal{Version: op.Version})
 			return nil
 		}
 		app, err := one(Route{Name: "orders", Project: &Project{Index: "orders", ID: "{pk}", Version: "attribute:rev"}}).Build(t.Context(), s)

@@ -28,9 +28,22 @@ type Op struct {
 	Revision Revision // of Unchanged
 
 	// Refused, unless nil, is called before the write returns when its Fence
-	// refused it, with the version of what is there or was deleted there; 0 when
-	// the service does not say. It must be fast and must not block.
-	Refused func(there int64) `json:"-"`
+	// refused it: once for each index that refused it. It must be fast and must not
+	// block.
+	Refused func(Refusal) `json:"-"`
+}
+
+// Refusal says why a Fence refused a write.
+type Refusal struct {
+	// Version is that of what is there or was deleted there; 0 when the service does
+	// not say. That of an Exact write stands in Doc.
+	Version int64
+	// Doc is the document that refused an Exact write, as it was read after the
+	// refusal.
+	Doc Doc
+	// Deleted says that no document refused an Exact write: the index remembers a
+	// deletion with a greater version.
+	Deleted bool
 }
 
 // Revision names one state of a document among all its states. The zero Revision

@@ -140,7 +140,7 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 			return nil, fmt.Errorf("route %q: middleware returned a nil handler", c.route.Name)
 		}
 	}
-	c.route.Handler = h
+	c.route.Handler = r.outOfTurn(c.route, h)
 	for _, p := range ps {
 		v := imagesOf(p.events)
 		c.route.Snapshot = c.route.Snapshot || p.has(snapshot)

@@ -19,7 +19,9 @@ import (
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 	"github.com/sluicehq/sluice/sources/snapshot"
 )
 
@@ -58,7 +60,8 @@ too. Documents that flags describe hold all attributes of their items.
 A document is written only over an older version, so that changes that are
 written meanwhile stay: by an attribute that the items' writers raise with every
 change, or, if the index is otherwise fed with versions by sequence numbers, as
-the oldest version of all.
+the oldest version of all. With sequence numbers, a document that differs from its
+item is written by the item as it is now, unless it changes meanwhile.
 
 The table's stream must be read from a position before the backfill: what
 changes meanwhile comes by it. The command looks for that position in the state
@@ -223,7 +226,17 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 	default:
 		version = projection.Unversioned()
 	}
-	p, err := projection.New(sink.Write, projection.Options{Index: t.index, MaxIndices: t.maxIndices, ID: t.id, Version: version, UnfencedBackfill: t.never})
+	o := projection.Options{Index: t.index, MaxIndices: t.maxIndices, ID: t.id, Version: version, UnfencedBackfill: t.never}
+	write := sink.Write
+	if t.bySequence {
+		store, err := dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{})
+		if err != nil {
+			return nil, err
+		}
+		o.Current = store.Current
+		write = indices.New(client).Marks(projection.DefaultMark, false).Writer(write)
+	}
+	p, err := projection.New(write, o)
 	if err != nil {
 		return nil, &run.UsageError{Err: err}
 	}
@@ -232,7 +245,7 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 		return nil, fmt.Errorf("OpenSearch does not answer: %w", err)
 	}
 	var status *opensearch.StatusError
-	if !strings.Contains(t.index, "{") && errors.As(client.Call(ctx, "HEAD", "/"+url.PathEscape(t.index), nil, nil), &status) && status.Status == http.StatusNotFound {
+	if !t.bySequence && !strings.Contains(t.index, "{") && errors.As(client.Call(ctx, "HEAD", "/"+url.PathEscape(t.index), nil, nil), &status) && status.Status == http.StatusNotFound {
 		s.Logger.Warn("there is no such index: OpenSearch makes it with the first document, and guesses its mappings", "index", t.index)
 	}
 	types := t.types

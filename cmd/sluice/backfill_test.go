@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/streamtest"
@@ -64,4 +66,41 @@ func TestBackfillOfManyIndices(t *testing.T) {
 			t.Errorf("at most %d: %d items are refused, want %d", most, n, refused)
 		}
 	}
+}
+
+// --version-sequence writes into an index whose documents are marked, and into no
+// other.
+func TestBackfillBySequence(t *testing.T) {
+	const mapping = `{"_meta":{"sluiceVersions":{"by":"sequence","field":"sluice"}},"properties":{"sluice":{"properties":{"sequence":{"type":"keyword"},"deleted":{"type":"date"}}}}}`
+	for _, tt := range []struct{ mapping, want string }{{mapping, ""}, {`{}`, "are not versioned by sequence"}} {
+		written := ""
+		cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/_bulk":
+				body, _ := io.ReadAll(r.Body)
+				written = string(body)
+				io.WriteString(w, `{"items":[{"index":{"_index":"orders","_id":"a","status":201,"_seq_no":1,"_primary_term":1}}]}`)
+			case "/orders":
+				fmt.Fprintf(w, `{"orders-1":{"aliases":{"orders":{"filter":{"bool":{"must_not":{"exists":{"field":"sluice.deleted"}}}}}},"mappings":%s}}`, tt.mapping)
+			default:
+				io.WriteString(w, `{"count":1}`)
+			}
+		}))
+		to := target{urls: []string{cluster.URL}, index: "orders", id: "{pk}", bySequence: true, typeAttribute: "type"}
+		routes, err := to.routes(t.Context(), run.Setup{AWS: func(string) aws.Config { return aws.Config{Region: "us-east-1"} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := streamtest.Snapshot("orders", map[string]any{"pk": "a"})
+		matched, err := routes.Match(nil, &rec)
+		if err != nil || len(matched) != 1 {
+			t.Fatal(matched, err)
+		}
+		err = matched[0].Handler(t.Context(), &rec)
+		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) || strings.Contains(written, `"sequence"`) != (err == nil) {
+			t.Errorf("%v, want %q; written %s", err, tt.want, written)
+		}
+		cluster.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
@@ -77,6 +80,10 @@ place of each deleted document. sluice run deletes old ones every hour. Run this
 command if a Lambda function writes the documents, or if the index name is a
 template.
 
+A tombstone stays for 48 hours, or as long as --keep says: 25 hours or more. A
+stream holds a record for 24 hours, and without its tombstone a redelivered record
+could restore a deleted document.
+
 Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 		Example: `  sluice sweep
   sluice sweep --index orders-eu --keep 72h
@@ -91,17 +98,21 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return json.NewEncoder(c.stdout).Encode(map[string]any{"index": index, "tombstones": n})
+				stay, err := r.Projection.Marks.CountTombstones(ctx, index)
+				if err != nil {
+					return err
 				}
-				_, err = fmt.Fprintf(c.stdout, "%s: %s deleted\n", index, plural(n, "tombstone", "tombstones"))
+				if asJSON {
+					return json.NewEncoder(c.stdout).Encode(map[string]any{"index": index, "tombstones": n, "younger": stay})
+				}
+				_, err = fmt.Fprintf(c.stdout, "%s: %s deleted, %d younger than %v stay\n", index, plural(n, "tombstone", "tombstones"), stay, keep)
 				return err
 			})
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.DurationVar(&keep, "keep", keepTombstones, "how long tombstones stay")
+	fs.DurationVar(&keep, "keep", keepTombstones, "how long tombstones stay: 25h or more")
 	fs.StringVar(&name, "index", "", "only the index or alias of this `name` (default: all, except names that are templates)")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object for each index")
 	return cmd
@@ -121,8 +132,8 @@ that does not exist.
 An index without an alias cannot hide tombstones: create an alias for it, and name
 the alias in the file (docs/projection.md).
 
-First stop all programs that write to the index: from now on every change replaces
-a document without a mark. Afterwards run sluice audit --repair. It deletes the
+First stop all programs that write to the index, and set version: sequence in the
+file: from now on every change replaces a document without a mark. Afterwards run sluice audit --repair. It deletes the
 documents of items that were deleted in the meantime.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.`,
@@ -141,12 +152,19 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 				if err != nil {
 					return err
 				}
+				high, err := highVersions(ctx, r.Projection, index)
+				if err != nil {
+					return err
+				}
 				if asJSON {
-					return json.NewEncoder(c.stdout).Encode(map[string]any{"adopted": index, "created": created})
+					return json.NewEncoder(c.stdout).Encode(map[string]any{"adopted": index, "created": created, "highVersions": high})
 				}
 				text := "%s is ready for version: sequence\n"
 				if created {
 					text = "%[1]s did not exist: index %[1]s-000001 is created, and ready for version: sequence\n"
+				}
+				if high {
+					text += "Its documents have greater versions than changes by sequence: most changes take three\nrequests in place of one. sluice reindex gives them lower versions (docs/projection.md).\n"
 				}
 				_, err = fmt.Fprintf(c.stdout, text, index)
 				return err
@@ -159,6 +177,15 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 	fs.BoolVar(&yes, "yes", false, "do not ask")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// highVersions reports whether some documents of an index have versions that no
+// change by sequence has yet, such as times in nanoseconds: the index refuses the
+// version of each change, and the sink has to compare.
+func highVersions(ctx context.Context, p *config.Projected, index string) (bool, error) {
+	docs, err := indices.New(p.Client).Sample(ctx, index, 1000, false)
+	greatest := projection.LeastVersion(time.Now().UTC().Format("20060102T150405.000") + "-" + strings.Repeat("9", 40))
+	return slices.ContainsFunc(docs, func(d document.Doc) bool { return d.Version > greatest }), err
 }
 
 // eachMarked calls f for each index of the configuration whose documents are
@@ -190,7 +217,7 @@ func (c *cli) eachMarked(ctx context.Context, name string, f func(context.Contex
 			}
 		}
 	case name != "":
-		return usage("--index: no route with version: sequence writes to %q%s", name, didYouMean(name, names))
+		return usage("--index: no route with version: sequence writes to %q%s; first set both in a route of the file (docs/projection.md)", name, didYouMean(name, names))
 	case len(routes) == 0 && templates:
 		return usage("--index is missing: the index names of the configuration are templates")
 	case len(routes) == 0:

@@ -42,7 +42,7 @@ routes:
 	write(bySequence)
 	w.sluice(1, []string{"validate", "--connect"}, "its documents (3) are not versioned by sequence", "run sluice adopt --index "+w.name)
 	w.sluice(2, []string{"adopt"}, "--index is missing")
-	w.sluice(2, []string{"adopt", "--index", "other"}, `no route with version: sequence writes to "other"`)
+	w.sluice(2, []string{"adopt", "--index", "other"}, `no route with version: sequence writes to "other"`, "first set both in a route")
 	w.sluice(2, []string{"adopt", "--index", w.name}, "Say --yes")
 	w.sluice(0, []string{"adopt", "--index", w.name, "--yes"}, "is ready for version: sequence")
 	w.sluice(0, []string{"validate", "--connect"}, "1 route")
@@ -68,7 +68,16 @@ routes:
 	w.sluice(2, []string{"sweep", "--keep", "24h"}, "want 25h0m0s or more")
 	w.sluice(0, []string{"sweep", "--keep", "72h"}, "0 tombstones deleted")
 	w.sluice(0, []string{"sweep", "--json"}, `"tombstones":1`)
-	w.sluice(0, []string{"sweep"}, "0 tombstones deleted")
+	w.sluice(0, []string{"sweep"}, "0 tombstones deleted, 1 younger than 48h0m0s stay")
+
+	// A document that was versioned by its time in nanoseconds.
+	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/timed?version_type=external&version=1795000000000000000", []byte(`{}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Call(t.Context(), "POST", "/"+w.name+"/_refresh", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.sluice(0, []string{"adopt", "--index", w.name, "--yes"}, "is ready for version: sequence\nIts documents have greater versions")
 
 	write(byAttribute)
 	w.sluice(1, []string{"validate", "--connect"}, "its documents are versioned by sequence")

@@ -132,7 +132,7 @@ func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (s
 		body, err = p.body(r.route.cli)
 		return src, body, err
 	}
-	if body, err = indices.Body(os.DirFS(folder), src.index, indices.Options{Marks: marks(src.index, src.markField)}); err != nil {
+	if body, err = indices.Body(os.DirFS(folder), src.index, indices.Options{Marks: marks(src.index, src.markField, src.forgetDeleted)}); err != nil {
 		err = &run.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
 	}
 	return src, body, err

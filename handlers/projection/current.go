@@ -8,17 +8,19 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/routed"
 )
 
 // current returns the writes for a redriven or replayed record: they make the index
 // show the item as it is now. The images of the record may be days old, and the
 // index may have forgotten a deletion since. The item is at least as new as the
 // record, so the writes use the record's sequence: later changes stay, whether the
-// index has them already or gets them afterwards.
+// index has them already or gets them afterwards. An item that the route does not
+// take any more has no document.
 func (p *Projection) current(ctx context.Context, s *scratch, rec *sluice.Record) ([]document.Op, error) {
-	it, err := p.o.Current(ctx, rec)
+	it, err := p.read(ctx, rec)
 	if err != nil {
-		return nil, fmt.Errorf("projection: reading the item as it is now: %w", err)
+		return nil, err
 	}
 	s.writer.body, s.tombstone.body = p.body, p.tombstone
 	ops, err := p.ofItem(s, rec, it)
@@ -26,6 +28,25 @@ func (p *Projection) current(ctx context.Context, s *scratch, rec *sluice.Record
 		return nil, permanent(rec, err)
 	}
 	return ops, nil
+}
+
+// read returns the item of rec as it is now: the absent Item if there is none, or if
+// the route does not take it any more.
+func (p *Projection) read(ctx context.Context, rec *sluice.Record) (sluice.Item, error) {
+	it, err := p.o.Current(ctx, rec)
+	if err != nil {
+		return it, fmt.Errorf("projection: reading the item as it is now: %w", err)
+	}
+	if takes := routed.From(ctx); takes != nil && it.Exists() {
+		ok, err := takes(rec, it)
+		switch {
+		case err != nil:
+			return it, permanent(rec, err)
+		case !ok:
+			return sluice.Item{}, nil
+		}
+	}
+	return it, nil
 }
 
 func (p *Projection) ofItem(s *scratch, rec *sluice.Record, it sluice.Item) (ops []document.Op, err error) {

@@ -49,7 +49,8 @@
 // By sequence, a document has a mark that says which change it shows: the time at
 // which the stream was made, and the sequence number. No document is ever left at
 // an older change: docs/decisions/0011 says why. What a backfill reads comes before
-// all records: it fills in what is missing, and what a record wrote stays.
+// all records. Where its document differs, the item is read again and written right
+// after the change that the document shows, so that later changes stay.
 //
 // # What is not written
 //

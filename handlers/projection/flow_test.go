@@ -29,7 +29,7 @@ func contents(x *streamtest.Index) map[string]string {
 	return docs
 }
 
-func routed(p *Projection) *router.Router {
+func withRoute(p *Projection) *router.Router {
 	r := router.New(router.TypeFrom(router.Table(nil)))
 	r.Handle("t#*", p.Handle, router.NeedsBoth(), router.Redrive())
 	return r
@@ -54,7 +54,7 @@ func TestF101NoGhosts(t *testing.T) {
 		index := streamtest.NewIndex()
 		o := Options{Index: "i", ID: "{pk}", Version: version, Include: []string{"n"}}
 		a, b := history("a")[:4], history("b")[:3]
-		res := streamtest.RunWith(t.Context(), flow.Options{Concurrency: 8}, routed(must(t, index.Write, o)), append(a, b...)...)
+		res := streamtest.RunWith(t.Context(), flow.Options{Concurrency: 8}, withRoute(must(t, index.Write, o)), append(a, b...)...)
 		if res.Err != nil || res.Settled != 7 {
 			t.Fatal(res)
 		}
@@ -86,7 +86,7 @@ func TestF102RedeliveriesChangeNothing(t *testing.T) {
 		}
 		index := streamtest.NewIndex()
 		o := Options{Index: "i", ID: "{pk}", Version: version, Include: []string{"n"}, Current: asItIs(all[last-1].New)}
-		res := streamtest.Run(t.Context(), routed(must(t, index.Write, o)), deliveries...)
+		res := streamtest.Run(t.Context(), withRoute(must(t, index.Write, o)), deliveries...)
 		if res.Err != nil {
 			t.Fatal(res)
 		}
@@ -121,7 +121,7 @@ func TestF104DeletedStaysDeleted(t *testing.T) {
 	} {
 		index := streamtest.NewIndex()
 		o := Options{Index: "i", ID: "{pk}", Version: tt.version, Include: []string{"n"}, Tombstone: tt.tombstone, ForgetDeleted: tt.plain}
-		r := routed(must(t, index.Write, o))
+		r := withRoute(must(t, index.Write, o))
 		streamtest.Run(t.Context(), r, records[:4]...)
 		if tt.forget {
 			index.ForgetDeletes()
@@ -144,7 +144,7 @@ func TestF104DeletedStaysDeleted(t *testing.T) {
 func TestMadeAgainAboveTheDeletion(t *testing.T) {
 	for rev, want := range map[int]map[string]string{4: {}, 5: {"a": `{"n":5}`}} {
 		index := streamtest.NewIndex()
-		r := routed(must(t, index.Write, Options{Index: "i", ID: "{pk}", Version: ByAttribute("rev"), Include: []string{"n"}}))
+		r := withRoute(must(t, index.Write, Options{Index: "i", ID: "{pk}", Version: ByAttribute("rev"), Include: []string{"n"}}))
 		records := append(history("a")[:4], streamtest.Insert("t", map[string]any{"pk": "a", "rev": rev, "n": 5}))
 		if res := streamtest.Run(t.Context(), r, records...); res.Err != nil {
 			t.Fatal(res)
@@ -183,7 +183,7 @@ func TestMoves(t *testing.T) {
 			}
 			p := must(t, index.Write, o)
 			for i := range records {
-				streamtest.Run(t.Context(), routed(p), records[i])
+				streamtest.Run(t.Context(), withRoute(p), records[i])
 				now := slices.Concat(index.Docs("i"), index.Docs("i-x"), index.Docs("i-y"), index.Docs("i-z"))
 				if records[i].EventName == sluice.Remove {
 					if len(now) > 0 {
@@ -203,7 +203,7 @@ func TestMoves(t *testing.T) {
 				continue
 			}
 			for i := range records { // and once more, late
-				streamtest.Run(t.Context(), routed(p), records[i])
+				streamtest.Run(t.Context(), withRoute(p), records[i])
 			}
 			if docs := slices.Concat(index.Docs("i"), index.Docs("i-x"), index.Docs("i-y"), index.Docs("i-z")); len(docs) > 0 {
 				t.Errorf("%s, %s: %+v came back", o.ID, o.Version, docs)
@@ -246,7 +246,7 @@ func TestSkippedWritesLeaveNoHole(t *testing.T) {
 					t.Error(table)
 				}
 			}}}
-			r := routed(must(t, index.Write, o))
+			r := withRoute(must(t, index.Write, o))
 			res := streamtest.Run(t.Context(), r, records...)
 			if len(index.Writes.Calls()) != 2 || unchanged != 2 || res.Outcomes[3].Result != flow.Skipped {
 				t.Fatalf("%d writes, %d unchanged\n%v", len(index.Writes.Calls()), unchanged, res)

@@ -104,3 +104,44 @@ func TestDocumentsComeBack(t *testing.T) {
 		}
 	})
 }
+
+// A backfill after lost changes, by a real sink: what the index shows of them, and
+// where a deletion left a tombstone.
+func TestBackfillRepairs(t *testing.T) {
+	localtest.OpenSearch(t, func(t *testing.T, url string) {
+		client, err := opensearch.Connect(opensearch.Connection{URLs: []string{url}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sink, err := opensearch.New(client, opensearch.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		index := localtest.Name("backfill")
+		if err := client.Call(t.Context(), "PUT", "/"+index, map[string]any{"settings": map[string]any{"number_of_shards": 1, "number_of_replicas": 0}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		defer client.Call(t.Context(), "DELETE", "/"+index, nil, nil)
+		p := must(t, sink.Write, Options{Index: index, ID: "{id}", Version: BySequence(), Current: asItIs(note("new"))})
+		none := sluice.Item{}
+		for _, before := range [][]*sluice.Record{
+			{at(0, sluice.Insert, none, note("old"))},
+			{at(1, sluice.Remove, note("old"), none)},
+		} {
+			for _, rec := range append(before, scanned(note("new")), scanned(note("new"))) {
+				if err := p.Handle(t.Context(), rec); err != nil {
+					t.Fatal(err)
+				}
+			}
+			docs, err := client.Get(t.Context(), []document.Ref{{Index: index, ID: "7"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mark, err := docs[0].Mark("sluice")
+			want, _ := BySequence().of(before[0])
+			if err != nil || mark.Deleted != "" || mark.Sequence != want.sequence+repaired || !strings.Contains(string(docs[0].Source), `"new"`) {
+				t.Errorf("%s, %v, want %q at %s", docs[0].Source, err, "new", want.sequence+repaired)
+			}
+		}
+	})
+}

@@ -31,7 +31,7 @@ func (p *Projection) watches(rec *sluice.Record, op document.Op) bool {
 func (p *Projection) watched(rec *sluice.Record) func(context.Context, document.Op) error {
 	return func(ctx context.Context, op document.Op) error {
 		refused, there := false, int64(0)
-		op.Refused = func(version int64) { refused, there = true, max(there, version) }
+		op.Refused = func(r document.Refusal) { refused, there = true, max(there, r.Version) }
 		err := p.write(ctx, op)
 		if err == nil && refused {
 			p.lost(ctx, rec, op, there)

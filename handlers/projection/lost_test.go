@@ -13,16 +13,16 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// refusing writes to index, and says of what version a refusal was.
+// refusing writes to index, and says what refused a write.
 func refusing(index *streamtest.Index) func(context.Context, document.Op) error {
 	return func(ctx context.Context, op document.Op) error {
-		before := index.Get(op.Ref()).Version
+		before := index.Get(op.Ref())
 		refusals := len(index.Refused())
 		refused := op.Refused
 		op.Refused = nil
 		err := index.Write(ctx, op)
 		if len(index.Refused()) > refusals && refused != nil {
-			refused(before)
+			refused(document.Refusal{Version: before.Version, Doc: before, Deleted: op.Fence == document.Exact && !before.Found})
 		}
 		return err
 	}

@@ -35,7 +35,7 @@ func (p *Projection) hadNone(rec *sluice.Record) bool {
 // known to have one; an audit finds those that should not be there. An item that
 // takes the place of a change has that one's sequence number.
 func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, error) {
-	if rec.EventName == sluice.Insert || rec.EventName == sluice.Snapshot && rec.Sequence == "" || p.hadNone(rec) {
+	if rec.EventName == sluice.Insert || isBackfilled(rec) || p.hadNone(rec) {
 		return nil, nil
 	}
 	at, err := p.o.Version.of(rec)

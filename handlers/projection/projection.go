@@ -110,7 +110,10 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	}
 	for i, op := range ops {
 		write := p.write
-		if i == 0 && p.watches(rec, op) {
+		switch {
+		case p.settles(rec, op):
+			write = p.settled(rec)
+		case i == 0 && p.watches(rec, op):
 			write = p.watched(rec)
 		}
 		if err := write(ctx, op); err != nil {

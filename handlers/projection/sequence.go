@@ -41,6 +41,11 @@ var firstStreams = time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)
 // What a backfill reads comes before all records.
 const backfilled = 1
 
+// repaired follows the sequence of a document that a backfill had to write again,
+// see settled: it comes after the change that the document showed, and before all
+// later ones.
+const repaired = "+"
+
 var beforeAll = generation{label: "00000000T000000.000"}.sequence("")
 
 // generation is one stream of a table.
@@ -55,7 +60,7 @@ type generations struct{ last atomic.Pointer[generation] }
 
 // fence returns the fence of a record.
 func (g *generations) fence(rec *sluice.Record) (fence, error) {
-	if rec.EventName == sluice.Snapshot && rec.Sequence == "" {
+	if isBackfilled(rec) {
 		return fence{kind: document.Exact, version: backfilled, sequence: beforeAll}, nil
 	}
 	if !rec.Sequence.Valid() {
@@ -70,6 +75,12 @@ func (g *generations) fence(rec *sluice.Record) (fence, error) {
 		g.last.Store(gen)
 	}
 	return fence{kind: document.Exact, version: gen.version(rec.Sequence), sequence: gen.sequence(rec.Sequence)}, nil
+}
+
+// isBackfilled reports whether rec is an item as a backfill read it. An item that
+// takes the place of a change has that one's sequence number.
+func isBackfilled(rec *sluice.Record) bool {
+	return rec.EventName == sluice.Snapshot && rec.Sequence == ""
 }
 
 func parseGeneration(arn string) (*generation, error) {
@@ -124,6 +135,7 @@ func (g generation) version(number sluice.Sequence) int64 {
 // lower one was copied by another program, and an older change would be written
 // over it.
 func LeastVersion(sequence string) int64 {
+	sequence = strings.TrimRight(sequence, repaired)
 	if sequence == beforeAll {
 		return backfilled
 	}

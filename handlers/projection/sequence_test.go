@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -202,6 +204,59 @@ func TestOutOfTurn(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Each place that a redriven record leaves has a tombstone of its own, also where the
+// keys alone say where the document was.
+func TestOutOfTurnTombstones(t *testing.T) {
+	state := func(kind string) map[string]any { return map[string]any{"pk": "a", "kind": kind} }
+	keysOnly := streamtest.Remove("t", state("x"))
+	keysOnly.Old = sluice.Item{}
+	for _, tt := range []struct {
+		id        string
+		tombstone []Field
+		rec       sluice.Record
+		want      string
+	}{
+		{"{kind}/{pk}", []Field{Copy("was", "kind")}, streamtest.Modify("t", state("x"), state("y")), "y/a y, x/a x"},
+		{"{pk}", nil, keysOnly, "a "},
+	} {
+		var did []string
+		p := must(t, func(_ context.Context, op document.Op) error { return nil }, Options{Index: "i", ID: tt.id, Tombstone: tt.tombstone, Version: BySequence()})
+		tt.rec.Origin = sluice.Redriven
+		ops, err := p.current(t.Context(), p.scratch.Get().(*scratch), &tt.rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range ops {
+			var body struct{ Was string }
+			if err := json.Unmarshal(op.Body, &body); err != nil {
+				t.Error(err)
+			}
+			did = append(did, op.ID+" "+body.Was)
+		}
+		if got := strings.Join(did, ", "); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// A record without a time leaves a tombstone of now: one without a time would be a
+// document, and never be swept.
+func TestTombstoneWithoutATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := must(t, nil, Options{Index: "i", ID: "{pk}", Version: BySequence()})
+		rec := streamtest.Remove("t", map[string]any{"pk": "a"})
+		rec.Created = time.Time{}
+		ops, err := p.Project(&rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark, err := (document.Doc{Found: true, Source: ops[0].Body}).Mark("sluice")
+		if want := time.Now().UTC().Format(time.RFC3339); err != nil || mark.Deleted != want {
+			t.Errorf("%s, %v, want %s", ops[0].Body, err, want)
+		}
+	})
 }
 
 // An item that cannot be read is no reason to give its record up.

@@ -35,7 +35,8 @@ var rules = []rule{
 	{pkgs: "item", ours: []string{"internal/jsonscan"}, stdOnly: true},
 	{pkgs: "internal/jsonscan", stdOnly: true},
 	{pkgs: "internal/quorum", stdOnly: true},
-	{pkgs: "router", ours: []string{"."}, stdOnly: true},
+	{pkgs: "internal/routed", ours: []string{"."}, stdOnly: true},
+	{pkgs: "router", ours: []string{".", "internal/routed"}, stdOnly: true},
 	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
 	{pkgs: "batch", ours: []string{".", "internal/backoff", "internal/quorum"}, stdOnly: true},
 
@@ -74,7 +75,7 @@ var rules = []rule{
 	{pkgs: "audit", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
 	{pkgs: "reindex", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access"}},
-	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan"}, stdOnly: true},
+	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan", "internal/routed"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message", "internal/backoff", "internal/keyhash"}},
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},

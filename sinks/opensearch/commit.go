@@ -156,7 +156,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		w.each(func(x *write) {
 			x.err = nil
 			if o == conflict && x.op.Refused != nil {
-				x.op.Refused(versionThere(f.reason))
+				x.op.Refused(f.refused())
 			}
 			if hook := h.Superseded; hook != nil && x != now {
 				hook(x.op)

@@ -3,9 +3,7 @@ package opensearch
 import (
 	"context"
 	"errors"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -52,21 +50,23 @@ func (c *committing) compare(ctx context.Context, ws []*write) {
 	}
 }
 
-// marks reads the marks of the documents of ws. It asks the primary copy of each
+// marks reads the marks of the documents of ws, and the whole document where the
+// caller wants to know what refused a write. It asks the primary copy of each
 // shard: a replica may be behind.
 func (s *Sink) marks(ctx context.Context, ws []*write) ([]docRead, error) {
-	var fields []string
-	refs := make([]document.Ref, len(ws))
+	refs := make([]getRef, len(ws))
 	for i, w := range ws {
 		op := w.current().op
-		refs[i] = op.Ref()
-		if field := url.QueryEscape(op.MarkField); !slices.Contains(fields, field) {
-			fields = append(fields, field)
-		}
+		refs[i] = getRefOf(op.Ref(), op.MarkField)
+		w.each(func(x *write) {
+			if x.op.Refused != nil {
+				refs[i].Only = nil
+			}
+		})
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout/3)
 	defer cancel()
-	return multiGet(ctx, s.client.Call, "/_mget?preference=_primary&_source_includes="+strings.Join(fields, ","), refs)
+	return multiGet(ctx, s.client.Call, "/_mget?preference=_primary", refs)
 }
 
 // decide settles a write, or chooses how to try it again.
@@ -78,7 +78,7 @@ func (c *committing) decide(w *write, doc document.Doc) {
 		c.settle(w, refused, failure{said: said{status: 409}, err: err})
 		return
 	case doc.Found && mark.Sequence >= now.op.Sequence:
-		c.settle(w, conflict, failure{})
+		c.settle(w, conflict, failure{by: document.Refusal{Version: doc.Version, Doc: doc}})
 		return
 	case doc.Found && doc.Revision.PrimaryTerm < 1:
 		c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the answer lacks _seq_no or _primary_term, which the next write needs")})
@@ -86,9 +86,10 @@ func (c *committing) decide(w *write, doc document.Doc) {
 	case !doc.Found && now.way != nil && now.way.Fence != document.Unchanged && now.way.Version == overTies(now.op):
 		// The index remembers a deletion with a greater version. Where deletions leave
 		// tombstones, only a sweep, a repair or a person deletes: the write is later,
-		// unless it is a tombstone itself.
+		// unless it is a tombstone itself. Without tombstones nothing here tells which
+		// of the two is later: Refused learns of it.
 		if now.op.ForgetDeleted || isTombstone(now.op) {
-			c.settle(w, conflict, failure{})
+			c.settle(w, conflict, failure{by: document.Refusal{Deleted: true}})
 		} else {
 			c.settle(w, refused, failure{said: said{status: 409}, err: errors.New("the index remembers a deletion with a greater version: the write waits until the index forgets it (index.gc_deletes)")})
 		}

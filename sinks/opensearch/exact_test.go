@@ -362,3 +362,38 @@ func TestExactRequests(t *testing.T) {
 		}
 	})
 }
+
+// Whoever asks what refused a write learns of the whole document, or that an index
+// remembers a deletion. Others read marks alone.
+func TestExactSaysWhatRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		later := string(exact("", 10, false).Body)
+		c := &cluster{seqNo: 7, docs: map[string]stored{
+			"i\x00a\x00": {version: 128, seqNo: 6, body: later}, "i\x00b\x00": {version: 128, body: later},
+			"i\x00c\x00": {version: 1 << 40, gone: true},
+		}}
+		var asked []string
+		c.wants = func(ref getRef) { asked = append(asked, fmt.Sprint(ref.ID, ref.Only)) }
+		refusals := map[string][]document.Refusal{}
+		tell := func(op document.Op) document.Op {
+			op.Refused = func(r document.Refusal) { refusals[op.ID] = append(refusals[op.ID], r) }
+			return op
+		}
+		forgetful := exact("c", 9, false)
+		forgetful.ForgetDeleted = true
+		s := c.sink(t, Options{})
+		if errs := s.WriteAll(t.Context(), []document.Op{tell(exact("a", 9, false)), exact("b", 9, false), tell(forgetful)}); errs != nil {
+			t.Fatal(errs)
+		}
+		if got := fmt.Sprint(asked); got != "[a[] b[sluice] c[] c[]]" {
+			t.Errorf("read %s", got)
+		}
+		a, gone := refusals["a"], refusals["c"]
+		if len(a) != 1 || a[0].Version != 128 || a[0].Deleted || !a[0].Doc.Found || string(a[0].Doc.Source) != later || a[0].Doc.Revision.SeqNo != 6 {
+			t.Errorf("a: %+v", a)
+		}
+		if len(gone) != 1 || !gone[0].Deleted || gone[0].Doc.Found {
+			t.Errorf("c: %+v", gone)
+		}
+	})
+}

@@ -96,7 +96,7 @@ func TestLocalVersions(t *testing.T) {
 		} {
 			conflicts = 0
 			there := int64(0)
-			tt.op.Refused = func(version int64) { there = version }
+			tt.op.Refused = func(r document.Refusal) { there = r.Version }
 			if err := s.Write(t.Context(), tt.op); err != nil {
 				t.Error(err)
 			}

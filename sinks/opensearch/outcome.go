@@ -174,6 +174,16 @@ type failure struct {
 	said
 	err   error         // what is known beside
 	after time.Duration // the answer asks to wait so long
+
+	by document.Refusal // that refused an Exact write
+}
+
+// refused says why the Fence refused the write.
+func (f failure) refused() document.Refusal {
+	if f.by.Version == 0 {
+		f.by.Version = versionThere(f.reason)
+	}
+	return f.by
 }
 
 // of returns the error of op.
@@ -201,7 +211,7 @@ func (f failure) marked(err error) error {
 func failureOf(err error) failure {
 	var status *StatusError
 	if errors.As(err, &status) {
-		return failure{status.said(), &requestError{status}, status.RetryAfter}
+		return failure{said: status.said(), err: &requestError{status}, after: status.RetryAfter}
 	}
 	return failure{err: err}
 }

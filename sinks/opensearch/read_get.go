@@ -33,9 +33,14 @@ func (c *Client) Get(ctx context.Context, refs []document.Ref) ([]document.Doc, 
 }
 
 type getRef struct {
-	Index   string `json:"_index"`
-	ID      string `json:"_id"`
-	Routing string `json:"routing,omitempty"`
+	Index   string   `json:"_index"`
+	ID      string   `json:"_id"`
+	Routing string   `json:"routing,omitempty"`
+	Only    []string `json:"_source,omitempty"` // fields; none: all
+}
+
+func getRefOf(ref document.Ref, only ...string) getRef {
+	return getRef{ref.Index, ref.ID, ref.Routing, only}
 }
 
 type gotDoc struct {
@@ -53,7 +58,11 @@ type callFunc = func(ctx context.Context, method, path string, in, out any) erro
 
 func (c *Client) get(ctx context.Context, docs []document.Doc, refs []document.Ref) ([]document.Doc, error) {
 	// No filter_path: it has the cluster write sources anew.
-	reads, err := multiGet(ctx, c.read, "/_mget", refs)
+	asked := make([]getRef, len(refs))
+	for i, ref := range refs {
+		asked[i] = getRefOf(ref)
+	}
+	reads, err := multiGet(ctx, c.read, "/_mget", asked)
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +82,10 @@ type docRead struct {
 }
 
 // multiGet reads documents by one request, in the order of refs.
-func multiGet(ctx context.Context, call callFunc, path string, refs []document.Ref) ([]docRead, error) {
-	var in struct {
+func multiGet(ctx context.Context, call callFunc, path string, refs []getRef) ([]docRead, error) {
+	in := struct {
 		Docs []getRef `json:"docs"`
-	}
-	for _, ref := range refs {
-		in.Docs = append(in.Docs, getRef(ref))
-	}
+	}{refs}
 	var out struct{ Docs []gotDoc }
 	if err := call(ctx, "POST", path, in, &out); err != nil {
 		return nil, err
@@ -92,7 +98,7 @@ func multiGet(ctx context.Context, call callFunc, path string, refs []document.R
 		if got.Error == nil && got.ID != refs[i].ID {
 			return nil, fmt.Errorf("opensearch: POST /_mget: at place %d the answer holds another document than was asked for", i)
 		}
-		reads[i].doc, reads[i].err = got.document(refs[i])
+		reads[i].doc, reads[i].err = got.document(document.Ref{Index: refs[i].Index, ID: refs[i].ID, Routing: refs[i].Routing})
 	}
 	return reads, nil
 }

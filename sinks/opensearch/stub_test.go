@@ -33,8 +33,9 @@ type cluster struct {
 	paths    []string
 	docs     map[string]stored // by index, id and routing
 	seqNo    int64
-	read     [][]string // ids of each _mget
-	unread   string     // the id of a document whose shard is unavailable to _mget
+	read     [][]string   // ids of each _mget
+	wants    func(getRef) // is told of what each _mget asks for; nil: nobody is
+	unread   string       // the id of a document whose shard is unavailable to _mget
 	running  int
 	most     int
 }
@@ -279,7 +280,7 @@ func (c *cluster) do(n int, name, kind string, a action, source string) map[stri
 	return it
 }
 
-// mget answers with whole sources, as services do that know no _source_includes.
+// mget answers with whole sources, whatever fields it is asked for.
 func (c *cluster) mget(req *http.Request, body []byte) (*http.Response, error) {
 	if req.URL.Query().Get("preference") != "_primary" {
 		c.t.Errorf("%s may be answered by a copy that is behind", req.URL)
@@ -297,6 +298,9 @@ func (c *cluster) mget(req *http.Request, body []byte) (*http.Response, error) {
 	docs := []map[string]any{}
 	for _, ref := range in.Docs {
 		ids = append(ids, ref.ID)
+		if c.wants != nil {
+			c.wants(ref)
+		}
 		d := c.docs[strings.Join([]string{ref.Index, ref.ID, ref.Routing}, "\x00")]
 		if ref.ID == c.unread {
 			docs = append(docs, map[string]any{"_index": ref.Index, "_id": ref.ID, "error": map[string]any{"type": "no_shard_available_action_exception", "reason": "No shard available for [get [i][a]: routing [null]]"}})

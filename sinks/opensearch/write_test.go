@@ -185,7 +185,7 @@ func TestF102_OlderWriteIsSuccess(t *testing.T) {
 		s := c.sink(t, Options{Hooks: Hooks{Conflict: func(op *document.Op) { conflicts = append(conflicts, op.Ref()) }}})
 		var there []int64
 		for _, op := range []document.Op{putAt("i", "x", 7, `{"v":7}`), putAt("i", "x", 6, `{"v":6}`), delAt("i", "x", 7)} {
-			op.Refused = func(version int64) { there = append(there, version) }
+			op.Refused = func(r document.Refusal) { there = append(there, r.Version) }
 			if err := s.Write(t.Context(), op); err != nil {
 				t.Error(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/document"
@@ -82,8 +83,12 @@ func (c *Cluster) applyIndex(ctx context.Context, f file, o Options) (*differenc
 			return nil, "", err
 		}
 	}
-	if len(behind[f.name]) != 1 {
-		return nil, "", fmt.Errorf("the alias %s leads to %q, want one index: if %s-000001 is there and is none of its, rename or delete it", f.name, behind[f.name], f.name)
+	switch found := behind[f.name]; len(found) {
+	case 0:
+		return nil, "", fmt.Errorf("the alias %s does not exist, and the index %s-000001 does: give that index the alias, or delete it", f.name, f.name)
+	case 1:
+	default:
+		return nil, "", fmt.Errorf("the alias %s leads to %d indices (%s), want one: remove the alias from each index that is not its own (POST /_aliases)", f.name, len(found), strings.Join(found, ", "))
 	}
 	index := behind[f.name][0]
 	var first *difference

@@ -3,7 +3,6 @@ package indices
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,11 +19,12 @@ const metaVersions = "sluiceVersions"
 type versions struct {
 	By    string `json:"by"` // bySequence
 	Field string `json:"field"`
+	// ForgetDeleted says that deletions leave no tombstones. Writers of both kinds in
+	// one index would restore what the others have deleted.
+	ForgetDeleted bool `json:"forgetDeleted,omitempty"`
 }
 
 const bySequence = "sequence"
-
-const showsTombstones = "its alias does not hide tombstones from searches"
 
 // SchemeError reports an index that a program must not write to: its documents are
 // versioned in another way, or its mapping or alias does not fit.
@@ -109,27 +109,59 @@ func (m *Marks) check(ctx context.Context, name string) error {
 // judge returns a *SchemeError if the index cannot hold marked documents. An empty
 // index can be adopted.
 func (m *Marks) judge(ctx context.Context, name string, d *described) error {
+	if err := m.fits(name, d); err != nil {
+		return err
+	}
+	switch {
+	case d.versions == m.versions() && d.field[m.field] == nil:
+		return &SchemeError{name, fmt.Sprintf("its mapping lacks the field %q", m.field), m.toAdopt(name, d)}
+	case d.versions == m.versions():
+		if !m.plain && !d.hides(d.alias(name), m.filter()) {
+			return &SchemeError{name, "its alias does not hide tombstones from searches", m.toAdopt(name, d) + ", and search by the alias"}
+		}
+		return nil
+	case d.versions == versions{}:
+		n, err := m.c.Count(ctx, d.index, "")
+		if err == nil && n > 0 {
+			err = &SchemeError{name, fmt.Sprintf("its documents (%d) are not versioned by sequence", n),
+				"write to a new index and backfill it; or " + m.toAdopt(name, d)}
+		}
+		return err
+	case d.versions == versions{bySequence, m.field, !m.plain}:
+		has, program := "leave tombstones", "deletes documents (forgetDeleted)"
+		if !m.plain {
+			has, program = "delete documents (forgetDeleted)", "leaves tombstones"
+		}
+		return &SchemeError{name, fmt.Sprintf("deletions of its items %s, and this program %s", has, program),
+			"set the same forgetDeleted in all programs that write to it; or " + m.toAdopt(name, d)}
+	}
+	return &SchemeError{name, fmt.Sprintf("its documents have their marks in the field %q, and this program writes them to %q", d.versions.Field, m.field), "set the same mark in all programs that write to it"}
+}
+
+// fits returns a *SchemeError if the mapping of the index leaves no room for the
+// field.
+func (m *Marks) fits(name string, d *described) error {
 	if !d.source.keeps(m.field) {
 		return &SchemeError{name, fmt.Sprintf("its mapping does not store the field %q in _source", m.field), "remove includes from _source, and excludes that match the field"}
 	}
 	if is, ok := d.field[m.field]; ok && !contained(is, map[string]any{"properties": map[string]any{"sequence": map[string]any{"type": "keyword"}, "deleted": map[string]any{"type": "date"}}}) {
 		return &SchemeError{name, fmt.Sprintf("its mapping of the field %q does not fit a mark", m.field), "create a new index that maps it as an object, with sequence as keyword and deleted as date"}
 	}
-	switch d.versions {
-	case versions{bySequence, m.field}:
-		if !m.plain && !d.hides(d.alias(name), m.filter()) {
-			return &SchemeError{name, showsTombstones, "run sluice adopt, and search by the alias"}
-		}
-		return nil
-	case versions{}:
-		n, err := m.c.Count(ctx, d.index, "")
-		if err == nil && n > 0 {
-			err = &SchemeError{name, fmt.Sprintf("its documents (%d) are not versioned by sequence", n),
-				"write to a new index and backfill it; or stop all writers of this index and run sluice adopt --index " + name}
-		}
-		return err
+	return nil
+}
+
+// toAdopt says what to do before the index can be adopted, and how.
+func (m *Marks) toAdopt(name string, d *described) string {
+	if m.needsAlias(name, d) {
+		return "create an alias for it, name the alias in the projection, stop all other writers and run sluice adopt --index ALIAS (docs/projection.md)"
 	}
-	return &SchemeError{name, fmt.Sprintf("its documents have their marks in the field %q, and this program writes them to %q", d.versions.Field, m.field), "set the same mark in all programs that write to it"}
+	return "stop all other writers and run sluice adopt --index " + name
+}
+
+// needsAlias reports whether searches would show tombstones: only an alias hides
+// them, and no alias may have the name of an index.
+func (m *Marks) needsAlias(name string, d *described) bool {
+	return name == d.index && !m.plain && !d.hides("", m.filter())
 }
 
 // Adopt prepares an existing index for marked documents. From then on every change
@@ -142,19 +174,16 @@ func (m *Marks) Adopt(ctx context.Context, name string) (created bool, err error
 		return false, err
 	case d == nil:
 		return true, m.make(ctx, name)
-	case d.versions == versions{}: // its documents are what Adopt is for
-		d.versions = versions{bySequence, m.field}
-		var scheme *SchemeError
-		if err := m.judge(ctx, name, d); errors.As(err, &scheme) && scheme.Reason != showsTombstones {
-			return false, err
-		}
+	}
+	if err := m.fits(name, d); err != nil {
+		return false, err
 	}
 	return false, m.adopt(ctx, name, d)
 }
 
 func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
-	if name == d.index && !m.plain && !d.hides("", m.filter()) { // no alias may have the name of an index
-		return &SchemeError{name, "searches of an index show its tombstones", "create an alias for it, name the alias in the projection and in searches, and adopt the alias; or set forgetDeleted"}
+	if m.needsAlias(name, d) {
+		return &SchemeError{name, "searches of an index show its tombstones", m.toAdopt(name, d) + "; or set forgetDeleted"}
 	}
 	meta := maps.Clone(d.meta)
 	if meta == nil {
@@ -205,8 +234,10 @@ func (m *Marks) make(ctx context.Context, name string) error {
 	return err
 }
 
+func (m *Marks) versions() versions { return versions{bySequence, m.field, m.plain} }
+
 func (m *Marks) says() json.RawMessage {
-	text, _ := json.Marshal(versions{bySequence, m.field})
+	text, _ := json.Marshal(m.versions())
 	return text
 }
 

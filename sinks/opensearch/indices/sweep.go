@@ -48,6 +48,25 @@ func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write 
 	}
 }
 
+// CountTombstones returns how many tombstones an index or alias has.
+func (m *Marks) CountTombstones(ctx context.Context, name string) (int, error) {
+	d, err := m.c.describe(ctx, name)
+	if err != nil || d == nil {
+		return 0, err
+	}
+	if err := m.c.Refresh(ctx, d.index); err != nil {
+		return 0, err
+	}
+	var out struct{ Count int }
+	// The index itself: its alias hides them.
+	path := "/" + url.PathEscape(d.index) + "/_count"
+	in := map[string]any{"query": map[string]any{"exists": map[string]any{"field": m.field + ".deleted"}}}
+	if err := m.c.c.Call(ctx, http.MethodPost, path, in, &out); err != nil {
+		return 0, fmt.Errorf("indices: counting the tombstones of %s: %w", name, err)
+	}
+	return out.Count, nil
+}
+
 // tombstones returns deletions of some tombstones.
 func (m *Marks) tombstones(ctx context.Context, name string, before time.Time) ([]document.Op, error) {
 	d, err := m.c.describe(ctx, name)

@@ -1,0 +1,175 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+func note(title string) sluice.Item {
+	return item.Of(item.String("id", "7"), item.String("title", title))
+}
+
+func at(n int, event sluice.EventName, old, now sluice.Item) *sluice.Record {
+	return &sluice.Record{
+		EventName: event, Table: "t", StreamARN: streamOf("2025-07-04T12:33:21.123"), Sequence: published[n],
+		Keys: item.Of(item.String("id", "7")), Old: old, New: now, Origin: sluice.Live,
+	}
+}
+
+// scanned is an item as a backfill reads it.
+func scanned(it sluice.Item) *sluice.Record {
+	rec := at(0, sluice.Snapshot, sluice.Item{}, it)
+	rec.Sequence, rec.Origin = "", sluice.Backfilled
+	return rec
+}
+
+// A change was lost, in a gap or with a stream that was replaced. A backfill brings
+// its document up to date; changes that are still to come are written over it.
+func TestBackfillAfterLostChanges(t *testing.T) {
+	none := sluice.Item{}
+	inserted := at(0, sluice.Insert, none, note("old"))
+	removed := at(1, sluice.Remove, note("old"), none)
+	later := at(2, sluice.Modify, note("new"), note("later"))
+	for _, tt := range []struct {
+		name   string
+		before []*sluice.Record
+		scan   sluice.Item // as the backfill read it
+		now    sluice.Item // as the table has it after that
+		reads  int
+		want   string // the title; empty: no document
+		after  *sluice.Record
+		then   string
+	}{
+		{"a change", []*sluice.Record{inserted}, note("new"), note("new"), 1, "new", later, "later"},
+		{"the INSERT after a deletion", []*sluice.Record{inserted, removed}, note("new"), note("new"), 1, "new", later, "later"},
+		{"none", []*sluice.Record{inserted}, note("old"), note("old"), 0, "old", later, "later"},
+		{"none: the document is ahead of the scan", []*sluice.Record{inserted, later}, note("old"), note("later"), 1, "later", nil, ""},
+		{"the item changed after the scan", []*sluice.Record{inserted}, note("new"), note("newer"), 1, "newer", later, "later"},
+		{"the item was deleted after the scan", []*sluice.Record{inserted, removed}, note("old"), none, 1, "", nil, ""},
+		{"it will be deleted", []*sluice.Record{inserted}, note("new"), none, 1, "old", removed, ""},
+		{"its deletion is still to come", []*sluice.Record{inserted}, note("new"), note("new"), 1, "new", removed, ""},
+		{"a change comes again", []*sluice.Record{inserted}, note("new"), note("new"), 1, "new", inserted, "new"},
+	} {
+		index := streamtest.NewIndex()
+		reads := 0
+		p := must(t, refusing(index), Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+			reads++
+			return tt.now, nil
+		}})
+		handle := func(rec *sluice.Record) {
+			t.Helper()
+			if err := p.Handle(t.Context(), rec); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		}
+		expect := func(want string) {
+			t.Helper()
+			docs := index.Docs("i")
+			if got := len(docs) == 1 && want != "" && strings.Contains(string(docs[0].Source), `"`+want+`"`); !got && (want != "" || len(docs) > 0) {
+				t.Errorf("%s: %+v, want %q", tt.name, docs, want)
+			}
+			for _, d := range docs {
+				if mark, err := d.Mark("sluice"); err != nil || d.Version < LeastVersion(mark.Sequence) || LeastVersion(mark.Sequence) == 0 {
+					t.Errorf("%s: %s at version %d, %v", tt.name, d.Source, d.Version, err)
+				}
+			}
+		}
+		for _, rec := range tt.before {
+			handle(rec)
+		}
+		handle(scanned(tt.scan))
+		expect(tt.want)
+		if reads != tt.reads {
+			t.Errorf("%s: the item was read %d times, want %d", tt.name, reads, tt.reads)
+		}
+		if tt.now.Exists() { // the next backfill finds it as it should be
+			reads = 0
+			handle(scanned(tt.now))
+			if expect(tt.want); reads != 0 {
+				t.Errorf("%s: the next backfill reads the item", tt.name)
+			}
+		}
+		if tt.after != nil {
+			handle(tt.after)
+			expect(tt.then)
+		}
+	}
+}
+
+// While the repair is under way another writer changes the document: it is compared
+// again, so that an older change is not left there.
+func TestBackfillBesideAnotherWriter(t *testing.T) {
+	index := streamtest.NewIndex()
+	write, writes := refusing(index), 0
+	var p *Projection
+	p = must(t, func(ctx context.Context, op document.Op) error {
+		if writes++; writes == 3 { // INSERT, backfill, and now its repair
+			if err := p.Handle(ctx, at(1, sluice.Modify, note("old"), note("older"))); err != nil {
+				t.Error(err)
+			}
+		}
+		return write(ctx, op)
+	}, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: asItIs(note("new"))})
+	if err := p.Handle(t.Context(), at(0, sluice.Insert, sluice.Item{}, note("old"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Handle(t.Context(), scanned(note("new"))); err == nil || sluice.IsPermanent(err) {
+		t.Errorf("%v, want another try", err)
+	}
+	if err := p.Handle(t.Context(), scanned(note("new"))); err != nil {
+		t.Error(err)
+	}
+	if docs := index.Docs("i"); !strings.Contains(string(docs[0].Source), `"new"`) {
+		t.Errorf("%s", docs[0].Source)
+	}
+}
+
+// What cannot be read is no reason to take a document for right.
+func TestBackfillWithoutTheTable(t *testing.T) {
+	down := errors.New("down")
+	p := must(t, refusing(streamtest.NewIndex()), Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+		return sluice.Item{}, down
+	}})
+	if err := p.Handle(t.Context(), at(0, sluice.Insert, sluice.Item{}, note("old"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Handle(t.Context(), scanned(note("new"))); !errors.Is(err, down) || sluice.IsPermanent(err) {
+		t.Error(err)
+	}
+}
+
+// Without tombstones the index remembers a deletion with a version that no change
+// has. The item tells whether the write is later.
+func TestForgetDeletedAsksTheTable(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		now  sluice.Item
+		err  error
+		want string
+	}{
+		{"it was made again", note("new"), nil, "gc_deletes"},
+		{"it is deleted", sluice.Item{}, nil, ""},
+		{"it cannot be read", sluice.Item{}, errors.New("down"), "down"},
+	} {
+		p := must(t, func(_ context.Context, op document.Op) error {
+			op.Refused(document.Refusal{Deleted: true})
+			return nil
+		}, Options{Index: "i", ID: "{id}", Version: BySequence(), ForgetDeleted: true, Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+			return tt.now, tt.err
+		}})
+		err := p.Handle(t.Context(), at(2, sluice.Insert, sluice.Item{}, note("new")))
+		if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || sluice.IsPermanent(err)) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if wait := new(sluice.RetryError); tt.want == "gc_deletes" && !errors.As(err, &wait) {
+			t.Errorf("%v: would be parked as poison before the index forgets", err)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+// Package routed lets a handler ask whether its route takes an item as it is now. A
+// record that does not come live was routed by its own images, which may be days
+// old.
+package routed
+
+import (
+	"context"
+
+	"github.com/sluicehq/sluice"
+)
+
+// Takes reports whether a route takes the item of a record as it is now.
+type Takes func(rec *sluice.Record, now sluice.Item) (bool, error)
+
+type key struct{}
+
+// With returns a context that carries t to the handler.
+func With(ctx context.Context, t Takes) context.Context { return context.WithValue(ctx, key{}, t) }
+
+// From returns what the router says, or nil for a handler without a router.
+func From(ctx context.Context) Takes {
+	t, _ := ctx.Value(key{}).(Takes)
+	return t
+}
