@@ -40,7 +40,7 @@ func (c Config) leftBehind(ctx context.Context, id string, round int64, t time.T
 func (s *Escalator) reused(ctx context.Context, rec *sluice.Record, e Escalation) (raised sluice.Item, err error) {
 	a := s.c.Escalation
 	status, _ := e.Item.Lookup(a.Status)
-	if rec.EventName != sluice.Insert || !rec.New.Exists() || !status.Is(a.Active) {
+	if rec.EventName != sluice.Insert || !status.Is(a.Active) {
 		return raised, nil
 	}
 	round, err := count(e.Item, a.Round)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -126,7 +127,7 @@ func TestIDUsedAgain(t *testing.T) {
 			first + ", 10:10:00 P1#0@1 ann, 10:11:00 P1#1@1 bob, 10:31:00 P1#2@1 cat"},
 		{"a backfill", []func(*rota, *[]sluice.Record){at(5, func(w *rota, kept []sluice.Record) {
 			rec := *kept[0].Clone()
-			rec.EventName, rec.Origin, rec.New = sluice.Snapshot, sluice.Backfilled, w.Items("pages")[0]
+			rec.EventName, rec.Origin, rec.New, rec.Created = sluice.Snapshot, sluice.Backfilled, w.Items("pages")[0], w.Now()
 			w.Replay(rec)
 		})}, whole},
 	} {
@@ -199,6 +200,47 @@ func TestIDUsedAgainRaces(t *testing.T) {
 				}
 				if got := strings.Join(sent, " "); got != tt.sent {
 					t.Errorf("sent %s, want %s", got, tt.sent)
+				}
+			})
+		})
+	}
+}
+
+// Whose an attempt is, by the time between it and the INSERT.
+func TestAttemptBeforeTheInsert(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		round string // of the page now
+		view  string // new image of the INSERT
+		after time.Duration
+		want  string // key of what is sent
+	}{
+		{"the attempt is later", "0", ringing, -time.Second, "P1#0"},
+		{"clocks differ", "0", ringing, 1900 * time.Millisecond, "P1#0"},
+		{"the attempt was there before", "0", ringing, 3 * time.Second, "P1#0@1"},
+		{"a stream without images", "0", "", 3 * time.Second, "P1#0@1"},
+		{"the INSERT has begun its round, and clocks differ by much", "1", ringing, time.Minute, "P1#0@1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRounds(t)
+				key := "P1#0"
+				if tt.round != "0" {
+					key += "@" + tt.round
+					w.put(t, "pages", strings.TrimSuffix(ringing, "}")+`,"round":{"N":"`+tt.round+`"}}`)
+				}
+				w.put(t, "rings", fmt.Sprintf(`{"page":{"S":"P1"},"key":{"S":%q},"n":{"N":"0"},"round":{"N":%q},"at":{"S":"2024-05-01T10:00:00Z"}}`, key, tt.round))
+				e, err := New(w.config().Config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rec := recordtest.New(recordtest.Spec{Event: sluice.Insert, Keys: `{"id":{"S":"P1"}}`, New: tt.view})
+				rec.Created = start.Add(tt.after)
+				for range 2 {
+					w.Sent = nil
+					if err := e.Start(t.Context(), &rec); err != nil || len(w.sent()) != 1 || w.sent()[0].Attributes["dedupeKey"].Value != tt.want {
+						t.Errorf("%v, sent %+v", err, w.sent())
+					}
 				}
 			})
 		})
