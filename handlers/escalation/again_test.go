@@ -157,7 +157,7 @@ func TestIDUsedAgainRaces(t *testing.T) {
 	}{
 		{"another delivery begins it, and a step is made", func(t *testing.T, w *rota) {
 			w.put(t, "pages", strings.TrimSuffix(ringing, "}")+`,"round":{"N":"1"}}`)
-			w.put(t, "rings", fmt.Sprintf(`{"page":{"S":"P1"},"key":{"S":"P1#0@1"},"n":{"N":"0"},"round":{"N":"1"},"at":{"S":"2024-05-01T10:00:00Z"}}`))
+			w.put(t, "rings", `{"page":{"S":"P1"},"key":{"S":"P1#0@1"},"n":{"N":"0"},"round":{"N":"1"},"at":{"S":"2024-05-01T10:00:00Z"}}`)
 		}, "P1#0@1", ""},
 		{"it is answered", func(t *testing.T, w *rota) { w.put(t, "pages", strings.Replace(ringing, "ringing", "answered", 1)) }, "", "skipped: escalation not active"},
 		{"it is deleted", func(t *testing.T, w *rota) { w.remove(t) }, "", "skipped: escalation not found"},
