@@ -135,10 +135,10 @@ func TestStepsWithoutContacts(t *testing.T) {
 // A step without contacts is one contact, also where others have several.
 func TestStepThatIsOneContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _ := climb(t, -1, func(w *rota) {
+		w := losing(t, func(w *rota) {
 			w.put(t, "people", strings.Replace(inTeam("ann", 1, 0), "{", `{"contacts":{"SS":["ann","eve"]},`, 1))
 			w.edit = func(c *ConsumerConfig) { c.Config.Step.Contacts = "contacts" }
-		})
+		}, func(string) bool { return false })
 		slices.Sort(w.calls)
 		if got, want := strings.Join(w.calls, ", "), "10:00:00 P1#0/ann ann, 10:00:00 P1#0/eve ann, 10:01:00 P1#1 bob, 10:21:00 P1#2 cat"; got != want {
 			t.Errorf("calls %s, want %s", got, want)
