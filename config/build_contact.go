@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,7 @@ func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field stri
 		AttemptTable: l.table,
 		AttemptKey:   slices.Sorted(maps.Keys(l.Attempt.Key)),
 		NewAttempt:   l.newAttempt,
+		Claim:        escalation.ClaimAttributes{Error: cmp.Or(l.Attempt.Error, "error")},
 		Contact:      call.contact,
 		Called: func(t escalation.Try, outcome string, err error) {
 			if err != nil {
@@ -81,6 +83,7 @@ func (l *ladder) written() error {
 	at := l.Attempt
 	for field, name := range map[string]string{
 		"escalation": at.Escalation, "number": at.Number, "order": at.Order, "stepId": at.StepID, "at": at.At, "round": at.Round, "repeat": at.Repeat,
+		"outcome": at.Outcome, "error": at.Error,
 	} {
 		if strings.Contains(name, ".") {
 			return fmt.Errorf("attempt.%s is %q, within a map: want an attribute, which is written", field, name)
@@ -173,12 +176,13 @@ func newCaller(o Escalate) (*caller, error) {
 // contact calls for a step, or for one of its contacts. What a template lacks will
 // stay away: the next step has its turn.
 func (c *caller) contact(ctx context.Context, t escalation.Try) error {
+	t.DedupeKey = keyOfKind(c.kind, t.DedupeKey)
 	rec := &sluice.Record{EventName: sluice.Delivery, New: item.Of(
 		item.Map("escalation", t.Escalation.Item), item.Map("step", t.Step.Item), item.String("contact", t.Contact),
 		item.Number("number", strconv.FormatInt(t.Number, 10)), item.Number("round", strconv.FormatInt(t.Round, 10)),
 		item.Number("repeat", strconv.FormatInt(t.Repeat, 10)), item.String("dedupeKey", t.DedupeKey),
 	)}
-	url, err := c.url.append(nil, rec)
+	target, err := c.url.append(nil, rec)
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("the url: %w", err))
 	}
@@ -188,8 +192,12 @@ func (c *caller) contact(ctx context.Context, t escalation.Try) error {
 			return sluice.Permanent(fmt.Errorf("the body: %w", err))
 		}
 	}
-	return c.hook.Post(ctx, webhook.Call{URL: string(url), Key: t.DedupeKey, Body: text})
+	return c.hook.Post(ctx, webhook.Call{URL: string(target), Key: t.DedupeKey, Body: text})
 }
+
+// keyOfKind is a key of the handler's for somebody who gets those of other kinds,
+// too: two kinds may have escalations of the same id.
+func keyOfKind(kind, key string) string { return url.QueryEscape(kind) + "/" + key }
 
 func (c *caller) defaultBody(t escalation.Try) []byte {
 	var b message.Body

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/tabletest"
 )
@@ -102,8 +103,8 @@ func TestContactByWebhook(t *testing.T) {
 	}
 	p.handle()
 	want := []string{
-		`/phone c-1#0 {"kind":"call.contact","escalation":"c-1","ladder":"ada","step":"phone","number":0,"dedupeKey":"c-1#0"}`,
-		`/text c-1#1 {"kind":"call.contact","escalation":"c-1","ladder":"ada","step":"text","number":1,"dedupeKey":"c-1#1"}`,
+		`/phone call/c-1#0 {"kind":"call.contact","escalation":"c-1","ladder":"ada","step":"phone","number":0,"dedupeKey":"call/c-1#0"}`,
+		`/text call/c-1#1 {"kind":"call.contact","escalation":"c-1","ladder":"ada","step":"text","number":1,"dedupeKey":"call/c-1#1"}`,
 	}
 	if strings.Join(p.posts, "\n") != strings.Join(want, "\n") {
 		t.Errorf("posts\n%s\nwant\n%s", strings.Join(p.posts, "\n"), strings.Join(want, "\n"))
@@ -134,17 +135,18 @@ func TestContactAnswers(t *testing.T) {
 		table string // what is in it
 		last  string // outcome of a message
 	}{
-		{"refused", 410, nil, aStep, "/phone c-1#0", `"outcome":"failed"`, "<nil>"},
-		{"busy", 503, nil, aStep, "/phone c-1#0", `"leaseUntil":"2024-01-01T00:00:05Z"`, "step " + keyhash.Text("c-1#0") + ": contacting: webhook to"},
+		{"refused", 410, nil, aStep, "/phone call/c-1#0", `: answered 410","number":0,"order":1,"outcome":"failed"`, "<nil>"},
+		{"busy", 503, nil, aStep, "/phone call/c-1#0", `"leaseUntil":"2024-01-01T00:00:05Z"`, "step " + keyhash.Text("c-1#0") + ": contacting: webhook to"},
 		{"a body", 200, func(c *Config) {
 			c.Routes[2].Escalate.Contact.Body = `{"to":"{contact}","why":"{escalation.contact}","n":{number},"wait":{step.wait},"key":"{dedupeKey}"}`
-		}, aStep, `{"to":"","why":"ada","n":0,"wait":0,"key":"c-1#0"}`, `"outcome":"contacted"`, "<nil>"},
+		}, aStep, `{"to":"","why":"ada","n":0,"wait":0,"key":"call/c-1#0"}`, `"outcome":"contacted"`, "<nil>"},
 		{"several contacts", 200, func(c *Config) {
 			c.Routes[1].Escalate.Ladder.Step.Contacts = "people"
 			c.Routes[2].Escalate.Contact.URL = strings.Replace(c.Routes[2].Escalate.Contact.URL, "{step.SK}", "{step.SK}/{contact}", 1)
-		}, several, `"contact":"b o","number":0,"dedupeKey":"c-1#0/b+o"}`, `"contacts":{"ann":"contacted","b o":"contacted"}`, "<nil>"},
-		{"a template that lacks something", 200, func(c *Config) { c.Routes[2].Escalate.Contact.URL = "{step.url}" }, aStep, "", `"outcome":"failed"`, "<nil>"},
-		{"a body that lacks something", 200, func(c *Config) { c.Routes[2].Escalate.Contact.Body = "{step.text}" }, aStep, "", `"outcome":"failed"`, "<nil>"},
+		}, several, `"contact":"b o","number":0,"dedupeKey":"call/c-1#0/b+o"}`, `"contacts":{"ann":"contacted","b o":"contacted"}`, "<nil>"},
+		{"a template that lacks something", 200, func(c *Config) { c.Routes[2].Escalate.Contact.URL = "{step.url}" }, aStep, "", `"error":"the url: `, "<nil>"},
+		{"a URL that is not allowed", 200, func(c *Config) { c.Routes[2].Escalate.Contact.URL = "ftp://{step.SK}/" }, aStep, "", `"error":"webhook: the destination on phone is ftp, want https"`, "<nil>"},
+		{"a body that lacks something", 200, func(c *Config) { c.Routes[2].Escalate.Contact.Body = "{step.text}" }, aStep, "", `"error":"the body: `, "<nil>"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPhones(t, tt.edit, tt.step, aCall)
@@ -155,6 +157,55 @@ func TestContactAnswers(t *testing.T) {
 				t.Errorf("posts %s\ntable %s\noutcomes %q", posts, all(p.tables, "calls"), outcomes)
 			}
 		})
+	}
+}
+
+// Orders and devices call one provider. Order 17 and device 17 are two things, for
+// which it must get two keys; and one queue of alarms, too.
+func TestKeysOfTwoKinds(t *testing.T) {
+	seen := map[string]bool{}
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen[r.Header.Get("Idempotency-Key")] = true }))
+	t.Cleanup(srv.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	kinds := []string{"order", "device", "a/b", "a"}
+	w := newWorld()
+	c := calls()
+	c.Sinks["alarms"].SQS.Queue = "alarms.fifo"
+	w.tables = tabletest.NewWorld(time.Now())
+	b, err := newBuilder(c, w.setup())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range kinds {
+		o := Escalate{Kind: kind, Alarm: "alarms", Contact: &Contact{URL: srv.URL, AllowHTTP: true, AllowPrivate: true}}
+		call, err := newCaller(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := "17"
+		if kind == "a" {
+			id = "b/17"
+		}
+		if err := call.contact(t.Context(), escalation.Try{Escalation: escalation.Escalation{ID: id}, DedupeKey: id + "#0"}); err != nil {
+			t.Fatal(err)
+		}
+		raise, err := b.raise(o, "escalate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := raise(t.Context(), escalation.Alarm{Escalation: id, DedupeKey: id + "#alarm-0"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alarms := map[string]bool{}
+	for _, m := range w.to("alarms.fifo") {
+		alarms[m.DeduplicationID] = true
+		if !strings.Contains(m.Body, `"dedupeKey":"`+m.DeduplicationID+`"`) {
+			t.Errorf("alarm %+v", m)
+		}
+	}
+	if len(seen) != len(kinds) || len(alarms) != len(kinds) {
+		t.Errorf("keys %v, of alarms %v", seen, alarms)
 	}
 }
 

@@ -208,7 +208,7 @@ func (l *ladder) config(o Escalate) (escalation.Config, error) {
 	if by, isKey := at.Key[at.Escalation]; isKey && by != "{id}" {
 		return escalation.Config{}, fmt.Errorf("attempt.key has %q for %s, the attribute of attempt.escalation: want {%s: '{id}'}, since the escalation is found by it", by, at.Escalation, at.Escalation)
 	}
-	for field, name := range map[string]string{"number": at.Number, "order": at.Order, "stepId": at.StepID, "at": at.At, "round": at.Round, "repeat": at.Repeat} {
+	for field, name := range map[string]string{"number": at.Number, "order": at.Order, "stepId": at.StepID, "at": at.At, "round": at.Round, "repeat": at.Repeat, "outcome": at.Outcome, "error": at.Error} {
 		if _, isKey := at.Key[name]; isKey && name != "" {
 			return escalation.Config{}, fmt.Errorf("attempt.%s is %q, an attribute of attempt.key: want an attribute of its own", field, name)
 		}
@@ -223,7 +223,7 @@ func (l *ladder) config(o Escalate) (escalation.Config, error) {
 		Escalation: l.escalation(),
 		Step:       escalation.StepAttributes(l.Step),
 		Attempt: escalation.AttemptAttributes{
-			Escalation: at.Escalation, Number: at.Number, Order: at.Order, StepID: at.StepID, At: at.At, Round: at.Round, Repeat: at.Repeat,
+			Escalation: at.Escalation, Number: at.Number, Order: at.Order, StepID: at.StepID, At: at.At, Round: at.Round, Repeat: at.Repeat, Outcome: at.Outcome,
 		},
 		Table: l.table,
 		Key:   l.key,

@@ -76,6 +76,27 @@ func TestEscalate(t *testing.T) {
 	})
 }
 
+// A call that is put again after it was deleted begins a round of its own.
+func TestEscalateAnIDAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the clock shows 2000
+		w, app := newCalls(t, aStep, aCall, attempt, strings.Replace(made, "2024", "1999", 1))
+		rec := w.tables.Records()[1]
+		got := explained(t, app, "start", &rec)
+		if !strings.HasPrefix(got, "begin a new round of escalation c-1, if it has not begun yet [") || !strings.Contains(got, "c-1#0@1") || len(w.sent) > 0 {
+			t.Error(got)
+		}
+		for range 2 {
+			w.sent = nil
+			if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
+				t.Fatal(err)
+			}
+			if tries := w.to("tries"); len(tries) != 1 || !strings.Contains(tries[0].Body, `"number":0,"round":1,`) {
+				t.Errorf("%+v", tries)
+			}
+		}
+	})
+}
+
 // A ladder without steps ends its escalation, if that has not ended otherwise.
 func TestEscalationFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

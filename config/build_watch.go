@@ -62,17 +62,26 @@ func (b *builder) raise(o Escalate, field string) (func(context.Context, escalat
 		}
 	}
 	return func(ctx context.Context, a escalation.Alarm) error {
+		a.DedupeKey = keyOfKind(o.Kind, a.DedupeKey)
 		why := "its message, or the record of the attempt before it, is lost or late"
 		if a.Err != nil {
 			why = a.Err.Error()
 		}
-		b.s.Logger.ErrorContext(ctx, "an escalation stands still", "kind", o.Kind, "escalation", a.Escalation, "round", a.Round, "number", a.Number, "due", a.Due, "why", why)
+		what := "an escalation stands still"
+		if a.Ended {
+			what = "an escalation has ended, and nobody was called"
+		}
+		attrs := []any{"kind", o.Kind, "escalation", a.Escalation, "round", a.Round, "number", a.Number}
+		if !a.Due.IsZero() {
+			attrs = append(attrs, "due", a.Due)
+		}
+		b.s.Logger.ErrorContext(ctx, what, append(attrs, "why", why)...)
 		if q == nil {
 			return nil
 		}
 		m := sluice.Message{Body: string(alarmBody(o.Kind, a, why)), Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(a.DedupeKey)}}
 		if q.fifo {
-			m.GroupID, m.DeduplicationID = asID(a.Escalation), asID(a.DedupeKey)
+			m.GroupID, m.DeduplicationID = asID(keyOfKind(o.Kind, a.Escalation)), asID(a.DedupeKey)
 		}
 		if err := q.send(ctx, m); err != nil {
 			return fmt.Errorf("sending %s: %w", keyhash.Text(a.DedupeKey), err)

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/internal/tabletest"
 )
 
 // The watchdog of a file is a route that nobody wrote, on a queue that is consumed
@@ -43,7 +46,7 @@ func TestWatchdog(t *testing.T) {
 		if err := app.Router.Dispatch(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
-		want := `{"kind":"call.alarm","escalation":"c-1","round":0,"number":0,"due":"1999-01-01T00:00:00Z","why":"its message, or the record of the attempt before it, is lost or late","dedupeKey":"c-1#alarm-0"}`
+		want := `{"kind":"call.alarm","escalation":"c-1","round":0,"number":0,"due":"1999-01-01T00:00:00Z","why":"its message, or the record of the attempt before it, is lost or late","dedupeKey":"call/c-1#alarm-0"}`
 		if tries, alarms := w.to("tries"), w.to("alarms"); len(tries) != 1 || tries[0].Body != lost || len(alarms) != 1 || alarms[0].Body != want || counted != len("call") {
 			t.Errorf("%+v", w.sent)
 		}
@@ -51,6 +54,38 @@ func TestWatchdog(t *testing.T) {
 			t.Errorf("%+v", watches)
 		}
 	})
+}
+
+// An alarm says when the step was due, if that is known, and whether the escalation
+// has ended.
+func TestAlarmInTheLog(t *testing.T) {
+	for want, a := range map[string]escalation.Alarm{
+		`level=ERROR msg="an escalation stands still" kind=call escalation=c-1 round=0 number=1 due=2024-01-01T00:00:00.000Z why="its message, or the record of the attempt before it, is lost or late"`: {
+			Escalation: "c-1", Number: 1, Due: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
+		},
+		`level=ERROR msg="an escalation stands still" kind=call escalation=c-1 round=0 number=0 why="no start"`:                    {Escalation: "c-1", Err: errors.New("no start")},
+		`level=ERROR msg="an escalation has ended, and nobody was called" kind=call escalation=c-1 round=2 number=0 why="no step"`: {Escalation: "c-1", Round: 2, Ended: true, Err: errors.New("no step")},
+	} {
+		w := newWorld()
+		w.tables = tabletest.NewWorld(time.Now())
+		var log strings.Builder
+		s := w.setup()
+		s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		b, err := newBuilder(calls(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raise, err := b.raise(Escalate{Kind: "call"}, "escalate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := raise(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		if _, line, _ := strings.Cut(strings.TrimSpace(log.String()), " "); line != want {
+			t.Errorf("%s\nwant %s", line, want)
+		}
+	}
 }
 
 // A round that begins anew, and one that goes on, from a file.

@@ -81,10 +81,10 @@ func TestEscalateOnServers(t *testing.T) {
 			return ""
 		})
 	}
-	ended("c-1#0 c-1#1")
+	ended("call/c-1#0 call/c-1#1")
 	err = store.Write(t.Context(), dynamo.Update(prefix+"calls", key, "SET #s = :open").Name("#s", "status").Value(":open", "open"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended("c-1#0 c-1#1 c-1#0@1 c-1#1@1")
+	ended("call/c-1#0 call/c-1#1 call/c-1#0@1 call/c-1#1@1")
 }

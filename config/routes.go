@@ -284,14 +284,15 @@ type Escalate struct {
 	WatchAfter Duration `yaml:"watchAfter" is:"min=1m" default:"15m"`
 	// Alarm is a sink, a queue, that takes alarms: {"kind":"<kind>.alarm",
 	// "escalation","round","number","due","why","dedupeKey"}. Default: they are
-	// errors in the log, which they are always.
+	// errors in the log, which they are always. dedupeKey begins with the kind.
 	Alarm string `yaml:"alarm"`
 	// Contact says how a route of contact calls somebody.
 	Contact *Contact `yaml:"contact"`
 }
 
 // Contact calls a URL for a step, or for each of its contacts: a POST whose header
-// Idempotency-Key is the same whenever it is made for the same attempt. An answer
+// Idempotency-Key, "<kind>/<escalation>#<number>", is the same whenever it is made
+// for the same attempt, and for no other. An answer
 // 2xx is an attempt that was made. One that will stay the same (4xx but 408, 425
 // and 429) has failed, and the next step has its turn; after any other it is made
 // again. Templates have {escalation.<path>} and {step.<path>} of the two items,
@@ -345,11 +346,11 @@ type EscalationNames struct {
 	Status string `yaml:"status" is:"required"`
 	// Active is the status of one that still climbs.
 	Active string `yaml:"active" is:"required"`
-	// Failed is the status of one whose ladder has no step. Default failed.
+	// Failed is the status of one that Sluice has ended. Default failed.
 	Failed string `yaml:"failed" default:"failed"`
-	// Reason is the attribute that takes the reason of that. Default: it is not written down.
+	// Reason is the attribute of why: no_steps, bad_steps, no_response or nobody_called. Default: it is not written.
 	Reason string `yaml:"reason"`
-	// Round is the attribute of its round, a number that a route of resume raises.
+	// Round is the attribute of its round, a number that Sluice raises when a new round begins.
 	Round string `yaml:"round" default:"round"`
 	// RoundStarted is the attribute of when a later round began, which it writes.
 	RoundStarted string `yaml:"roundStarted" default:"roundStarted"`
@@ -375,7 +376,7 @@ type StepNames struct {
 	Order string `yaml:"order" is:"required"`
 	// WaitSeconds is the attribute of the time before it is tried.
 	WaitSeconds string `yaml:"waitSeconds" is:"required"`
-	// Contacts is the attribute of a list of texts (L or SS), which are called at the same time. Default: a step is one contact.
+	// Contacts is the attribute of a list of texts (L or SS), which are called at the same time. A step without it is one contact. Default: every step is one contact.
 	Contacts string `yaml:"contacts"`
 }
 
@@ -400,6 +401,11 @@ type AttemptNames struct {
 	Round string `yaml:"round" default:"round"`
 	// Repeat is the attribute with the number of the repeat, 0 if missing.
 	Repeat string `yaml:"repeat" default:"repeat"`
+	// Outcome is the attribute of what came of it: contacted, failed or skipped.
+	Outcome string `yaml:"outcome" default:"outcome"`
+	// Error is the attribute in which a route of contact keeps why a step has failed
+	// or was skipped.
+	Error string `yaml:"error" default:"error"`
 }
 
 // Log writes a line for each record.

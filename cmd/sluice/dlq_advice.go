@@ -38,6 +38,11 @@ var advices = []advice{
 		do:    "OpenSearch refuses this document. `sluice dlq show ID --payload` has its reason. Correct the item, the template of the index name, or the id, then `sluice dlq redrive ID`.",
 	},
 	{
+		shows: "`has no good step, and the escalation was failed`",
+		in:    regexp.MustCompile(`has no good step, and the escalation was failed`),
+		do:    "The escalation has ended, and nobody was called. The error counts the bad steps in the order in which a Query lists the ladder. Correct them, then set the status of the escalation to the active one: a route of `do: resume` begins a new round. A redrive does not. Then `sluice dlq purge ID`.",
+	},
+	{
 		shows: "`panic:` with its stack, `handler ended its goroutine`",
 		in:    regexp.MustCompile(`(?m)^panic: |panic: .*\n|handler ended its goroutine`),
 		do:    "The handler has a bug. Correct and deploy it, then `sluice dlq redrive ID`.",

@@ -57,8 +57,9 @@ func TestAdvice(t *testing.T) {
 		`operation error SQS: SendMessageBatch, https response error StatusCode: 403, RequestID: , api error AccessDenied: no`:                                                "Give its role the",
 		"dial tcp 127.0.0.1:9200: connect: connection refused":                                                                                                                "The sink was down",
 		"context deadline exceeded": "The sink was down",
-		`body and attributes are 300000 bytes, more than the limit of 262144`: "not one that SQS takes",
-		"table \"t\": ConditionalCheckFailed: The conditional request failed": "DynamoDB refuses",
+		`body and attributes are 300000 bytes, more than the limit of 262144`:                                                 "not one that SQS takes",
+		"table \"t\": ConditionalCheckFailed: The conditional request failed":                                                 "DynamoDB refuses",
+		"ladder (key hash 1) of escalation (key hash 2) has no good step, and the escalation was failed: item 1 of 1: a step": "set the status of the escalation",
 		"no such customer":       "refused the record for good",
 		"order 503 of 429 boxes": "The sink was down", // it cannot be told
 	} {

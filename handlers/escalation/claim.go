@@ -240,7 +240,7 @@ func (s *Consumer) finish(ctx context.Context, t Try, l lease, outcome string, w
 		set += ", #error = :error"
 	}
 	op := s.owned(l, set, " REMOVE #owner, #until").
-		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Claim.Outcome).
+		Name("#until", s.c.Claim.Until).Name("#outcome", s.c.Config.Attempt.Outcome).
 		Value(":at", message.FormatTime(at)).Value(":outcome", outcome)
 	if keep {
 		op = op.Name("#error", s.c.Claim.Error).Value(":error", bounded(why.Error()))

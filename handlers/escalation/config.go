@@ -22,7 +22,7 @@ type Config struct {
 	Step       StepAttributes
 	Attempt    AttemptAttributes
 
-	// Table and Key say where an escalation is, for the writes of [Escalator.Resume].
+	// Table and Key say where an escalation is, for the number of a new round.
 	Table string
 	Key   func(id string) sluice.Item
 
@@ -50,6 +50,10 @@ type Config struct {
 	NoSteps    string // the ladder has no step (default "no_steps")
 	BadSteps   string // it has steps, of which none can be read (default "bad_steps")
 	NoResponse string // the escalation expires (default "no_response")
+
+	// NobodyCalled is the reason when the escalation expires and every attempt of the
+	// round has failed or was skipped (default "nobody_called"). It is an alarm, too.
+	NobodyCalled string
 
 	// Problem is told of each bad step that is passed over, and of each optional
 	// attribute of an escalation that is ignored because its value is bad
@@ -91,7 +95,7 @@ type EscalationAttributes struct {
 	Status  string // S, top-level
 	Active  string // the Status of one that still climbs
 
-	// Round and RoundStarted are written by [Escalator.Resume], and top-level.
+	// Round and RoundStarted are written when a new round begins, and top-level.
 	// The later of Started and RoundStarted is the start of a round.
 	Round        string // N, 0 when it is missing (default "round")
 	RoundStarted string // RFC 3339 (default "roundStarted")
@@ -111,6 +115,7 @@ type AttemptAttributes struct {
 	At         string // RFC 3339; the wait of the next step counts from here
 	Round      string // N, 0 when it is missing (default "round")
 	Repeat     string // N, 0 when it is missing (default "repeat")
+	Outcome    string // Contacted, Failed or Skipped; Contacted when it is missing (default "outcome")
 }
 
 // Escalation is one that still climbs.
@@ -170,9 +175,9 @@ func (c Config) withDefaults() Config {
 		field *string
 		value string
 	}{
-		{&c.NoSteps, "no_steps"}, {&c.BadSteps, "bad_steps"}, {&c.NoResponse, "no_response"},
+		{&c.NoSteps, "no_steps"}, {&c.BadSteps, "bad_steps"}, {&c.NoResponse, "no_response"}, {&c.NobodyCalled, "nobody_called"},
 		{&c.Escalation.Round, defaultRound}, {&c.Escalation.RoundStarted, "roundStarted"},
-		{&c.Attempt.Round, "round"}, {&c.Attempt.Repeat, "repeat"},
+		{&c.Attempt.Round, "round"}, {&c.Attempt.Repeat, "repeat"}, {&c.Attempt.Outcome, "outcome"},
 	} {
 		if *s.field == "" {
 			*s.field = s.value

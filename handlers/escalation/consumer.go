@@ -70,9 +70,8 @@ type MessageMembers struct {
 // ClaimAttributes name what the consumer writes into an attempt, beside those of
 // [AttemptAttributes]. All are top-level, and strings where nothing else is said.
 type ClaimAttributes struct {
-	Owner   string // of the lease (default "leaseOwner")
-	Until   string // end of the lease, in RFC 3339 (default "leaseUntil")
-	Outcome string // default "outcome"
+	Owner string // of the lease (default "leaseOwner")
+	Until string // end of the lease, in RFC 3339 (default "leaseUntil")
 
 	// Contacts has the outcomes of a step's contacts by their names, a map
 	// (default "contacts").
@@ -126,7 +125,6 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 		{&c.Message.Repeat, "repeat"},
 		{&c.Claim.Owner, "leaseOwner"},
 		{&c.Claim.Until, "leaseUntil"},
-		{&c.Claim.Outcome, "outcome"},
 		{&c.Claim.Contacts, "contacts"},
 	} {
 		if *s.field == "" {
@@ -201,7 +199,7 @@ func (s *Consumer) expire(ctx context.Context, rec *sluice.Record) error {
 	if err != nil {
 		return err
 	}
-	return s.c.Config.fail(ctx, e, s.c.Config.NoResponse)
+	return s.c.Config.expire(ctx, e)
 }
 
 func (s *Consumer) try(ctx context.Context, rec *sluice.Record) error {

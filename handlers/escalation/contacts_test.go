@@ -120,13 +120,28 @@ func TestStepsWithoutContacts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = e.Start(t.Context(), opened()) // the others have no contacts at all
-			switch {
-			case want == "" && (err != nil || len(w.sent()) != 1):
-				t.Errorf("%s: %v, %q", list, err, problems)
-			case want != "" && (!sluice.IsPermanent(err) || !strings.Contains(withoutHashes(strings.Join(problems, "\n")), want) || w.state() != "bad_steps"):
-				t.Errorf("%s: %v, %q, %s", list, err, problems, w.state())
+			err = e.Start(t.Context(), opened())
+			first := "ann"
+			if want != "" {
+				first, want = "bob", "ladder KEY: item 1 of 4: "+want
+			}
+			if err != nil || len(w.sent()) != 1 || !strings.Contains(w.sent()[0].Body, first) || withoutHashes(strings.Join(problems, "\n")) != want {
+				t.Errorf("%s: %v, sent %+v, %q", list, err, w.sent(), problems)
 			}
 		})
 	}
+}
+
+// A step without contacts is one contact, also where others have several.
+func TestStepThatIsOneContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := losing(t, func(w *rota) {
+			w.put(t, "people", strings.Replace(inTeam("ann", 1, 0), "{", `{"contacts":{"SS":["ann","eve"]},`, 1))
+			w.edit = func(c *ConsumerConfig) { c.Config.Step.Contacts = "contacts" }
+		}, func(string) bool { return false })
+		slices.Sort(w.calls)
+		if got, want := strings.Join(w.calls, ", "), "10:00:00 P1#0/ann ann, 10:00:00 P1#0/eve ann, 10:01:00 P1#1 bob, 10:21:00 P1#2 cat"; got != want {
+			t.Errorf("calls %s, want %s", got, want)
+		}
+	})
 }

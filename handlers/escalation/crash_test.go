@@ -158,6 +158,8 @@ func TestCrashAnywhere(t *testing.T) {
 		{"the ladder twice", func(w *rota) { w.edit = func(c *ConsumerConfig) { c.Config.Repeat = 1 } }, 3,
 			[]string{"0 contacted", "1 contacted", "2 contacted", "3 contacted", "4 contacted", "5 contacted"}},
 		{"acknowledged, and taken back", takenBack, 2, []string{"0 contacted", "1 0 contacted", "1 contacted", "1 1 contacted", "1 2 contacted"}},
+		{"deleted while it climbs, and put again", putAgain(10, strings.Replace(ringing, "10:00", "10:15", 1)), 2,
+			[]string{"0 contacted", "1 0 contacted", "1 contacted", "1 1 contacted", "1 2 contacted"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			points := 0

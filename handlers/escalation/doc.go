@@ -33,8 +33,9 @@
 // # Rounds
 //
 // An escalation that is active again after it was over has a new round: Resume
-// raises the number, and its attempts have keys of their own. Messages and records
-// of another round than the escalation's are skipped.
+// raises the number, and its attempts have keys of their own. So has one that is put
+// under the id of a deleted one: Start finds attempts that are older than the
+// INSERT. Messages and records of another round than the escalation's are skipped.
 //
 // # The ladder
 //
@@ -64,13 +65,16 @@
 // Start and Resume send a message that moves itself along in a queue of its own
 // ([Watchdog]). When an attempt is overdue, since a message or a record was lost, it
 // sends the message again and raises an alarm; when the expiry is, it ends the
-// escalation.
+// escalation. One that ends without a call, since every step has failed or was
+// skipped, is an alarm, too.
 //
 // # Files
 //
 //	config.go      Config, and what a handler is given
 //	escalation.go  Start and Next
 //	resume.go      Resume: new rounds, snoozes
+//	again.go       new rounds of ids that are used again
+//	end.go         what ends an escalation that nobody has answered
 //	watch.go       Watch; moved.go: that watchdogs do not multiply
 //	upcoming.go    what comes after an attempt
 //	ladder.go      steps in their order

@@ -29,10 +29,18 @@ func New(c Config) (*Escalator, error) {
 }
 
 // Start handles the record of a new escalation: it sends the watchdog and the
-// message of the first step, or fails an escalation that has none. It is a
+// message of the first step, or fails an escalation that has none. An INSERT whose
+// id has attempts of a deleted escalation begins a new round. It is a
 // [sluice.Handler].
 func (s *Escalator) Start(ctx context.Context, rec *sluice.Record) error {
 	e, err := s.recorded(ctx, rec)
+	raised, failed := s.reused(ctx, rec, e)
+	if failed != nil {
+		return failed
+	}
+	if raised.Exists() {
+		e, err = s.c.judge(e.ID, raised)
+	}
 	return s.begin(ctx, rec, e, err)
 }
 
@@ -104,6 +112,10 @@ func (c Config) active(ctx context.Context, id string) (Escalation, error) {
 	if err != nil {
 		return Escalation{}, fmt.Errorf("reading escalation %s: %w", keyhash.Text(id), err)
 	}
+	return c.judge(id, it)
+}
+
+func (c Config) judge(id string, it sluice.Item) (Escalation, error) {
 	if !it.Exists() {
 		return Escalation{}, sluice.Skip("escalation not found")
 	}
@@ -119,7 +131,11 @@ func (c Config) active(ctx context.Context, id string) (Escalation, error) {
 
 // advance sends what comes after last; nil is the start of the round.
 func (s *Escalator) advance(ctx context.Context, e Escalation, last *attempt) error {
-	next, err := s.next(ctx, e, last)
+	next, problems, err := s.next(ctx, e, last)
+	for _, problem := range problems {
+		s.c.Problem(ctx, e, problem)
+		s.c.Hooks.Problem()
+	}
 	if err != nil || next == nil {
 		return err
 	}
@@ -127,33 +143,28 @@ func (s *Escalator) advance(ctx context.Context, e Escalation, last *attempt) er
 }
 
 // next is what comes after last; nil where the escalation cannot go on, and was
-// failed.
-func (s *Escalator) next(ctx context.Context, e Escalation, last *attempt) (*upcoming, error) {
+// failed. problems are what was passed over.
+func (s *Escalator) next(ctx context.Context, e Escalation, last *attempt) (next *upcoming, problems []error, err error) {
 	partition, err := s.c.Query(ctx, e.Ladder)
 	if err != nil {
-		return nil, fmt.Errorf("reading ladder %s of escalation %s: %w", keyhash.Text(e.Ladder), keyhash.Text(e.ID), err)
+		return nil, nil, fmt.Errorf("reading ladder %s of escalation %s: %w", keyhash.Text(e.Ladder), keyhash.Text(e.ID), err)
 	}
 	if reason := s.c.Admit(e, partition); reason != "" {
-		return nil, s.c.fail(ctx, e, reason)
+		return nil, nil, s.c.fail(ctx, e, reason)
 	}
 	steps, bad := s.c.Step.ladder(partition)
-	for _, err := range bad {
-		s.problem(ctx, e, fmt.Errorf("ladder %s: %w", keyhash.Text(e.Ladder), err))
-	}
-	for _, err := range e.problems {
-		s.problem(ctx, e, err)
-	}
 	if last == nil && len(steps) == 0 {
-		return nil, s.noSteps(ctx, e, bad)
+		return nil, e.problems, s.noSteps(ctx, e, bad)
+	}
+	for _, err := range bad {
+		problems = append(problems, fmt.Errorf("ladder %s: %w", keyhash.Text(e.Ladder), err))
 	}
 	u := s.c.upcoming(e, steps, last)
-	return &u, nil
+	return &u, append(problems, e.problems...), nil
 }
 
-func (s *Escalator) problem(ctx context.Context, e Escalation, err error) {
-	s.c.Problem(ctx, e, err)
-	s.c.Hooks.Problem()
-}
+// endedError is why an escalation was failed.
+type endedError struct{ error }
 
 // noSteps ends an escalation that has nobody to call. Bad steps are an error, too:
 // whoever wrote them is to know.
@@ -164,7 +175,8 @@ func (s *Escalator) noSteps(ctx context.Context, e Escalation, bad []error) erro
 	if err := s.c.fail(ctx, e, s.c.BadSteps); err != nil {
 		return err
 	}
-	return sluice.Permanent(fmt.Errorf("ladder %s of escalation %s has no good step, and the escalation was failed: %w", keyhash.Text(e.Ladder), keyhash.Text(e.ID), errors.Join(bad...)))
+	err := fmt.Errorf("ladder %s of escalation %s has no good step, and the escalation was failed: %w", keyhash.Text(e.Ladder), keyhash.Text(e.ID), errors.Join(bad...))
+	return sluice.Permanent(&endedError{err})
 }
 
 func (c Config) fail(ctx context.Context, e Escalation, reason string) error {

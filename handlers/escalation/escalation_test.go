@@ -27,6 +27,7 @@ type world struct {
 
 	getErr, queryErr, failErr, sendErr, watchErr error
 
+	written  []dynamo.Op
 	sent     []sluice.Message
 	failed   []string
 	problems []string
@@ -50,7 +51,7 @@ func (w *world) config() Config {
 		Table:      "pages",
 		Key:        func(id string) sluice.Item { return item.Of(item.String("id", id)) },
 		GetAttempt: func(context.Context, string, int64, int64) (sluice.Item, error) { return sluice.Item{}, nil },
-		Write:      func(context.Context, dynamo.Op) error { return errors.New("nothing is written") },
+		Write:      func(_ context.Context, op dynamo.Op) error { w.written = append(w.written, op); return nil },
 		Get: func(_ context.Context, id string) (sluice.Item, error) {
 			if id != "P1" {
 				return sluice.Item{}, fmt.Errorf("asked for %q", id)
@@ -182,26 +183,25 @@ func TestEscalation(t *testing.T) {
 		{name: "bad step", change: func(w *world) {
 			w.people = append(w.people, `{"kind":{"S":"person"},"person":{"S":"x"},"rank":{"S":"1"},"onDuty":{"BOOL":true}}`)
 		}, body: `{"page":"P1","call":"ann","n":0,"from":"2024-05-01T10:00:00Z"}`, key: "P1#0",
-			problems: `P1: ladder KEY: step KEY: attribute "rank" is of type S, want N`},
+			problems: `P1: ladder KEY: item 7 of 7: step KEY: attribute "rank" is of type S, want N`},
 		{name: "bad patience", change: func(w *world) { w.people[1] = strings.Replace(w.people[1], `"60"`, `"30.5"`, 1) }, rec: tried("abe", 2, 1, "2024-05-01T10:00:00Z"),
 			body: `{"page":"P1","call":"bob","n":2,"from":"2024-05-01T10:01:30Z"}`, key: "P1#2", delay: 89 * time.Second,
-			problems: `P1: ladder KEY: step KEY: attribute "patience" is a number, but no whole one of 64 bits`},
+			problems: `P1: ladder KEY: item 2 of 6: step KEY: attribute "patience" is a number, but no whole one of 64 bits`},
 		{name: "bad order and negative wait", change: func(w *world) {
 			w.people[1] = strings.Replace(w.people[1], `"2"`, `"1.5"`, 1)
 			w.people[3] = person("ann", 2, -1, true)
 		}, body: `{"page":"P1","call":"abe","n":0,"from":"2024-05-01T10:00:30Z"}`, key: "P1#0", delay: 29 * time.Second,
-			problems: `P1: ladder KEY: step KEY: attribute "rank" is a number, but no whole one of 64 bits, P1: ladder KEY: step KEY: attribute "patience" is -1, no number of seconds to wait`},
+			problems: `P1: ladder KEY: item 2 of 6: step KEY: attribute "rank" is a number, but no whole one of 64 bits, P1: ladder KEY: item 4 of 6: step KEY: attribute "patience" is -1, no number of seconds to wait`},
 		{name: "bad last step", change: func(w *world) { w.people[2] = person("bob", 10, 1e10, true) }, rec: tried("zoe", 2, 2, "2024-05-01T10:00:00Z"),
 			body: `{"giveUp":"P1","from":"2024-05-01T10:02:00Z"}`, key: "P1#expire", delay: 119 * time.Second,
-			problems: `P1: ladder KEY: step KEY: attribute "patience" is 10000000000, no number of seconds to wait`},
+			problems: `P1: ladder KEY: item 3 of 6: step KEY: attribute "patience" is 10000000000, no number of seconds to wait`},
 		{name: "no good step", change: func(w *world) {
 			w.people = []string{`{"kind":{"S":"person"},"onDuty":{"BOOL":true}}`, strings.Replace(person("ann", 1, 7, true), `"7"`, `"30.5"`, 1)}
 		}, failed: "P1: bad_steps",
-			problems: `P1: ladder KEY: a step: attribute "person" is missing, P1: ladder KEY: step KEY: attribute "patience" is a number, but no whole one of 64 bits`,
-			err:      "permanent: ladder KEY of escalation KEY has no good step, and the escalation was failed: a step: attribute \"person\" is missing\nstep KEY: attribute \"patience\" is a number, but no whole one of 64 bits"},
+			err: "permanent: ladder KEY of escalation KEY has no good step, and the escalation was failed: item 1 of 2: a step: attribute \"person\" is missing\nitem 2 of 2: step KEY: attribute \"patience\" is a number, but no whole one of 64 bits"},
 		{name: "no good step, and it cannot be failed", change: func(w *world) {
 			w.people, w.failErr = []string{`{"kind":{"S":"person"},"onDuty":{"BOOL":true}}`}, errors.New("throttled")
-		}, failed: "P1: bad_steps", problems: `P1: ladder KEY: a step: attribute "person" is missing`, err: "retry: failing escalation KEY (bad_steps): throttled"},
+		}, failed: "P1: bad_steps", err: "retry: failing escalation KEY (bad_steps): throttled"},
 		{name: "attempt of another round", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"round":{"N":"1"},"tried":{"M":{"rank":{"N":"1"},"person":{"S":"ann"}}},"at":{"S":"2024-05-01T10:00:00Z"}}`), err: "skipped: attempt of another round"},
 		{name: "attempt of a bad round", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"round":{"N":"-1"},"tried":{"M":{}},"at":{"S":"x"}}`), err: `permanent: attempt: attribute "round" is -1, want 0 or more`},
 		{name: "bad attempt", rec: attempted(`{"page":{"S":"P1"},"n":{"N":"0"},"tried":{"M":{}},"at":{"S":"x"}}`), err: `permanent: attempt: attribute "tried.rank" is missing`},

@@ -23,7 +23,7 @@ type StepAttributes struct {
 	WaitSeconds string // N, whole, not negative
 
 	// Contacts is a list or a set of texts (L of S, SS), which are called at the
-	// same time (default: a step is one contact).
+	// same time. A step without it is one contact (default: every step is).
 	Contacts string
 }
 
@@ -49,9 +49,10 @@ func (r rank) compare(o rank) int {
 func (s Step) rank() rank { return rank{s.Order, s.ID} }
 
 // ladder returns the steps of a partition in their order, and what is wrong
-// with those that are none: one bad step does not silence the others.
+// with those that are none, by their places in the partition: keys are not logged.
+// One bad step does not silence the others.
 func (a StepAttributes) ladder(partition []sluice.Item) (steps []Step, bad []error) {
-	for _, it := range partition {
+	for i, it := range partition {
 		if a.Type != "" {
 			if v, ok := it.Lookup(a.TypeAttribute); !ok || v.Str() != a.Type {
 				continue
@@ -64,7 +65,7 @@ func (a StepAttributes) ladder(partition []sluice.Item) (steps []Step, bad []err
 		}
 		s, err := a.step(it)
 		if err != nil {
-			bad = append(bad, err)
+			bad = append(bad, fmt.Errorf("item %d of %d: %w", i+1, len(partition), err))
 			continue
 		}
 		steps = append(steps, s)
@@ -89,7 +90,7 @@ func (a StepAttributes) step(it sluice.Item) (s Step, err error) {
 		return s, fmt.Errorf("step %s: attribute %q is %d, no number of seconds to wait", keyhash.Text(s.ID), a.WaitSeconds, seconds)
 	}
 	s.Wait = time.Duration(seconds) * time.Second
-	if a.Contacts != "" {
+	if _, several := it.Lookup(a.Contacts); a.Contacts != "" && several {
 		if s.Contacts, err = texts(it, a.Contacts); err != nil {
 			return s, fmt.Errorf("step %s: %w", keyhash.Text(s.ID), err)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/internal/keyhash"
-	"github.com/sluicehq/sluice/message"
 )
 
 // Resume handles the record of an escalation that was changed. One that is active
@@ -69,44 +68,17 @@ func (s *Escalator) images(rec *sluice.Record) (was, is image, err error) {
 
 // newRound writes the number of the new round, whose record begins it. Until then
 // messages and records of the old round still count; after it they are of another
-// round, and nobody is called twice for it. The number is the first after last that
-// has no attempts: an application that puts whole items may have lost the round.
+// round, and nobody is called twice for it.
 func (s *Escalator) newRound(ctx context.Context, rec *sluice.Record, last int64) error {
 	id, err := text(rec.Keys, s.c.Escalation.ID)
 	if err != nil {
 		return sluice.Permanent(fmt.Errorf("keys: %w", err))
 	}
-	next, err := s.c.unused(ctx, id, last+1)
-	if err != nil {
-		return err
-	}
-	a := s.c.Escalation
-	err = s.c.Write(ctx, a.StillIn(rec.New, dynamo.Update(s.c.Table, s.c.Key(id), "SET #round = :next, #began = :began")).
-		Name("#began", a.RoundStarted).Value(":next", next).Value(":began", message.FormatTime(rec.Created)))
-	switch {
-	case dynamo.IsCondition(err):
+	_, err = s.c.raise(ctx, id, rec.New, last, rec.Created)
+	if dynamo.IsCondition(err) {
 		return sluice.Skip("escalation has changed since")
-	case err != nil:
-		return fmt.Errorf("beginning a new round of escalation %s: %w", keyhash.Text(id), err)
 	}
-	return nil
-}
-
-// unused is the first round from a number on that has no attempts.
-func (c Config) unused(ctx context.Context, id string, round int64) (int64, error) {
-	for ; ; round++ {
-		key := tryKey(id, round, 0)
-		it, err := c.GetAttempt(ctx, id, round, 0)
-		if err != nil {
-			return 0, fmt.Errorf("reading attempt %s: %w", keyhash.Text(key), err)
-		}
-		if !it.Exists() {
-			return round, nil
-		}
-		if of, err := count(it, c.Attempt.Round); err != nil || of != round {
-			return 0, sluice.Permanent(fmt.Errorf("attempt %s is not of its round: want the round in the key of an attempt", keyhash.Text(key)))
-		}
-	}
+	return err
 }
 
 // wake sends once more what comes next: what was sent before waits for the end of

@@ -27,6 +27,9 @@ type rota struct {
 	events  []event
 	alarms  []Alarm
 	outside bool // a write is somebody else's
+
+	hold func(*sluice.Record) bool // a record is not handled, but held
+	held func(*sluice.Record)
 }
 
 // event is what somebody else does, and when.
@@ -191,7 +194,7 @@ func (w *rota) handleWith(t *testing.T, config ConsumerConfig) sluice.Handler {
 		_, wasMade := rec.Old.Lookup("at")
 		_, isMade := rec.New.Lookup("at")
 		switch {
-		case rec.Table == "pages" && rec.EventName == sluice.Insert:
+		case rec.Table == "pages" && (rec.EventName == sluice.Insert || rec.EventName == sluice.Snapshot):
 			return e.Start(ctx, rec)
 		case rec.Table == "pages" && rec.EventName == sluice.Modify:
 			return e.Resume(ctx, rec)

@@ -31,14 +31,16 @@ type Watchdog struct {
 	Alarm func(ctx context.Context, a Alarm) error
 }
 
-// Alarm is an escalation that is active and stands still.
+// Alarm is an escalation that is active and stands still, or has ended for want of
+// a step that can be called.
 type Alarm struct {
 	Escalation string // its id
 	Round      int64
 	Number     int64     // of the attempt that is not made
 	Due        time.Time // of it; zero where that cannot be told
 	Err        error     // why, as far as it is known; nil where a message or a record is lost
-	DedupeKey  string    // the same in each alarm for the attempt
+	Ended      bool      // Sluice ends the escalation, and nobody was called
+	DedupeKey  string    // the same in each alarm for the attempt; escalations of another kind may have it, too
 }
 
 // freshAfter is after how many receives the watchdog's message is sent anew, so
@@ -104,8 +106,8 @@ func (s *Escalator) look(ctx context.Context, v *vigil) error {
 	if err != nil {
 		return err
 	}
-	next, err := s.next(ctx, e, last)
-	if err != nil || next == nil { // it was failed
+	next, _, err := s.next(ctx, e, last) // Start and Next have told of problems
+	if err != nil || next == nil {       // it was failed
 		return err
 	}
 	overdue := next.notBefore.Add(s.c.Watch.After)
@@ -121,7 +123,7 @@ func (s *Escalator) look(ctx context.Context, v *vigil) error {
 		}
 	}
 	if !next.tries {
-		return s.c.fail(ctx, e, s.c.NoResponse)
+		return s.c.expire(ctx, e)
 	}
 	return s.alarm(ctx, *v, next.notBefore, s.send(ctx, *next))
 }
@@ -129,14 +131,17 @@ func (s *Escalator) look(ctx context.Context, v *vigil) error {
 // alarm tells of an escalation that stands still, and looks again later. What
 // could not be sent is sent then.
 func (s *Escalator) alarm(ctx context.Context, v vigil, due time.Time, why error) error {
+	_, ended := errors.AsType[*endedError](why)
 	a := Alarm{
-		Escalation: v.id, Round: v.round, Number: v.number, Due: due, Err: why,
+		Escalation: v.id, Round: v.round, Number: v.number, Due: due, Err: why, Ended: ended,
 		DedupeKey: dedupeKey(v.id, fmt.Sprintf("alarm-%d", v.number), v.round),
 	}
-	if err := s.c.Watch.Alarm(ctx, a); err != nil {
-		return fmt.Errorf("raising the alarm for escalation %s: %w", keyhash.Text(v.id), err)
+	if err := s.c.raiseAlarm(ctx, a); err != nil {
+		return err
 	}
-	s.c.Hooks.Alarm()
+	if a.Ended {
+		return nil
+	}
 	// Of the clock only the period is in the message, so that one that comes twice
 	// sends the same.
 	return s.follow(ctx, v, s.c.Now().Truncate(s.c.Watch.After).Add(2*s.c.Watch.After))

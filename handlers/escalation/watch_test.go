@@ -299,6 +299,7 @@ func TestWatchdogIsNotParked(t *testing.T) {
 			c.Query = func(context.Context, string) ([]sluice.Item, error) { return nil, denied }
 		}, 1, "", "reading ladder KEY of escalation KEY: access denied"},
 		{"the end", func(t *testing.T, w *rota, c *Config) {
+			w.put(t, "pages", strings.Replace(ringing, "10:00:00", "08:00:00", 1))
 			w.put(t, "rings", `{"page":{"S":"P1"},"key":{"S":"P1#0"},"n":{"N":"0"},"tried":{"M":{"person":{"S":"zoe"},"rank":{"N":"9"}}},"at":{"S":"2024-05-01T08:00:00Z"}}`)
 			c.Fail = func(context.Context, Escalation, string) error { return denied }
 		}, 1, "", "failing escalation KEY (no_response): access denied"},
