@@ -71,7 +71,7 @@ func (b *builder) raise(o Escalate, field string) (func(context.Context, escalat
 		if a.Ended {
 			what = "an escalation has ended, and nobody was called"
 		}
-		attrs := []any{"kind", o.Kind, "escalation", a.Escalation, "round", a.Round, "number", a.Number}
+		attrs := []any{"kind", o.Kind, "escalation", keyhash.Text(a.Escalation), "round", a.Round, "number", a.Number}
 		if !a.Due.IsZero() {
 			attrs = append(attrs, "due", a.Due)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/tabletest"
 )
 
@@ -59,12 +60,13 @@ func TestWatchdog(t *testing.T) {
 // An alarm says when the step was due, if that is known, and whether the escalation
 // has ended.
 func TestAlarmInTheLog(t *testing.T) {
+	hash := keyhash.Text("c-1") // of this process
 	for want, a := range map[string]escalation.Alarm{
-		`level=ERROR msg="an escalation stands still" kind=call escalation=c-1 round=0 number=1 due=2024-01-01T00:00:00.000Z why="its message, or the record of the attempt before it, is lost or late"`: {
+		`level=ERROR msg="an escalation stands still" kind=call escalation="(key hash)" round=0 number=1 due=2024-01-01T00:00:00.000Z why="its message, or the record of the attempt before it, is lost or late"`: {
 			Escalation: "c-1", Number: 1, Due: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
 		},
-		`level=ERROR msg="an escalation stands still" kind=call escalation=c-1 round=0 number=0 why="no start"`:                    {Escalation: "c-1", Err: errors.New("no start")},
-		`level=ERROR msg="an escalation has ended, and nobody was called" kind=call escalation=c-1 round=2 number=0 why="no step"`: {Escalation: "c-1", Round: 2, Ended: true, Err: errors.New("no step")},
+		`level=ERROR msg="an escalation stands still" kind=call escalation="(key hash)" round=0 number=0 why="no start"`:                    {Escalation: "c-1", Err: errors.New("no start")},
+		`level=ERROR msg="an escalation has ended, and nobody was called" kind=call escalation="(key hash)" round=2 number=0 why="no step"`: {Escalation: "c-1", Round: 2, Ended: true, Err: errors.New("no step")},
 	} {
 		w := newWorld()
 		w.tables = tabletest.NewWorld(time.Now())
@@ -82,7 +84,7 @@ func TestAlarmInTheLog(t *testing.T) {
 		if err := raise(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
-		if _, line, _ := strings.Cut(strings.TrimSpace(log.String()), " "); line != want {
+		if _, line, _ := strings.Cut(strings.TrimSpace(log.String()), " "); line != strings.Replace(want, "(key hash)", hash, 1) {
 			t.Errorf("%s\nwant %s", line, want)
 		}
 	}

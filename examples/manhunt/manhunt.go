@@ -21,6 +21,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -85,7 +86,14 @@ func Register(r *router.Router, d Deps) error {
 	}
 	if d.Alarm == nil {
 		d.Alarm = func(ctx context.Context, a escalation.Alarm) error {
-			d.Logger.ErrorContext(ctx, "a search stands still", "search", Named(key(a.Escalation, "search")), "step", a.Number, "due", a.Due, "err", a.Err)
+			what, due := "a search stands still", ""
+			if a.Ended {
+				what = "a search has ended, and nobody was called"
+			}
+			if !a.Due.IsZero() {
+				due = message.FormatTime(a.Due)
+			}
+			d.Logger.ErrorContext(ctx, what, "search", Named(key(a.Escalation, "search")), "step", a.Number, "due", due, "err", a.Err)
 			return nil
 		}
 	}
