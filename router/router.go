@@ -153,7 +153,7 @@ func (r *Router) newRoute(site, patterns string, h sluice.Handler, opts []Option
 	}
 	c.Needs |= c.route.reads
 	if c.route.reads != sluice.KeysOnly {
-		c.route.Handler = c.route.withImages(h)
+		c.route.Handler = c.route.withImages(c.route.Handler)
 	}
 	return c.route, nil
 }

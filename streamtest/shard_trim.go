@@ -38,7 +38,9 @@ func (sh *shard) gone(now time.Time, retention time.Duration) bool {
 
 // Trim trims the oldest n records of a shard before they are 24 hours old; a
 // negative n is all of them. A closed shard of which nothing is left is no
-// longer listed, and reading it answers ResourceNotFoundException.
+// longer listed, and reading it answers ResourceNotFoundException. A poller does not
+// believe a trim of a shard whose id says that it is younger than 23 hours: let time
+// pass, or set [TableOptions.OpaqueShardIDs].
 func (t *Table) Trim(shardID string, n int) {
 	t.s.helper()
 	t.s.mu.Lock()
