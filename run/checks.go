@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ import (
 // Variables, so that tests of the whole daemon need not wait.
 var (
 	checkStart  = 10 * time.Second // that a daemon waits for all checks at its start
-	checkWithin = time.Minute      // for one check later
+	checkWithin = time.Minute      // for one check later, and at the start for a sink that is required
 	checkEvery  = 5 * time.Second  // between two tries
 )
 
@@ -71,11 +72,12 @@ func (c *checks) start(ctx context.Context, m sluice.Matcher, required bool) err
 	if err := c.name(m); err != nil {
 		return err
 	}
-	if !required {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, checkStart)
-		defer cancel()
+	within := checkStart
+	if required { // nothing runs meanwhile, and there is no second try
+		within = checkWithin
 	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	errs := make([]error, len(c.all))
 	var running sync.WaitGroup
 	for i, one := range c.all {
@@ -125,15 +127,19 @@ func (c *sinkCheck) try(ctx context.Context) error {
 
 // isDown reports whether a check failed because its sink is down. Missing
 // credentials and a certificate that is not trusted are mistakes of the deployment.
+// A proxy before AWS answers in its own words: then only the HTTP status tells.
 func isDown(err error) bool {
+	failing := func(status int) bool { return status >= 500 || status == http.StatusTooManyRequests }
 	var status *opensearch.StatusError
 	switch {
 	case errors.As(err, &status):
-		return status.Status >= 500 || status.Status == 429
+		return failing(status.Status)
 	case errors.As(err, new(smithy.APIError)):
 		return awserror.Of(err).Passes()
 	case awserror.Of(err) == awserror.NoCredentials, errors.As(err, new(*tls.CertificateVerificationError)):
 		return false
+	case failing(awserror.Status(err)):
+		return true
 	}
 	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // a connection that broke
 }
