@@ -162,24 +162,20 @@ func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 		}
 		return func(ctx context.Context, rec *sluice.Record) error {
 			for _, one := range mine {
-				if !one.passed.Load() {
-					// Neither poison nor an outage of the route: nothing is parked.
-					return sluice.RetryAfter(heldFor(rec), one.lastError())
+				if one.passed.Load() {
+					continue
 				}
+				if _, ok := rec.Message(); ok {
+					// An outage, for which a queue is received from slowly: its redrive
+					// policy counts receives. Nothing is poison, as nothing succeeds.
+					return one.lastError()
+				}
+				// Neither poison nor an outage of the route: nothing is parked.
+				return sluice.RetryAfter(checkEvery, one.lastError())
 			}
 			return r.Handler(ctx, rec)
 		}
 	})
-}
-
-// heldFor is when a held record is looked at again. A queue counts how often a
-// message was received, and its redrive policy may take it away for that.
-func heldFor(rec *sluice.Record) time.Duration {
-	m, ok := rec.Message()
-	if !ok {
-		return checkEvery
-	}
-	return min(checkEvery<<min(m.Received, 10), 15*time.Minute)
 }
 
 func (c *sinkCheck) lastError() error {

@@ -205,15 +205,24 @@ func TestIsDown(t *testing.T) {
 	}
 }
 
-// A queue counts receives, so a held message comes again less and less often.
+// A queue slows down for a plain error, and for no wish: it counts receives. A held
+// change has a wish, which is no outage of its route.
 func TestHeldMessages(t *testing.T) {
-	for received, want := range map[int]time.Duration{0: checkEvery, 1: 2 * checkEvery, 3: 8 * checkEvery, 100: 15 * time.Minute} {
-		rec := (&sluice.Message{Body: `{"kind":"job"}`, Received: received}).Record("arn:aws:sqs:us-east-1:1:jobs")
-		if got := heldFor(rec); got != want {
-			t.Errorf("received %d times: %v, want %v", received, got, want)
-		}
+	held := &checks{}
+	Setup{checks: held}.Check("index", func(context.Context) error { return refused })
+	if err := held.start(t.Context(), twoSinks(nil), false); err != nil {
+		t.Fatal(err)
 	}
-	if got := heldFor(&sluice.Record{}); got != checkEvery {
-		t.Errorf("a change: %v", got)
+	for name, tt := range map[string]struct {
+		rec  *sluice.Record
+		wish bool
+	}{
+		"message": {(&sluice.Message{Body: `{"kind":"job"}`, Received: 1}).Record("arn:aws:sqs:us-east-1:1:jobs"), false},
+		"change":  {&sluice.Record{}, true},
+	} {
+		err := held.hold(twoSinks(nil)).Routes()[0].Handler(t.Context(), tt.rec)
+		if wish, ok := errors.AsType[*sluice.RetryError](err); !errors.Is(err, refused) || ok != tt.wish || ok && wish.After != checkEvery {
+			t.Errorf("%s: %v, a wish is %v", name, err, ok)
+		}
 	}
 }
