@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ import (
 // Variables, so that tests of the whole daemon need not wait.
 var (
 	checkStart  = 10 * time.Second // that a daemon waits for all checks at its start
-	checkWithin = time.Minute      // for one check later
+	checkWithin = time.Minute      // for one check later, and at the start for a sink that is required
 	checkEvery  = 5 * time.Second  // between two tries
 )
 
@@ -71,11 +72,12 @@ func (c *checks) start(ctx context.Context, m sluice.Matcher, required bool) err
 	if err := c.name(m); err != nil {
 		return err
 	}
-	if !required {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, checkStart)
-		defer cancel()
+	within := checkStart
+	if required { // nothing runs meanwhile, and there is no second try
+		within = checkWithin
 	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	errs := make([]error, len(c.all))
 	var running sync.WaitGroup
 	for i, one := range c.all {
@@ -125,15 +127,19 @@ func (c *sinkCheck) try(ctx context.Context) error {
 
 // isDown reports whether a check failed because its sink is down. Missing
 // credentials and a certificate that is not trusted are mistakes of the deployment.
+// A proxy before AWS answers in its own words: then only the HTTP status tells.
 func isDown(err error) bool {
+	failing := func(status int) bool { return status >= 500 || status == http.StatusTooManyRequests }
 	var status *opensearch.StatusError
 	switch {
 	case errors.As(err, &status):
-		return status.Status >= 500 || status.Status == 429
+		return failing(status.Status)
 	case errors.As(err, new(smithy.APIError)):
 		return awserror.Of(err).Passes()
 	case awserror.Of(err) == awserror.NoCredentials, errors.As(err, new(*tls.CertificateVerificationError)):
 		return false
+	case failing(awserror.Status(err)):
+		return true
 	}
 	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // a connection that broke
 }
@@ -156,24 +162,20 @@ func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 		}
 		return func(ctx context.Context, rec *sluice.Record) error {
 			for _, one := range mine {
-				if !one.passed.Load() {
-					// Neither poison nor an outage of the route: nothing is parked.
-					return sluice.RetryAfter(heldFor(rec), one.lastError())
+				if one.passed.Load() {
+					continue
 				}
+				if _, ok := rec.Message(); ok {
+					// An outage, for which a queue is received from slowly: its redrive
+					// policy counts receives. Nothing is poison, as nothing succeeds.
+					return one.lastError()
+				}
+				// Neither poison nor an outage of the route: nothing is parked.
+				return sluice.RetryAfter(checkEvery, one.lastError())
 			}
 			return r.Handler(ctx, rec)
 		}
 	})
-}
-
-// heldFor is when a held record is looked at again. A queue counts how often a
-// message was received, and its redrive policy may take it away for that.
-func heldFor(rec *sluice.Record) time.Duration {
-	m, ok := rec.Message()
-	if !ok {
-		return checkEvery
-	}
-	return min(checkEvery<<min(m.Received, 10), 15*time.Minute)
 }
 
 func (c *sinkCheck) lastError() error {

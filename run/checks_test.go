@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/router"
@@ -144,19 +146,33 @@ func TestSinksThatEndTheStart(t *testing.T) {
 	Setup{}.Check("index", nil) // of a function: nothing happens
 }
 
-// A sink that does not answer delays the start by checkStart.
+// A sink that does not answer delays the start by checkStart. One that is required
+// ends it after checkWithin.
 func TestSinkGivesNoAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		held := &checks{}
-		s := Setup{checks: held}
-		for range 3 {
-			s.Check("index", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		}
-		begin := time.Now()
-		if err := held.start(t.Context(), twoSinks(nil), false); err != nil || len(held.holding) != 3 || time.Since(begin) != checkStart {
-			t.Errorf("%v, %d sinks hold, after %v", err, len(held.holding), time.Since(begin))
-		}
-	})
+	for required, within := range map[bool]time.Duration{false: checkStart, true: checkWithin} {
+		synctest.Test(t, func(t *testing.T) {
+			held := &checks{}
+			s := Setup{checks: held}
+			for range 3 {
+				s.Check("index", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			}
+			begin := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			err := held.start(ctx, twoSinks(nil), required)
+			if took := time.Since(begin); took != within || (err != nil) != required || !required && len(held.holding) != 3 {
+				t.Errorf("required %v: %v, %d sinks hold, after %v", required, err, len(held.holding), took)
+			}
+		})
+	}
+}
+
+// proxied is an error of the SDK for a page of HTML, as proxies send it.
+func proxied(status int) error {
+	return &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl", Err: &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
+		Err:      &smithy.DeserializationError{Err: errors.New("invalid character '<' looking for beginning of value")},
+	}}
 }
 
 func TestIsDown(t *testing.T) {
@@ -177,6 +193,10 @@ func TestIsDown(t *testing.T) {
 		{&smithy.GenericAPIError{Code: "QueueDoesNotExist"}, false},
 		{&smithy.GenericAPIError{Code: "AccessDenied"}, false},
 		{&smithy.OperationError{Err: fmt.Errorf("failed to retrieve credentials: %w", refused)}, false},
+		{proxied(502), true},
+		{proxied(503), true},
+		{proxied(429), true},
+		{proxied(404), false},
 		{errors.New("it is a FIFO queue"), false},
 	} {
 		if got := isDown(tt.err); got != tt.want {
@@ -185,15 +205,24 @@ func TestIsDown(t *testing.T) {
 	}
 }
 
-// A queue counts receives, so a held message comes again less and less often.
+// A queue slows down for a plain error, and for no wish: it counts receives. A held
+// change has a wish, which is no outage of its route.
 func TestHeldMessages(t *testing.T) {
-	for received, want := range map[int]time.Duration{0: checkEvery, 1: 2 * checkEvery, 3: 8 * checkEvery, 100: 15 * time.Minute} {
-		rec := (&sluice.Message{Body: `{"kind":"job"}`, Received: received}).Record("arn:aws:sqs:us-east-1:1:jobs")
-		if got := heldFor(rec); got != want {
-			t.Errorf("received %d times: %v, want %v", received, got, want)
-		}
+	held := &checks{}
+	Setup{checks: held}.Check("index", func(context.Context) error { return refused })
+	if err := held.start(t.Context(), twoSinks(nil), false); err != nil {
+		t.Fatal(err)
 	}
-	if got := heldFor(&sluice.Record{}); got != checkEvery {
-		t.Errorf("a change: %v", got)
+	for name, tt := range map[string]struct {
+		rec  *sluice.Record
+		wish bool
+	}{
+		"message": {(&sluice.Message{Body: `{"kind":"job"}`, Received: 1}).Record("arn:aws:sqs:us-east-1:1:jobs"), false},
+		"change":  {&sluice.Record{}, true},
+	} {
+		err := held.hold(twoSinks(nil)).Routes()[0].Handler(t.Context(), tt.rec)
+		if wish, ok := errors.AsType[*sluice.RetryError](err); !errors.Is(err, refused) || ok != tt.wish || ok && wish.After != checkEvery {
+			t.Errorf("%s: %v, a wish is %v", name, err, ok)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -19,8 +20,12 @@ import (
 const mostLetter = 256 << 10
 
 // Open returns dead letters in the queue of that name or URL, signed with keys. It
-// makes no call. Without a key it logs a warning.
+// makes no call. Without a key it logs a warning. A FIFO queue is an error: letters
+// have no order, and no group.
 func Open(cfg aws.Config, queue string, keys deadletter.Keys, hooks batch.Hooks, logger *slog.Logger) (flow.DeadLetter, error) {
+	if strings.HasSuffix(queue, ".fifo") {
+		return nil, fmt.Errorf("the queue of dead letters %q is a FIFO queue, which takes no letters: name a standard queue", queue)
+	}
 	q, err := sqs.New(cfg, queue, sqs.Options{Hooks: sqs.Hooks{Committed: hooks.Committed}, Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("the queue of dead letters: %w", err)
