@@ -40,6 +40,9 @@ func entryOf(it sluice.Item) (buildEntry, error) {
 	return e, err
 }
 
+// entryAttributes are those of a build that its entry is made of.
+var entryAttributes = []string{"key", "name", "env", "version", "build_id", "create_date"}
+
 // headAttributes are those of a build that its head has, too.
 var headAttributes = []string{"name", "env", "version", "build_id", "previous_build_id", "rollback_build_ids",
 	"cdn_url", "fingerprints", "artifacts", "recommended"}
@@ -75,12 +78,18 @@ type group struct {
 // reconcile brings the head up to date after the build of a version has changed.
 //
 // The head remembers the 16 largest builds, so that the next largest is known when
-// the largest is deleted. The index of builds fills up that history after a
-// deletion: it lags, by less than it takes to delete 16 builds. Each build that
-// comes from there, and each head, is read again from the table.
+// the largest is deleted. The index of builds fills a history that is not there
+// yet: the builds may be older than the head. It also fills up the history after a
+// deletion: the index lags, by less than it takes to delete 16 builds. Each build
+// that the index finds, and each head, is read again from the table.
 func (g *group) reconcile(ctx context.Context, version string) error {
 	if err := g.readRow(ctx); err != nil {
 		return err
+	}
+	if len(g.history) == 0 {
+		if err := g.refill(ctx); err != nil {
+			return err
+		}
 	}
 	if err := g.replace(ctx, version, true); err != nil {
 		return err
@@ -198,9 +207,10 @@ func (g *group) build(ctx context.Context, version string) (sluice.Item, error) 
 	return it, err
 }
 
-// write writes the head, on condition that it is as it was read, and so are the
-// builds that were added to it, were taken out, or are the head now: a build that
-// is deleted after that has a record that finds it here.
+// write writes the head, on condition that the head is as it was read, and so are
+// the builds that were read for it. The condition on a build compares what the head
+// has of it: a build may change and change back, and the records of both changes
+// find the head right and write nothing.
 func (g *group) write(ctx context.Context) error {
 	table := g.w.table("build_head")
 	var op dynamo.Op
@@ -222,13 +232,15 @@ func (g *group) write(ctx context.Context) error {
 	// is the same only if the builds are.
 	ops := []dynamo.Op{same(op, g.row, "key", "rev", "history")}
 	for version, it := range g.read {
-		then := slices.ContainsFunc(g.history, func(e buildEntry) bool { return e.Version == version })
-		switch {
-		case it.Exists() && then:
-			ops = append(ops, dynamo.Check(g.w.table("build"), g.buildKey(version), "attribute_exists(#key)").Name("#key", "key"))
-		case !it.Exists() && slices.ContainsFunc(g.before, func(e buildEntry) bool { return e.Version == version }):
-			ops = append(ops, dynamo.Check(g.w.table("build"), g.buildKey(version), "attribute_not_exists(#key)").Name("#key", "key"))
+		of := func(e buildEntry) bool { return e.Version == version }
+		if !slices.ContainsFunc(g.before, of) && !slices.ContainsFunc(g.history, of) {
+			continue
 		}
+		names := entryAttributes
+		if n := len(g.history); n > 0 && of(g.history[n-1]) {
+			names = append(slices.Clone(headAttributes), "key", "create_date")
+		}
+		ops = append(ops, same(dynamo.Check(g.w.table("build"), g.buildKey(version), ""), it, names...))
 	}
 	return g.w.store.Transact(ctx, ops...)
 }

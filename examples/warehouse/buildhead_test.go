@@ -195,6 +195,85 @@ func TestDeletedHeadRacesAnotherChange(t *testing.T) {
 	}
 }
 
+// A build is in another state while a head is looked at, and back in its first one
+// when the head is written. The records of both changes find the head right and
+// write nothing.
+func TestHeadOfABuildThatChangesAndChangesBack(t *testing.T) {
+	small, middle, large := built("1.0.0", "en-US", 1), built("1.1.0", "en-US", 2), built("1.2.0", "en-US", 3)
+	for name, tt := range map[string]struct{ handled, was, between sluice.Item }{
+		"the head has another attribute":        {small, large, large.With(item.String("previous_build_id", "stale"))},
+		"the head lacks an attribute":           {small, large, large.Without("cdn_url")},
+		"the head is the smallest":              {small, large, built("1.2.0", "en-US", 0)},
+		"the head can be none":                  {small, large, large.With(item.String("create_date", "soon"))},
+		"the head is deleted":                   {small, large, sluice.Item{}},
+		"a build below the head is the largest": {middle, middle, built("1.1.0", "en-US", 9)},
+		"a build below the head is smaller":     {middle, middle, built("1.1.0", "en-US", 0)},
+	} {
+		m := newMemory(t)
+		m.put("build", small, middle, large)
+		m.run()
+		want := m.state("build_head")
+		if tt.between.Exists() {
+			m.put("build", tt.between)
+		} else {
+			m.remove("build", buildKey(tt.was))
+		}
+		m.before = func() {
+			m.put("build", tt.was)
+			m.run() // both records
+		}
+		rec := streamtest.Insert(m.table("build"), tt.handled, streamtest.WithKeys("key", "locale")) // once more
+		if err := m.onBuild(t.Context(), &rec); err != nil || m.before != nil {
+			t.Fatalf("%s: %v, no transaction: %t", name, err, m.before != nil)
+		}
+		if got := m.state("build_head"); got != want {
+			t.Errorf("%s: the head is\n%swant\n%s", name, got, want)
+		}
+	}
+}
+
+// A daemon that starts at LATEST on a table with builds has no record of them.
+func TestHeadOfATableWithBuilds(t *testing.T) {
+	first, large := built("1.0.0", "en-US", 1), built("2.0.0", "en-US", 5)
+	for name, tt := range map[string]struct {
+		row    sluice.Item // of the head
+		change func(m *memory)
+		want   string
+	}{
+		"a build is changed": {change: func(m *memory) {
+			m.put("build", first.With(item.String("previous_build_id", "x")))
+		}, want: "2.0.0 2026-01-01 2026-01-05"},
+		"a build is inserted": {change: func(m *memory) {
+			m.put("build", built("1.1.0", "en-US", 2))
+		}, want: "2.0.0 2026-01-01 2026-01-05"},
+		"the largest build is deleted": {change: func(m *memory) {
+			m.remove("build", buildKey(large))
+		}, want: "1.0.0 2026-01-01 2026-01-01"},
+		"the head has no history": {
+			row:    item.Of(item.String("key", "p!dev"), item.String("locale", "en-US"), item.String("version", "2.0.0")),
+			change: func(m *memory) { m.remove("build", buildKey(large)) }, want: "1.0.0 2026-01-01 2026-01-01",
+		},
+		"the index lags": {change: func(m *memory) {
+			m.index, m.lags = m.Items(m.table("build")), true
+			m.remove("build", buildKey(large))
+			m.Records() // its record comes later
+			m.put("build", built("1.1.0", "en-US", 2))
+		}, want: "1.1.0 2026-01-01 2026-01-02"},
+	} {
+		m := newMemory(t)
+		m.put("build", first, large)
+		if tt.row.Exists() {
+			m.put("build_head", tt.row)
+		}
+		m.Records() // before the start
+		tt.change(m)
+		m.run()
+		if got := m.head("en-US"); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
 // A build that is deleted while its record makes it the head is none.
 func TestInsertedHeadRacesItsDeletion(t *testing.T) {
 	m := newMemory(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -40,7 +41,11 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if err != nil {
 			return nil, err
 		}
-		documents, err := opensearch.New(client, opensearch.Options{Hooks: opensearch.Hooks{Committed: s.BatchHooks("opensearch").Committed}})
+		var timeout time.Duration // the sink's default
+		if s.Lambda {
+			timeout = 5 * time.Second // an end before the invocation's: a call that is cut off then says nothing of its record
+		}
+		documents, err := opensearch.New(client, opensearch.Options{Timeout: timeout, Hooks: opensearch.Hooks{Committed: s.BatchHooks("opensearch").Committed}})
 		if err != nil {
 			return nil, err
 		}

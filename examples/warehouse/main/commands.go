@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/examples/warehouse"
@@ -103,9 +104,9 @@ func seed(ctx context.Context, args []string, env func(string) string, out io.Wr
 func usage(text string) error { return &run.UsageError{Err: errors.New(text)} }
 
 // connect returns the configuration as it is, which signs requests to
-// OpenSearch, and that of DynamoDB.
+// OpenSearch, and that of DynamoDB. The SDK logs nothing: its errors are returned.
 func connect(ctx context.Context, env func(string) string) (plain, db aws.Config, err error) {
-	if plain, err = config.LoadDefaultConfig(ctx); err != nil {
+	if plain, err = config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})); err != nil {
 		return plain, plain, fmt.Errorf("AWS configuration: %w", err)
 	}
 	db = plain
