@@ -25,12 +25,13 @@ const (
 
 // incident is a row of the table.
 type incident struct {
-	ID           string  `dynamodbav:"PK"`
-	DomainID     string  `dynamodbav:"domainId"`
-	Status       string  `dynamodbav:"status"`
-	Stage        int64   `dynamodbav:"stage"` // from 1
-	StageStarted string  `dynamodbav:"stageStartedDatetime"`
-	Stages       []stage `dynamodbav:"stages"`
+	ID           string `dynamodbav:"PK"`
+	DomainID     string `dynamodbav:"domainId"`
+	Status       string `dynamodbav:"status"`
+	Stage        int64  `dynamodbav:"stage"` // from 1
+	StageStarted string `dynamodbav:"stageStartedDatetime"`
+
+	now stage // of the list stages
 }
 
 type stage struct {
@@ -38,8 +39,8 @@ type stage struct {
 	LimitSeconds int64  `dynamodbav:"limitSeconds"`
 }
 
-// parse reads an incident and when its stage ends. It looks at all stages, so that a
-// malformed one is known before its turn comes.
+// parse reads an incident and when its stage ends. Of the stages it looks at that one
+// only: one behind it that is malformed keeps nobody from being called before.
 func parse(it sluice.Item) (in incident, due time.Time, err error) {
 	if err := it.Decode(&in); err != nil {
 		return in, due, err
@@ -50,19 +51,27 @@ func parse(it sluice.Item) (in incident, due time.Time, err error) {
 	if in.DomainID == "" {
 		return in, due, errors.New("domainId is missing")
 	}
-	if in.Stage < 1 || in.Stage > int64(len(in.Stages)) {
-		return in, due, fmt.Errorf("it is at stage %d of %d", in.Stage, len(in.Stages))
+	if n := stages(it); in.Stage < 1 || in.Stage > int64(n) {
+		return in, due, fmt.Errorf("it is at stage %d of %d", in.Stage, n)
 	}
-	for i, s := range in.Stages {
-		if s.ContactID == "" || s.LimitSeconds < 0 || s.LimitSeconds > math.MaxInt64/int64(time.Second) {
-			return in, due, fmt.Errorf("stage %d: want a contactId, and a limitSeconds that is not negative", i+1)
+	list, _ := it.Lookup("stages")
+	n := int64(0)
+	for v := range list.List() {
+		if n++; n != in.Stage {
+			continue
 		}
+		if err := v.Decode(&in.now); err != nil {
+			return in, due, fmt.Errorf("stage %d: %w", n, err)
+		}
+	}
+	if s := in.now; s.ContactID == "" || s.LimitSeconds < 0 || s.LimitSeconds > math.MaxInt64/int64(time.Second) {
+		return in, due, fmt.Errorf("stage %d: want a contactId, and a limitSeconds that is not negative", in.Stage)
 	}
 	started, err := time.Parse(time.RFC3339, in.StageStarted)
 	if err != nil {
 		return in, due, errors.New("stageStartedDatetime is no time in RFC 3339, such as 2019-12-30T20:00:00Z")
 	}
-	return in, started.Add(time.Duration(in.Stages[in.Stage-1].LimitSeconds) * time.Second), nil
+	return in, started.Add(time.Duration(in.now.LimitSeconds) * time.Second), nil
 }
 
 // get reads an incident, consistently; the absent Item is one that is not there.
@@ -80,14 +89,17 @@ func (a *app) get(ctx context.Context, id string) (sluice.Item, error) {
 // search is Manhunt's search for the stage that the incident is at.
 func (in incident) search() manhunt.NewSearch {
 	return manhunt.NewSearch{
-		ID: SearchID(in.ID, in.Stage), DomainID: in.DomainID, ContactID: in.Stages[in.Stage-1].ContactID, Started: in.StageStarted,
+		ID: SearchID(in.ID, in.Stage), DomainID: in.DomainID, ContactID: in.now.ContactID, Started: in.StageStarted,
 		Metadata: item.Of(item.String("incident", in.ID), item.Number("stage", strconv.FormatInt(in.Stage, 10))),
 	}
 }
 
-// stages counts the stages of an image.
+// stages counts the stages of an image; what is no list has none.
 func stages(it sluice.Item) int {
 	v, _ := it.Lookup("stages")
+	if v.Kind() != item.L {
+		return 0
+	}
 	return v.Len()
 }
 

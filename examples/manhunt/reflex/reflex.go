@@ -98,19 +98,39 @@ func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
 		return sluice.Skip("incident not open")
 	}
 	in, due, err := parse(rec.New)
-	if err != nil {
-		return a.fail(ctx, rec.New, err)
+	if err != nil { // the item may be mended since, or have failed already
+		it, err := a.get(ctx, text(rec.Keys, "PK"))
+		if err != nil {
+			return err
+		}
+		if in, due, err = parse(it); err != nil {
+			return a.fail(ctx, it, err)
+		}
 	}
 	if err := a.stillOpen(ctx, rec, in.Stage); err != nil { // a try before this one may have opened the search
 		return err
 	}
-	if _, err := a.searches.Open(ctx, in.search()); err != nil { // it may be there already
+	opened, err := a.searches.Open(ctx, in.search()) // it may be there already
+	if err == nil && !opened && isMended(rec) {
+		err = a.reopen(ctx, SearchID(in.ID, in.Stage))
+	}
+	if err != nil {
 		return fmt.Errorf("opening the search of incident %s, stage %d: %w", manhunt.Named(rec.Keys), in.Stage, err)
 	}
 	if err := a.stillOpen(ctx, rec, in.Stage); err != nil {
 		return err
 	}
 	return a.setTimer(ctx, in, due)
+}
+
+// reopen begins a new round of a search that Reflex itself has canceled, as it does
+// when the incident fails. One that somebody else has ended stays so.
+func (a *app) reopen(ctx context.Context, search string) error {
+	s, _, err := a.searches.Search(ctx, search)
+	if err == nil && s.Status == manhunt.Canceled && s.ResolvedBy == itself {
+		_, err = a.searches.Reopen(ctx, search)
+	}
+	return err
 }
 
 // stillOpen is a Skip for an incident that is not open any more, or was removed: then
@@ -126,28 +146,36 @@ func (a *app) stillOpen(ctx context.Context, rec *sluice.Record, stage int64) er
 	return sluice.Skip("incident not open")
 }
 
+// itself is who ends a search that is canceled with its incident.
+const itself = "reflex"
+
 // ending says how an incident ends its searches. The time is that of the record.
 func ending(incident sluice.Item, rec *sluice.Record) manhunt.Ending {
 	why := "incident removed"
 	if incident.Exists() {
 		why = "incident " + text(incident, "status")
 	}
-	return manhunt.Ending{By: "reflex", At: rec.Created, Why: why}
+	return manhunt.Ending{By: itself, At: rec.Created, Why: why}
 }
 
-// fail ends an incident that is malformed, and says why on the item, unless its status
-// has changed since. The record becomes a dead letter all the same.
+// fail ends an incident that is malformed, and says why on the item. The record that
+// did so becomes a dead letter; one that comes again, or when the incident is over, is
+// a Skip: a function goes on behind it.
 func (a *app) fail(ctx context.Context, it sluice.Item, why error) error {
+	was, there := it.Lookup("status")
+	if !it.Exists() || was.Kind() == item.S && was.Str() != open {
+		return sluice.Skip("incident not open")
+	}
 	op := dynamo.Update(a.d.Table, key(text(it, "PK")), "SET #status = :failed, #reason = :reason").
 		Name("#status", "status").Name("#reason", "reason").Name("#type", "entityType").
 		Value(":failed", failed).Value(":reason", why.Error()).Value(":incident", "incident")
-	if was, there := it.Lookup("status"); there {
+	if there {
 		op = op.If("#type = :incident AND #status = :was").Value(":was", was)
 	} else {
 		op = op.If("#type = :incident AND attribute_not_exists(#status)")
 	}
-	if err := a.d.Store.Write(ctx, op); err != nil && !dynamo.IsCondition(err) {
-		return fmt.Errorf("failing incident %s: %w", manhunt.Named(it), err)
+	if err := a.write(ctx, text(it, "PK"), op); err != nil {
+		return err
 	}
 	return sluice.Permanent(fmt.Errorf("incident %s: %w", manhunt.Named(it), why))
 }
@@ -201,7 +229,7 @@ func (a *app) limit(ctx context.Context, rec *sluice.Record) error {
 		return a.fail(ctx, it, err)
 	}
 	op := dynamo.Update(a.d.Table, key(in.ID), "SET #status = :exhausted").Value(":exhausted", exhausted)
-	if m.Stage < int64(len(in.Stages)) {
+	if m.Stage < int64(stages(it)) {
 		op = dynamo.Update(a.d.Table, key(in.ID), "SET #stage = :next, #started = :started").
 			Name("#started", "stageStartedDatetime").Value(":next", m.Stage+1).Value(":started", m.NotBefore)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/examples/manhunt"
-	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -187,81 +186,4 @@ func TestRemovedSeeds(t *testing.T) {
 			return
 		}
 	}
-}
-
-// An incident that is malformed says so itself, and ends the searches that it has.
-func TestMalformed(t *testing.T) {
-	good := Fixtures()[0]
-	with := func(old, new string) sluice.Item {
-		return streamtest.Item(strings.Replace(string(good.Raw()), old, new, 1))
-	}
-	for name, tt := range map[string]struct {
-		it  sluice.Item
-		why string
-	}{
-		"stage beyond the last":     {with(`"stage":{"N":"1"}`, `"stage":{"N":"3"}`), "it is at stage 3 of 2"},
-		"no contact in a later one": {with(`"contactId":{"S":"9d657f8"},`, ""), "stage 2: want a contactId, and a limitSeconds that is not negative"},
-		"no time":                   {with("2019-12-30T20:00:00Z", "now"), "stageStartedDatetime is no time in RFC 3339, such as 2019-12-30T20:00:00Z"},
-		"stage is a text":           {with(`"stage":{"N":"1"}`, `"stage":{"S":"one"}`), `cannot decode attribute "stage" into int64: it is of type S`},
-		"no domain":                 {good.Without("domainId"), "domainId is missing"},
-		"no status":                 {good.Without("status"), "status is missing, or no text"},
-		"status is a number":        {good.With(item.Number("status", "1")), "status is missing, or no text"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newTown(t)
-				w.put(t, "reflex", tt.it)
-				rec := streamtest.Insert("reflex", tt.it)
-				for range 2 {
-					if err := w.handle(t.Context(), &rec); !sluice.IsPermanent(err) || strings.Contains(err.Error(), "I-1") {
-						t.Fatal(err)
-					}
-					it := w.Items("reflex")[0]
-					if text(it, "status") != "failed" || text(it, "reason") != tt.why {
-						t.Errorf("%s", it.Raw())
-					}
-				}
-				if len(w.found(t)) > 0 || len(w.Sent) > 0 {
-					t.Errorf("searches %q, sent %v", w.found(t), w.Sent)
-				}
-			})
-		})
-	}
-
-	t.Run("by an edit", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newTown(t)
-			w.put(t, "reflex", good)
-			w.run(t, "20:05:00")
-			w.put(t, "reflex", with(`"contactId":{"S":"9d657f8"},`, ""))
-			if err := w.Run(t.Context(), w.handle, at("23:00:00")); err != nil {
-				t.Fatal(err)
-			}
-			if it := w.Items("reflex")[0]; text(it, "status") != "failed" || !strings.HasPrefix(text(it, "reason"), "stage 2: ") {
-				t.Errorf("%s", it.Raw())
-			}
-			same(t, "searches", w.found(t), search(1, "canceled"))
-			s, _, err := w.searches.Search(t.Context(), "e923fda")
-			if err != nil || s.Resolution != "incident failed" || s.Resolved != "2019-12-30T20:10:00Z" {
-				t.Errorf("%+v, %v", s, err)
-			}
-		})
-	})
-}
-
-// A malformed incident that was mended, and is open again, goes on.
-func TestMended(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newTown(t)
-		good := Fixtures()[0]
-		w.put(t, "reflex", good.With(item.String("stageStartedDatetime", "now")))
-		if err := w.Run(t.Context(), w.handle, at("20:01:00")); err != nil || len(w.Parked) != 1 || !strings.HasPrefix(w.incident(), "failed at 1 ") {
-			t.Fatal(err, w.Parked, w.incident())
-		}
-		w.Parked = nil
-		w.put(t, "reflex", good)
-		w.run(t, "20:11:00")
-		is(t, w.incident(), "open at 2 since 2019-12-30T20:10:00Z")
-		same(t, "searches", w.found(t), search(1, "active"), search(2, "active"))
-	})
 }
