@@ -65,13 +65,30 @@ type app struct {
 	table *Table
 }
 
+// TypeFrom tells the types of rows. It is for the router that [Register] gets.
+//
+// The attribute entityType has the type. A removal may come without its old image:
+// then the sort key says what it was, which is the type for those rows that others
+// go with.
+func TypeFrom() router.RouterOption {
+	return router.TypeFrom(router.Chain(router.Attribute("entityType"), router.Func(func(rec *sluice.Record) (string, error) {
+		switch {
+		case rec.New.Exists() || rec.Old.Exists():
+			return "", nil // a row that is none of ours
+		case rec.EventName == sluice.Remove:
+			return attribute(rec.Keys, "SK"), nil
+		}
+		return "", errors.New("there is no image to tell it: want a stream of NEW_AND_OLD_IMAGES")
+	})))
+}
+
 // NewRouter returns a router with Manhunt's routes alone.
 func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
-	r := router.New(opts...)
+	r := router.New(append([]router.RouterOption{TypeFrom()}, opts...)...)
 	return r, Register(r, d)
 }
 
-// Register adds Manhunt's routes. They read the table before they act, and what
+// Register adds Manhunt's routes to a router with TypeFrom. They read the table before they act, and what
 // they change they change once, on condition that nobody else has: so they take
 // records that come twice, late, or from the dead letters.
 func Register(r *router.Router, d Deps) error {

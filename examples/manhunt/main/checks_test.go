@@ -61,7 +61,7 @@ func TestChecksNameRoutes(t *testing.T) {
 					t.Errorf("there is no route %q among %q", route, names)
 				}
 			}
-			for _, route := range []string{"first step", "first stage", "mended", "notify"} {
+			for _, route := range []string{"first step", "resume", "next step", "attempt", "expire", "watch", "notify", "first stage", "next stage", "mended", "stage limit"} {
 				if slices.Contains(names, route) && !held[route] {
 					t.Errorf("route %q sends, and no check names it", route)
 				}

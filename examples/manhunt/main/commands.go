@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/examples/manhunt"
@@ -219,7 +220,7 @@ func (c *call) open(ctx context.Context) (*manhunt.Table, error) {
 }
 
 func (c *call) connect(ctx context.Context) (cfg aws.Config, tables []string, err error) {
-	if cfg, err = config.LoadDefaultConfig(ctx); err != nil {
+	if cfg, err = config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})); err != nil {
 		return cfg, nil, fmt.Errorf("AWS configuration: %w", err)
 	}
 	if url := c.env("SLUICE_ENDPOINT_DYNAMODB"); url != "" {

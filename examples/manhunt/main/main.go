@@ -65,7 +65,7 @@ func routes(s run.Setup, now func() time.Time) (sluice.Matcher, error) {
 	if s.Escalation != nil {
 		d.Hooks = s.Escalation("search")
 	}
-	r := router.New(router.Observe(s.RouterHooks))
+	r := router.New(manhunt.TypeFrom(), router.Observe(s.RouterHooks))
 	if len(s.Tables) == 2 {
 		if d.Notify == nil {
 			d.Notify = d.Send // one queue for all messages

@@ -118,7 +118,7 @@ func (c *city) daemon(db, q aws.Config, manhuntTable string) {
 		c.calls[call.DedupeKey]++
 		return nil
 	}
-	r := router.New()
+	r := router.New(manhunt.TypeFrom())
 	err := errors.Join(
 		Register(r, Deps{Store: c.store, Table: c.table, Manhunt: manhuntTable, Send: sends[1], MaxDelay: time.Second, Now: now}),
 		manhunt.Register(r, manhunt.Deps{

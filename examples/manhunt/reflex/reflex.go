@@ -47,7 +47,7 @@ type app struct {
 	searches *manhunt.Table
 }
 
-// Register adds Reflex's routes. They read the incident before they act, and
+// Register adds Reflex's routes to a router with manhunt.TypeFrom. They read the incident before they act, and
 // change it on condition that it is still as it was read: so they take records
 // and messages that come twice, late, or from the dead letters.
 func Register(r *router.Router, d Deps) error {

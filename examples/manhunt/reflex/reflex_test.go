@@ -47,7 +47,7 @@ func newTown(t *testing.T) *town {
 	w.Create("manhunt", "PK", "SK")
 	w.Create("reflex", "PK", "SK")
 	w.searches = manhunt.NewTable(w.World, "manhunt")
-	r := router.New()
+	r := router.New(manhunt.TypeFrom())
 	provider := func(_ context.Context, c manhunt.Call) error {
 		w.calls = append(w.calls, w.Now().Format(time.TimeOnly)+" "+c.DedupeKey+" "+c.ContactID)
 		return nil
@@ -266,7 +266,7 @@ func TestClosedStaysClosed(t *testing.T) {
 				w.put(t, "reflex", it)
 				w.put(t, "manhunt", manhunt.Fixtures()[3])
 				time.Sleep(time.Hour)
-				r := router.New()
+				r := router.New(manhunt.TypeFrom())
 				if err := Register(r, Deps{Store: &closes{World: w.World, closed: closed}, Send: w.Queue("reflex"), Now: w.Now}); err != nil {
 					t.Fatal(err)
 				}

@@ -79,6 +79,27 @@ func TestRemovedAfterEdits(t *testing.T) {
 	}
 }
 
+// DynamoDB Local has removals without their old image. The key tells what was removed:
+// nobody is called for it any more.
+func TestRemovedWithoutOldImage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t)
+		w.put(t, "reflex", Fixtures()[0])
+		w.run(t, "20:05:00")
+		inner := w.handle
+		w.handle = func(ctx context.Context, rec *sluice.Record) error {
+			if rec.EventName == sluice.Remove {
+				rec.Old, rec.ViewType = sluice.Item{}, "NEW_AND_OLD_IMAGES"
+			}
+			return inner(ctx, rec)
+		}
+		w.remove(t)
+		w.run(t, "23:00:00")
+		same(t, "searches", w.found(t), search(1, "canceled"))
+		same(t, "calls", w.calls, "20:00:00 e923fda#0 89fa8f8")
+	})
+}
+
 // removes is a store in which the incident is removed right before a search is opened.
 type removes struct {
 	manhunt.Store
