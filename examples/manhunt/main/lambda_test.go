@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +29,25 @@ import (
 type function struct {
 	*world
 	fn  *runtimeapi.Function
-	log bytes.Buffer
+	log output
+}
+
+// output is what the function writes, while the test reads it.
+type output struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.String()
 }
 
 func newFunction(t *testing.T) *function {
@@ -171,9 +190,12 @@ func TestFunction(t *testing.T) {
 	bad := incident("I-1", "I-2", `"stage":{"N":"1"}`, `"stage":{"N":"9"}`)
 	w.put(w.name+"-reflex", bad)
 	w.settled(streamtest.Insert(w.name+"-reflex", bad))
-	if !strings.Contains(w.log.String(), "it is at stage 9 of 1") {
-		t.Errorf("no failure in the log:\n%s", w.log.String())
-	}
+	localtest.Await(t, "the failure is in the log", func() string { // which comes by a pipe of its own
+		if log := w.log.String(); !strings.Contains(log, "it is at stage 9 of 1") {
+			return log
+		}
+		return ""
+	})
 	it, err := w.store.Get(t.Context(), w.name+"-reflex", bad.Only("PK", "SK"))
 	status, _ := it.Lookup("status")
 	if reason, _ := it.Lookup("reason"); err != nil || status.Str() != "failed" || reason.Str() != "it is at stage 9 of 1" {
