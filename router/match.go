@@ -94,7 +94,7 @@ func (r *Router) untyped(t *table, rec *sluice.Record, event int) error {
 		return nil
 	}
 	if view, err := sluice.ParseView(rec.ViewType); err == nil && view.Has(sluice.AnyImage) && (view == sluice.BothImages || event != insert && event != remove) {
-		return fmt.Errorf("%s: the type of the record is unknown: it is to stand in an image, and the %s record has none although the stream should send one (the record says %q)",
+		return fmt.Errorf("%s: the type of the record is unknown: an image tells it, and the %s record has none although the stream should send one (the record says %q)",
 			where(rec), rec.EventName, rec.ViewType)
 	}
 	return fmt.Errorf(

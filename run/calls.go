@@ -92,8 +92,8 @@ func identify(rec *sluice.Record) identity {
 	return identity{rec.Table, rec.ShardID, string(rec.Sequence), rec.EventID}
 }
 
-// kept is i without memory of a page.
-func (i identity) kept() identity {
+// cloned is i without memory of a page.
+func (i identity) cloned() identity {
 	return identity{strings.Clone(i.table), strings.Clone(i.shard), strings.Clone(i.sequence), strings.Clone(i.event)}
 }
 
@@ -244,7 +244,7 @@ func (rc *routeCalls) failed(of identity, err error, now time.Time) {
 			free = i
 		}
 	}
-	f := failure{of: of.kept(), since: now, last: now, err: err}
+	f := failure{of: of.cloned(), since: now, last: now, err: err}
 	rc.failing.Store(true)
 	switch {
 	case len(rc.failures) < failureCount:
@@ -346,7 +346,7 @@ func (rc *routeCalls) slow(now time.Time) (all []slow) {
 		l := &rc.lists[i]
 		l.mu.Lock()
 		for c := l.first; c != nil && now.Sub(c.began) >= slowAfter; c = c.next {
-			s := slow{route: rc.name, of: identify(c.rec).kept(), origin: c.rec.Origin, began: c.began, retries: c.tried != nil}
+			s := slow{route: rc.name, of: identify(c.rec).cloned(), origin: c.rec.Origin, began: c.began, retries: c.tried != nil}
 			if s.retries {
 				s.err = fmt.Errorf("tried again by the sink since %s: %w", c.tried.since.Format(time.RFC3339), c.tried.err)
 			} else {

@@ -105,7 +105,7 @@ func (c *checks) name(m sluice.Matcher) error {
 		}
 		for _, r := range one.routes {
 			if !slices.Contains(names, r) {
-				return fmt.Errorf("the check of sink %s is for route %q, which there is not: want one of %s", one.sink, r, strings.Join(names, ", "))
+				return fmt.Errorf("the check of sink %s names route %q: the routes are %s", one.sink, r, strings.Join(names, ", "))
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (c *sinkCheck) lastError() error {
 func (c *checks) run(ctx context.Context, logger *slog.Logger) {
 	var running sync.WaitGroup
 	for _, one := range c.holding {
-		logger.Warn("a sink is down: its routes are held until it can be checked", "sink", one.sink, "routes", one.routes, "error", one.err)
+		logger.Warn("a sink is down: its routes are held until its check succeeds", "sink", one.sink, "routes", one.routes, "error", one.err)
 		running.Go(func() { one.repeat(ctx, logger) })
 	}
 	running.Wait()
@@ -212,7 +212,7 @@ func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 		case ctx.Err() != nil:
 			return
 		case down && !isDown(err):
-			logger.Error("the sink answers and is not what its routes need: they stay held, and nothing is parked", "sink", c.sink, "routes", c.routes, "error", err)
+			logger.Error("the sink answers, and its check fails: its routes stay held, and nothing is parked as poison", "sink", c.sink, "routes", c.routes, "error", err)
 		}
 		down = isDown(err)
 	}

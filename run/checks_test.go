@@ -101,7 +101,7 @@ func TestSinkIsDownAtTheStart(t *testing.T) {
 		if letters, _, err := w.box.List(t.Context(), "", 10); err != nil || len(letters) != 0 {
 			t.Errorf("parked: %+v, %v", letters, err)
 		}
-		if n := strings.Count(w.log.String(), "the sink answers and is not what its routes need"); n != 1 {
+		if n := strings.Count(w.log.String(), "the sink answers, and its check fails"); n != 1 {
 			t.Errorf("logged %d times", n)
 		}
 
@@ -140,7 +140,7 @@ func TestSinksThatEndTheStart(t *testing.T) {
 	}
 	held := &checks{}
 	Setup{checks: held}.Check("index", func(context.Context) error { return nil }, "find")
-	if err := held.start(t.Context(), twoSinks(nil), false); err == nil || err.Error() != `the check of sink index is for route "find", which there is not: want one of alert, search, both` {
+	if err := held.start(t.Context(), twoSinks(nil), false); err == nil || err.Error() != `the check of sink index names route "find": the routes are alert, search, both` {
 		t.Error(err)
 	}
 	Setup{}.Check("index", nil) // of a function: nothing happens

@@ -110,16 +110,16 @@ func (w *writer) text(source string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.take(source, t.Paths(), true); err != nil {
+	if err := w.spend(source, t.Paths(), true); err != nil {
 		return nil, err
 	}
 	return t.Append(nil, w.values, sluice.Item{})
 }
 
-// take counts what a template comes to before it is filled in, and finds attributes
+// spend counts what a template comes to before it is filled in, and finds attributes
 // that are missing or, where it makes a text, make none. Attributes count as they are
 // stored, quoted.
-func (w *writer) take(source string, paths []string, text bool) error {
+func (w *writer) spend(source string, paths []string, text bool) error {
 	w.left -= len(source)
 	for _, path := range paths {
 		v, there := w.values.Lookup(path)
@@ -148,7 +148,7 @@ func (w *writer) json(dst []byte, v sluice.Value) ([]byte, error) {
 			return dst, err
 		}
 		if path, alone := t.Single(); alone {
-			if err := w.take("", []string{path}, false); err != nil {
+			if err := w.spend("", []string{path}, false); err != nil {
 				return dst, err
 			}
 			v, _ := w.values.Lookup(path)

@@ -44,16 +44,16 @@ type Progress struct {
 	Done    bool    // this is the end of the record or message
 }
 
-// tell tells the progress, when it is time to or at the end: ended says how it
+// report tells the progress, when it is time to or at the end: ended says how it
 // ended, "" that it goes on. The caller holds no lock.
-func (p *purge) tell(ended string) {
+func (p *purge) report(ended string) {
 	now, done := time.Now(), ended != ""
 	p.mu.Lock()
-	if !done && now.Sub(p.toldAt) < p.t.c.c.Every {
+	if !done && now.Sub(p.reportedAt) < p.t.c.c.Every {
 		p.mu.Unlock()
 		return
 	}
-	p.toldAt = now
+	p.reportedAt = now
 	g := Progress{Table: p.t.child.Table, Parent: p.t.dedupeKey(), Deleted: p.deleted, Took: now.Sub(p.began), Done: done}
 	failed := p.failures.rows
 	p.mu.Unlock()

@@ -66,16 +66,16 @@ type purge struct {
 
 	looking chan struct{} // held by the one caller that looks whether the parent is back
 
-	mu       sync.Mutex
-	began    time.Time
-	toldAt   time.Time
-	look     look
-	end      ending
-	err      error // of anything but a single delete
-	tried    int
-	full     bool // no more rows may be tried
-	deleted  int
-	failures failures
+	mu         sync.Mutex
+	began      time.Time
+	reportedAt time.Time
+	look       look
+	end        ending
+	err        error // of anything but a single delete
+	tried      int
+	full       bool // no more rows may be tried
+	deleted    int
+	failures   failures
 }
 
 // look is when the parent was last read.
@@ -83,7 +83,7 @@ type look struct{ began, ended time.Time }
 
 func newPurge(t *target) *purge {
 	now := time.Now()
-	return &purge{t: t, rows: Unlimited, looking: make(chan struct{}, 1), began: now, toldAt: now}
+	return &purge{t: t, rows: Unlimited, looking: make(chan struct{}, 1), began: now, reportedAt: now}
 }
 
 // parentIsBack reads the parent, and stops the pass if it exists again.
@@ -106,7 +106,7 @@ func (p *purge) parentIsBack(ctx context.Context) (bool, error) {
 // Deletes that failed are its error, unless it got somewhere and is to be
 // called again anyway: those rows are still there then.
 func (p *purge) run(ctx context.Context) (end ending, err error) {
-	defer func() { p.tell(end.text(err)) }()
+	defer func() { p.report(end.text(err)) }()
 	for pass := 0; ; pass++ {
 		before := p.deleted
 		if p.end = goOn; pass == maxPasses {
@@ -369,7 +369,7 @@ func (p *purge) settle(keys []sluice.Item, errs []error) {
 	if gone > 0 && p.t.c.c.Hooks.Deleted != nil {
 		p.t.c.c.Hooks.Deleted(p.t.child.Table, gone)
 	}
-	p.tell("")
+	p.report("")
 }
 
 func (p *purge) stop(why ending) {

@@ -177,7 +177,7 @@ func (t *target) isParent(key sluice.Item) bool {
 }
 
 // deletion returns the deletion of rows, without its guard. Where the key does not
-// tell whether a row is a child that may go, a condition does.
+// report whether a row is a child that may go, a condition does.
 func (t *target) deletion(keys []sluice.Item) dynamo.GuardedDelete {
 	d := dynamo.GuardedDelete{Table: t.child.Table, Keys: keys, Names: map[string]string{}, Values: map[string]any{}}
 	var terms []string

@@ -123,8 +123,8 @@ func (w *function) message(key string) sluice.Record {
 	return rec
 }
 
-// made is the record of an attempt that was made.
-func (w *function) made(id string, step int64, change ...item.Attribute) sluice.Record {
+// attemptRecord is the record of an attempt that was made.
+func (w *function) attemptRecord(id string, step int64, change ...item.Attribute) sluice.Record {
 	w.t.Helper()
 	key := item.Of(item.String("PK", id), item.String("SK", manhunt.AttemptID(id, 0, step)))
 	it, err := w.store.Get(w.t.Context(), w.name, key)
@@ -148,7 +148,7 @@ func TestFunction(t *testing.T) {
 	}
 	w.settled(streamtest.Insert(w.name, opened))
 	w.settled(w.message(id + "#0"))
-	w.settled(w.made(id, 0))
+	w.settled(w.attemptRecord(id, 0))
 	w.settled(w.message(id + "#1"))
 	if got := w.attempts(id); got != w.called() {
 		t.Errorf("attempts\n%s\nwant\n%s", got, w.called())
@@ -156,7 +156,7 @@ func TestFunction(t *testing.T) {
 	if want := id + `#1 {"to":"Zavier Curtis","text":"I-7: \"fire\"","stage":3}`; w.posted() != want {
 		t.Errorf("the webhook got %s, want %s", w.posted(), want)
 	}
-	w.settled(w.made(id, 1, item.String("response", "on my way"), item.String("respondedBy", "bob"), item.String("respondedDatetime", "2019-12-30T19:40:00Z")))
+	w.settled(w.attemptRecord(id, 1, item.String("response", "on my way"), item.String("respondedBy", "bob"), item.String("respondedDatetime", "2019-12-30T19:40:00Z")))
 	if s := w.search(id); s.Status != manhunt.Successful || s.ResolvedBy != "bob" || s.Resolved != "2019-12-30T19:40:00Z" || s.Resolution != "on my way" {
 		t.Errorf("%+v", s)
 	}

@@ -130,8 +130,8 @@ func (w *world) document(index, id, want string) {
 	})
 }
 
-// told waits for the messages of a build.
-func (w *world) told() {
+// wantMessages waits for the messages of a build.
+func (w *world) wantMessages() {
 	w.t.Helper()
 	var bodies []string
 	localtest.Await(w.t, "messages", func() string {
@@ -192,7 +192,7 @@ func TestDaemon(t *testing.T) {
 	for command, want := range answers {
 		w.answers(command, want)
 	}
-	w.told()
+	w.wantMessages()
 	w.document("package", "email", `"dependencies":{"`)
 	w.document("build", "email!prod!2.1!en-US", `"fingerprints":["a","a.gz"]`)
 	if got, err := w.command("seed"); err != nil || strings.Count(got, " is there\n") != 12 {
@@ -331,7 +331,7 @@ func TestFunction(t *testing.T) {
 			t.Errorf("%s: %s%v, want %s", command, got, err, want)
 		}
 	}
-	w.told()
+	w.wantMessages()
 	w.document("package", "email", `"dependencies":{"`)
 	w.document("build", "email!prod!2.1!en-US", `"fingerprints":["a","a.gz"]`)
 
