@@ -293,6 +293,9 @@ func TestOutageOfADay(t *testing.T) {
 // A poller that runs finds no gaps where there are none, however often shards
 // roll and however old they get.
 func TestNoGapsWithoutLoss(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		o := w.options()
@@ -318,6 +321,9 @@ func TestNoGapsWithoutLoss(t *testing.T) {
 // F027, F029: records that are trimmed before the first page is read are lost
 // too; an iterator at LATEST that is trimmed is not that.
 func TestTrimmedBeforeAnythingIsRead(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	const old = 23*time.Hour + 30*time.Minute
 	for _, c := range []struct {
 		start         string

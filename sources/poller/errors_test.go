@@ -78,6 +78,9 @@ func TestErrorTrimmedDataAccess(t *testing.T) {
 // has lost nothing. An older one may have: also behind a position whose iterator
 // has read empty pages so far.
 func TestErrorTrimmedDataAccessOfAYoungShard(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, c := range []struct {
 		name string
 		age  time.Duration // of the shard

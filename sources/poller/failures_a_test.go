@@ -75,6 +75,9 @@ func TestF003NewShardBesideOpenOnes(t *testing.T) {
 }
 
 func TestF004ManyPagesOfShards(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{Shards: 250}, func(w *world) {
 		w.put(keys(1000)...)
 		d := w.start()

