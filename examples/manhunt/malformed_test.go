@@ -1,11 +1,13 @@
 package manhunt
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -106,5 +108,41 @@ func TestMalformedAfterTheEnd(t *testing.T) {
 	}
 	if it := searchItem(t, db, "a271244"); !it.Equal(over) {
 		t.Errorf("search is now %s", it.Raw())
+	}
+}
+
+// notes is a store in which another record writes first, once.
+type notes struct {
+	Store
+	first sluice.Item
+}
+
+func (s *notes) Write(ctx context.Context, op dynamo.Op) error {
+	if first := s.first; first.Exists() {
+		s.first = sluice.Item{}
+		if err := s.Store.Write(ctx, dynamo.Put("manhunt", first)); err != nil {
+			return err
+		}
+	}
+	return s.Store.Write(ctx, op)
+}
+
+// Of two records that note at once, the second keeps what the first has noted.
+func TestMalformedNotedAtOnce(t *testing.T) {
+	fx := Fixtures()
+	db := newDB(fx[contact], fx[email].Without("order"), fx[search])
+	other := fx[search].With(item.Map(malformedMethods, item.Of(item.String("800e613", "order is missing"))))
+	store := &notes{Store: db, first: other}
+	a := &app{d: Deps{Store: store, Table: "manhunt"}, table: NewTable(store, "manhunt")}
+	rec := inserted(fx[search])
+	if err := a.noteMalformed(t.Context(), &rec); err == nil || sluice.IsPermanent(err) || sluice.IsSkip(err) {
+		t.Fatal(err)
+	}
+	if err := a.noteMalformed(t.Context(), &rec); err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := a.table.Search(t.Context(), "a271244")
+	if err != nil || len(s.Malformed) != 2 || s.Malformed["800e613"] != "order is missing" {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
