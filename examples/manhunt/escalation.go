@@ -38,7 +38,7 @@ func (a *app) escalation() escalation.Config {
 		Write:   a.d.Store.Write,
 		Query:   a.table.partition,
 		Admit:   admit,
-		NoSteps: noContactMethods, NoResponse: noResponse,
+		NoSteps: noContactMethods, BadSteps: badMethods, NoResponse: noResponse,
 		Problem: func(ctx context.Context, e escalation.Escalation, err error) {
 			a.d.Logger.ErrorContext(ctx, "passing over a part of a search", "search", Named(e.Item), "err", err)
 		},

@@ -112,7 +112,7 @@ func TestQueries(t *testing.T) {
 			t.Fatalf("%+v, %+v, %v, %v", c, methods, ok, err)
 		}
 		want := Method{ContactID: "89fa8f8", ID: "800e613", DomainID: "db3280c", Type: "call", Destination: "+15550100", Order: 2, WaitSeconds: 1200, Enabled: true}
-		if methods[1] != want || methods[0].ID != "538235b" {
+		if fmt.Sprint(methods[1]) != fmt.Sprint(want) || methods[0].ID != "538235b" {
 			t.Errorf("%+v", methods)
 		}
 		if _, _, ok, err := table.ContactWithMethods(ctx, "db3280c", "a271244"); ok || err != nil {

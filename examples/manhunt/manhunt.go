@@ -149,10 +149,14 @@ func Register(r *router.Router, d Deps) error {
 		r.Handle(pattern, h, append(opts, router.Use(caused))...)
 	}
 	handle("search#INSERT", e.Start, router.Name("first step"), router.Redrive())
-	handle("search#MODIFY", e.Resume, router.Name("resume"), router.Changed("status", "round", "snoozedUntil"), mayResume(), router.NeedsBoth(), router.Redrive())
+	resumed := []router.Option{router.Changed("status", "round", "snoozedUntil"), mayResume(), router.NeedsBoth(), router.Redrive()}
+	handle("search#MODIFY", e.Resume, append(resumed, router.Name("resume"))...)
 	// The answer first: of a record that is both, no further step is needed.
 	handle("searchAttempt#MODIFY", a.resolve, router.Name("resolve"), router.Set("response"), router.Redrive())
 	handle("searchAttempt#MODIFY", e.Next, router.Name("next step"), router.Set("attemptedDatetime"), router.Redrive())
+	handle("search#INSERT", a.noteMalformed, router.Name("note malformed methods"), router.Redrive())
+	handle("search#MODIFY", a.noteMalformed, append(resumed, router.Name("note malformed methods of a new round"))...)
+	handle("searchAttempt#MODIFY", a.noteMalformed, router.Name("note methods malformed since"), router.Set("attemptedDatetime"), router.Redrive())
 	if d.Notify != nil {
 		handle("search#MODIFY", a.notify, router.Name("notify"), hasEnded(), router.NeedsBoth(), router.Redrive())
 	}

@@ -230,7 +230,7 @@ func TestUnroutedChanges(t *testing.T) {
 		}
 	}
 	made := streamtest.Modify("manhunt", fx[attempt], fx[attempted], streamtest.WithOrigin(sluice.Redriven))
-	if routes, err := r.Match(nil, &made); len(routes) != 1 || err != nil {
+	if routes, err := r.Match(nil, &made); len(routes) != 2 || err != nil {
 		t.Errorf("redriven: takes %d routes, %v", len(routes), err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
@@ -23,7 +24,7 @@ type Message struct {
 // Limits of a message.
 const (
 	maxMessage = 64 << 10 // bytes that attributes and templates may come to
-	maxSubject = 250      // bytes: with its name a header line has 998 at most (RFC 5322), and encoding makes it longer
+	maxSubject = 250      // bytes, and the rest is cut: with its name a header line has 998 at most (RFC 5322), and encoding makes it longer
 )
 
 // message says what the contact is told: by the method's own template where it has
@@ -57,9 +58,7 @@ func (a *app) message(t escalation.Try, typ string, contact sluice.Item) (m Mess
 		}
 		*p.into = p.clean(string(text))
 	}
-	if len(m.Subject) > maxSubject {
-		return m, fmt.Errorf("subject: it has %d bytes, want %d at most", len(m.Subject), maxSubject)
-	}
+	m.Subject = shorten(m.Subject, maxSubject)
 	if source, there := part("body"); there {
 		body, err := w.json(nil, source)
 		if err != nil {
@@ -205,6 +204,20 @@ func oneLine(text string) string {
 		return r
 	}, text)
 	return strings.Join(strings.Fields(text), " ")
+}
+
+// shorten cuts a text that is longer than some bytes between two characters, and marks
+// the cut by "…".
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const mark = "…"
+	most -= len(mark)
+	for !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return strings.TrimRight(text[:most], " ") + mark
 }
 
 // plain is a text without control characters but line ends and tabs.

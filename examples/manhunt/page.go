@@ -47,8 +47,8 @@ func page[T any](ctx context.Context, t *Table, entityType string, q dynamo.Quer
 		if len(rows) == p.Limit {
 			return rows, cursor(q, last), nil
 		}
-		var row T
-		if err := decode(it, &row); err != nil {
+		row, err := decode[T](it)
+		if err != nil {
 			return nil, "", err
 		}
 		rows, last = append(rows, row), it

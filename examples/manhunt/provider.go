@@ -1,8 +1,10 @@
 package manhunt
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +13,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/handlers/escalation/webhook"
-	"github.com/sluicehq/sluice/message"
 )
 
 // Provider reaches a contact in one way. nil says that it was tried: whether
@@ -81,16 +82,24 @@ func Webhook(hook *webhook.Client) Provider {
 }
 
 // Pretend stands in for a carrier: it says in the log that it has reached somebody,
-// and has not. What the contact would have been told is a line of JSON in outbox.
+// and has not. What the contact would have been told is a line of JSON in outbox, in
+// one write: attempts are made at the same time.
 func Pretend(logger *slog.Logger, outbox io.Writer) Provider {
 	return func(ctx context.Context, c Call) error {
-		var b message.Body
-		b.Str("type", c.Type).Str("destination", c.Destination)
-		if c.Message.Subject != "" {
-			b.Str("subject", c.Message.Subject)
+		var line bytes.Buffer
+		e := json.NewEncoder(&line)
+		e.SetEscapeHTML(false) // people read it
+		err := e.Encode(struct {
+			Type        string `json:"type"`
+			Destination string `json:"destination"`
+			Subject     string `json:"subject,omitempty"`
+			Text        string `json:"text"`
+			DedupeKey   string `json:"dedupeKey"`
+		}{c.Type, c.Destination, c.Message.Subject, c.Message.Text, c.DedupeKey})
+		if err == nil {
+			_, err = outbox.Write(line.Bytes())
 		}
-		b.Str("text", c.Message.Text).Str("dedupeKey", c.DedupeKey)
-		if _, err := outbox.Write(append(b.Bytes(), '\n')); err != nil {
+		if err != nil {
 			return fmt.Errorf("writing to the outbox: %w", err)
 		}
 		logger.InfoContext(ctx, "pretending to reach a contact", "type", c.Type, "search", Named(key(c.SearchID, "search")), "step", c.Step)

@@ -141,12 +141,12 @@ func TestPretend(t *testing.T) {
 	var log bytes.Buffer
 	var outbox bytes.Buffer
 	err := Pretend(slog.New(slog.NewTextHandler(&log, nil)), &outbox)(t.Context(), Call{
-		SearchID: "a271244", Type: "call", ContactID: "89fa8f8", Destination: "+15550100", DedupeKey: "a271244#1", Message: Message{Text: "I-1 burns"},
+		SearchID: "a271244", Type: "call", ContactID: "89fa8f8", Destination: "+15550100", DedupeKey: "a271244#1", Message: Message{Subject: "I-1", Text: "I-1 <burns>,\n\tcome"},
 	})
 	if got := log.String(); err != nil || !strings.Contains(got, "type=call") || regexp.MustCompile("5550100|a271244|89fa8f8|I-1").MatchString(got) {
 		t.Errorf("%v, %s", err, got)
 	}
-	if want := `{"type":"call","destination":"+15550100","text":"I-1 burns","dedupeKey":"a271244#1"}` + "\n"; outbox.String() != want {
+	if want := `{"type":"call","destination":"+15550100","subject":"I-1","text":"I-1 <burns>,\n\tcome","dedupeKey":"a271244#1"}` + "\n"; outbox.String() != want {
 		t.Errorf("outbox %s", outbox.String())
 	}
 }

@@ -5,11 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/dynamo"
 	"github.com/sluicehq/sluice/item"
 )
+
+// Unread are the attributes of a row that are of a wrong type, and why each could not
+// be read. Their fields are empty.
+type Unread map[string]string
 
 // Contact is someone who can be reached.
 type Contact struct {
@@ -29,6 +35,7 @@ type Method struct {
 	Order       int64  `dynamodbav:"order" json:"order"`
 	WaitSeconds int64  `dynamodbav:"waitSeconds" json:"waitSeconds"`
 	Enabled     bool   `dynamodbav:"enabled" json:"enabled"`
+	Unread      Unread `dynamodbav:"unread" json:"unread,omitempty"`
 }
 
 // Search looks for one contact. Status is active, canceled, successful or
@@ -44,6 +51,10 @@ type Search struct {
 	Resolved   string         `dynamodbav:"resolvedDatetime" json:"resolvedDatetime,omitempty"`
 	Round      int64          `dynamodbav:"round" json:"round,omitempty"` // how often it was reopened
 	Metadata   map[string]any `dynamodbav:"metadata" json:"metadata,omitempty"`
+
+	// Malformed are the methods that the search passed over, and why, by their ids.
+	Malformed map[string]string `dynamodbav:"malformedMethods" json:"malformedMethods,omitempty"`
+	Unread    Unread            `dynamodbav:"unread" json:"unread,omitempty"`
 }
 
 // Attempt is a method that a search tried, or is about to. Its method is as it was
@@ -68,6 +79,7 @@ type Attempt struct {
 	Response    string `dynamodbav:"response" json:"response,omitempty"`
 	RespondedBy string `dynamodbav:"respondedBy" json:"respondedBy,omitempty"` // "" is the contact
 	Responded   string `dynamodbav:"respondedDatetime" json:"respondedDatetime,omitempty"`
+	Unread      Unread `dynamodbav:"unread" json:"unread,omitempty"`
 }
 
 // Search returns a search; false when there is none.
@@ -76,7 +88,8 @@ func (t *Table) Search(ctx context.Context, id string) (s Search, found bool, er
 	if err != nil || !it.Exists() {
 		return s, false, err
 	}
-	return s, true, decode(it, &s)
+	s, err = decode[Search](it)
+	return s, true, err
 }
 
 // SearchWithAttempts returns a search and its attempts, by their ids; false
@@ -104,7 +117,8 @@ func (t *Table) Contact(ctx context.Context, domainID, id string) (c Contact, fo
 	if err != nil || !isContact(it, domainID) {
 		return c, false, err
 	}
-	return c, true, decode(it, &c)
+	c, err = decode[Contact](it)
+	return c, true, err
 }
 
 // ContactWithMethods returns a contact of a domain and its methods, by their
@@ -118,7 +132,7 @@ func (t *Table) ContactWithMethods(ctx context.Context, domainID, id string) (c 
 	if i < 0 {
 		return c, nil, false, nil
 	}
-	if err := decode(items[i], &c); err != nil {
+	if c, err = decode[Contact](items[i]); err != nil {
 		return c, nil, false, err
 	}
 	methods, err = all[Method](items, "contactMethod")
@@ -152,21 +166,52 @@ type SearchQuery struct {
 	Status    string // "" is any
 
 	// Before and After leave out what started at that time or on the other side of
-	// it: an RFC 3339 time, or the beginning of one. One of them at most.
+	// it: a time in UTC such as 2019-12-31T20:00:00Z, or the beginning of one such as
+	// 2019-12-31. One of them at most.
 	Before, After string
 
 	Page
 }
 
+// Validate says what is wrong with a query.
+func (q SearchQuery) Validate() error {
+	switch {
+	case q.Status != "" && !slices.Contains(statuses, q.Status):
+		return fmt.Errorf("status %q: want %s", q.Status, strings.Join(statuses, ", "))
+	case q.Before != "" && q.After != "":
+		return errors.New("before and after: want one of them")
+	case !isTime(q.Before):
+		return fmt.Errorf("before %q: %s", q.Before, wantTime)
+	case !isTime(q.After):
+		return fmt.Errorf("after %q: %s", q.After, wantTime)
+	}
+	return nil
+}
+
+const wantTime = "want a time in UTC such as 2019-12-31T20:00:00Z, or the beginning of one such as 2019-12-31"
+
+// isTime reports whether a text is a time that can be compared with GSI1SK, which is a
+// text, too; "" is none at all.
+func isTime(text string) bool {
+	for _, layout := range []string{"", "2006", "2006-01", time.DateOnly, "2006-01-02T15", "2006-01-02T15:04", "2006-01-02T15:04:05Z"} {
+		// Parse alone would take fractions, too.
+		if _, err := time.Parse(layout, text); err == nil && len(text) == len(layout) {
+			return true
+		}
+	}
+	return false
+}
+
 // Searches returns a page of searches, the oldest first.
 func (t *Table) Searches(ctx context.Context, q SearchQuery) (found []Search, next string, err error) {
+	if err := q.Validate(); err != nil {
+		return nil, "", err
+	}
 	by := index("GSI1", q.ContactID)
 	if q.Status != "" {
 		by = index("GSI2", q.Status+"#"+q.ContactID)
 	}
 	switch sort := by.Index + "SK"; {
-	case q.Before != "" && q.After != "":
-		return nil, "", errors.New("searches: want Before or After, not both")
 	case q.Before != "":
 		by.Sort = dynamo.Before(item.String(sort, q.Before))
 	case q.After != "":
@@ -182,8 +227,8 @@ func all[T any](items []sluice.Item, entityType string) ([]T, error) {
 		if attribute(it, "entityType") != entityType {
 			continue
 		}
-		var v T
-		if err := decode(it, &v); err != nil {
+		v, err := decode[T](it)
+		if err != nil {
 			return nil, err
 		}
 		out = append(out, v)
@@ -194,15 +239,34 @@ func all[T any](items []sluice.Item, entityType string) ([]T, error) {
 func first[T any](items []sluice.Item, entityType string) (v T, found bool, err error) {
 	for _, it := range items {
 		if attribute(it, "entityType") == entityType {
-			return v, true, decode(it, &v)
+			v, err = decode[T](it)
+			return v, true, err
 		}
 	}
 	return v, false, nil
 }
 
-func decode(it sluice.Item, into any) error {
-	if err := it.Decode(into); err != nil {
-		return fmt.Errorf("%s %s: %w", attribute(it, "entityType"), Named(it), err)
+// decode reads a row. An attribute of a wrong type hides neither the rest of the row
+// nor other rows: it goes to the attribute unread, with the reason.
+func decode[T any](it sluice.Item) (T, error) {
+	unread := item.Of()
+	for {
+		var v T
+		err := it.Decode(&v)
+		bad, ok := errors.AsType[*item.DecodeError](err)
+		if !ok {
+			return v, err
+		}
+		unread = unread.With(item.String(bad.Path, bad.Err.Error()))
+		it = without(it, bad.Path).With(item.Map("unread", unread))
 	}
-	return nil
+}
+
+// without leaves an attribute out, by its path.
+func without(it sluice.Item, path string) sluice.Item {
+	name, rest, nested := strings.Cut(path, ".")
+	if v, _ := it.Lookup(name); nested && v.Kind() == item.M {
+		return it.With(item.Map(name, without(v.Map(), rest)))
+	}
+	return it.Without(name)
 }

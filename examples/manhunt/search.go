@@ -54,7 +54,7 @@ func (t *Table) Open(ctx context.Context, n NewSearch) (opened bool, err error) 
 // malformed says why a search cannot be made; "" is one that can, or that is over.
 func malformed(it sluice.Item) string {
 	status := attribute(it, "status")
-	if !slices.Contains([]string{Active, Canceled, Successful, Failed}, status) {
+	if !slices.Contains(statuses, status) {
 		return "status is none of active, canceled, successful and failed"
 	}
 	if status != Active {

@@ -21,11 +21,14 @@ const (
 	Failed     = "failed"
 )
 
+var statuses = []string{Active, Canceled, Successful, Failed}
+
 // Resolutions of a failed search; that of a successful one is the response, and that
 // of a canceled one the reason.
 const (
 	contactNotFound  = "contact_not_found"
 	noContactMethods = "no_contact_methods"
+	badMethods       = "bad_steps" // all of them are malformed
 	noResponse       = "no_response"
 	badSearch        = "bad_search" // and after a colon what is wrong
 )
@@ -109,10 +112,10 @@ func (t *Table) Reopen(ctx context.Context, searchID string) (reopened bool, err
 	if err != nil || !it.Exists() {
 		return false, err
 	}
-	return t.write(ctx, dynamo.Update(t.name, key(searchID, "search"), "SET #status = :active, #index = :index REMOVE #why, #by, #at").
+	return t.write(ctx, dynamo.Update(t.name, key(searchID, "search"), "SET #status = :active, #index = :index REMOVE #why, #by, #at, #malformed").
 		If("#type = :search AND #status <> :active").
 		Name("#type", "entityType").Name("#status", "status").Name("#index", "GSI2PK").
-		Name("#why", resolution).Name("#by", resolvedBy).Name("#at", resolvedDatetime).
+		Name("#why", resolution).Name("#by", resolvedBy).Name("#at", resolvedDatetime).Name("#malformed", malformedMethods).
 		Value(":search", "search").Value(":active", Active).Value(":index", Active+"#"+attribute(it, "contactId")))
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestStream(t *testing.T) {
 		Start:   poller.TrimHorizon,
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Flow: flow.Options{Hooks: flow.Hooks{Handled: func(rec *sluice.Record, route *sluice.Route, res flow.Result, _ time.Duration, err error) {
-			if route != nil {
+			if route != nil && !strings.HasPrefix(route.Name, "note ") { // no method is malformed
 				handled <- fmt.Sprintln(attribute(rec.Keys, "PK"), route.Name, res == flow.Done, err)
 			}
 		}}},

@@ -85,7 +85,9 @@ func TestTemplates(t *testing.T) {
 		{"missing", of("email", `{"stage":2}`), Message{}, "subject: {metadata.incident} is missing: set it, or leave it out of the template"},
 		{"missing in a body", of("webhook", `{"incident":"I-1"}`), Message{}, "body: {metadata.stage} is missing: set it, or leave it out of the template"},
 		{"a map as text", of("email", `{"incident":{"id":"I-1"}}`), Message{}, "subject: {metadata.incident} is of type M, want a text or a number"},
-		{"long subject", of("email", `{"incident":"`+strings.Repeat("x", 250)+`"}`), Message{}, "subject: it has 261 bytes, want 250 at most"},
+		{"long subject", of("email", `{"incident":"`+strings.Repeat("é", 130)+`"}`), Message{Subject: strings.Repeat("é", 123) + "…", Text: "Dear Zavier Curtis,\n\n" + strings.Repeat("é", 130) + "\n"}, ""},
+		{"subject of 250 bytes", of("email", `{"incident":"`+strings.Repeat("x", 239)+`"}`), Message{Subject: strings.Repeat("x", 239) + " on a271244", Text: "Dear Zavier Curtis,\n\n" + strings.Repeat("x", 239) + "\n"}, ""},
+		{"cut at a space", of("email", `{"incident":"`+strings.Repeat("x", 246)+`"}`), Message{Subject: strings.Repeat("x", 246) + "…", Text: "Dear Zavier Curtis,\n\n" + strings.Repeat("x", 246) + "\n"}, ""},
 		{"long", of("call", `{"incident":"`+strings.Repeat("x", 70_000)+`"}`), Message{}, "text: the message has more than 65536 bytes"},
 		{"long by repetition", of("call", `{"incident":"`+strings.Repeat("x", 1000)+`"}`, item.String("text", strings.Repeat("{metadata.incident}", 66))), Message{}, "text: the message has more than 65536 bytes"},
 

@@ -26,9 +26,10 @@ import (
 // command is one of those that the program has besides running. Each works on the
 // first table of SLUICE_TABLES.
 type command struct {
-	usage string
-	does  string
-	run   func(ctx context.Context, c *call) error
+	usage   string
+	does    string
+	example string
+	run     func(ctx context.Context, c *call) error
 }
 
 // call is a command in use.
@@ -40,31 +41,58 @@ type call struct {
 }
 
 var commands = map[string]command{
-	"create": {"create", "make the tables that are not there: Manhunt's, and after it Reflex's if SLUICE_TABLES names two", create},
-	"open":   {"open DOMAIN CONTACT [--id ID] [--metadata JSON]", "open a search for a contact, and print its id", open},
-	"answer": {"answer SEARCH STEP TEXT [--by WHO]", "note what a contact said to an attempt", answer},
-	"cancel": {"cancel SEARCH [--reason TEXT] [--by WHO]", "end a search", cancel},
-	"show":   {"show search|contact|contacts|searches …", "print rows as JSON; show --help has the rest", show},
+	"create": {"create", "make the tables that are not there: Manhunt's, and after it Reflex's if SLUICE_TABLES names two",
+		"SLUICE_TABLES=manhunt,reflex manhunt create", create},
+	"open": {"open DOMAIN CONTACT [--id ID] [--metadata JSON]", "open a search for a contact, and print its id",
+		`manhunt open d-1 c-1 --metadata '{"incident":"I-7","summary":"it burns"}'`, open},
+	"answer": {"answer SEARCH STEP TEXT [--by WHO]", "note what a contact said to an attempt, from step 0, which ends the search",
+		`manhunt answer s-1 0 "on my way"`, answer},
+	"cancel": {"cancel SEARCH [--reason TEXT] [--by WHO]", "end a search: nobody is called for it any more",
+		`manhunt cancel s-1 --reason "false alarm"`, cancel},
+	"reopen": {"reopen SEARCH", "begin again with a search that is over: its methods are tried from the first",
+		"manhunt reopen s-1", reopen},
+	"show": {"show search|contact|contacts|searches …", "print rows as JSON, a page at a time",
+		"manhunt show search s-1\nmanhunt show contact d-1 c-1\nmanhunt show searches c-1 --status failed --after 2019-12-31", show},
 }
 
 // names are the commands in the order of the help.
-var names = []string{"create", "open", "answer", "cancel", "show"}
+var names = []string{"create", "open", "answer", "cancel", "reopen", "show"}
 
 // help is what the flags of a daemon do not say.
 func help() string {
 	var b strings.Builder
-	b.WriteString("Commands, in place of flags:\n")
+	b.WriteString("Commands, in place of flags; each has --help with an example:\n")
 	for _, name := range names {
 		fmt.Fprintf(&b, "  %s\n      %s\n", commands[name].usage, commands[name].does)
 	}
 	return b.String()
 }
 
+// help is that of a command.
+func (c command) help(flags string) string {
+	if flags != "" {
+		flags = "\nFlags:\n" + flags
+	}
+	indent := strings.NewReplacer("\n", "\n  ").Replace
+	return fmt.Sprintf(`Usage:
+  %s
+
+What it does: %s.
+
+For example:
+  %s
+%s
+Variables:
+  SLUICE_TABLES              Manhunt's table, and after a comma Reflex's (default %s)
+  SLUICE_ENDPOINT_DYNAMODB   the server of the tables (default: AWS, with the usual credentials)
+`, indent(c.usage), c.does, indent(c.example), flags, manhunt.DefaultTable)
+}
+
 // execute runs a command; args are behind its name.
 func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
 	c, there := commands[name]
 	if !there {
-		return usage("there is no command %q: want %s, or flags", name, strings.Join(names, ", "))
+		return usage("unknown command %q; commands are %s. Without one, flags alone run the daemon", name, strings.Join(names, ", "))
 	}
 	return c.run(ctx, &call{c, args, env, out})
 }
@@ -76,7 +104,7 @@ func (c *call) parse(fs *pflag.FlagSet, least, most int) (bool, error) {
 	err := fs.Parse(c.args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		_, err := fmt.Fprintf(c.out, "%s: %s\n%s", c.usage, c.does, fs.FlagUsages())
+		_, err := io.WriteString(c.out, c.help(fs.FlagUsages()))
 		return false, err
 	case err != nil:
 		return false, usage("%v: want %s", err, c.usage)
@@ -165,6 +193,9 @@ func answer(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := over(ctx, table, c.args[0]); err != nil {
+		return err
+	}
 	first, err := table.Respond(ctx, c.args[0], step, manhunt.Response{Text: c.args[2], By: *by, At: now()})
 	switch {
 	case err != nil:
@@ -197,10 +228,54 @@ func cancel(ctx context.Context, c *call) error {
 	case err != nil:
 		return err
 	case !canceled:
-		return fmt.Errorf("there is no active search %s", c.args[0])
+		return cmp.Or(over(ctx, table, c.args[0]), fmt.Errorf("search %s has changed just now: try again", c.args[0]))
 	}
 	_, err = fmt.Fprintln(c.out, "canceled")
 	return err
+}
+
+func reopen(ctx context.Context, c *call) error {
+	if ok, err := c.parse(pflag.NewFlagSet("reopen", pflag.ContinueOnError), 1, 1); !ok {
+		return err
+	}
+	table, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	reopened, err := table.Reopen(ctx, c.args[0])
+	switch {
+	case err != nil:
+		return err
+	case !reopened:
+		return fmt.Errorf("there is no search %s that is over", c.args[0])
+	}
+	_, err = fmt.Fprintln(c.out, "reopened")
+	return err
+}
+
+// over says when, by whom and why a search was ended, or that there is none; nil is an
+// active one.
+func over(ctx context.Context, table *manhunt.Table, id string) error {
+	s, found, err := table.Search(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fmt.Errorf("there is no search %s", id)
+	case s.Status == manhunt.Active:
+		return nil
+	}
+	how := s.Status
+	if s.Resolved != "" {
+		how += " at " + s.Resolved
+	}
+	if s.ResolvedBy != "" {
+		how += fmt.Sprintf(" by %q", s.ResolvedBy) // others wrote it
+	}
+	if s.Resolution != "" {
+		how += fmt.Sprintf(": %q", s.Resolution)
+	}
+	return fmt.Errorf("search %s is over: %s", id, how)
 }
 
 // now is when a command was given: what it writes is a fact, and no handler's.

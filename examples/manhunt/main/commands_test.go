@@ -29,6 +29,12 @@ func TestCommands(t *testing.T) {
 	if s := w.search("s2"); s.Status != manhunt.Canceled || s.ResolvedBy != "ada" || s.Resolution != "false alarm" || s.Resolved == "" {
 		t.Errorf("%+v", s)
 	}
+	if got := w.command("reopen", "s2"); got != "reopened\n" || w.search("s2").Status != manhunt.Active || w.search("s2").Resolution != "" {
+		t.Errorf("%s, %+v", got, w.search("s2"))
+	}
+	if got := w.command("cancel", "s2", "--by", "ada", "--reason", "false alarm"); got != "canceled\n" {
+		t.Error(got)
+	}
 	w.put(w.name, manhunt.Fixtures()[fxAttempted].With(item.String("SK", manhunt.AttemptID("a271244", 0, 0))))
 	if got := w.command("answer", "a271244", "0", "yes"); got != "noted\n" {
 		t.Error(got)
@@ -89,8 +95,13 @@ func TestCommands(t *testing.T) {
 		"open other 89fa8f8":                   "domain other has no contact 89fa8f8",
 		"open db3280c 89fa8f8 --id s2":         "there is a search s2, or something else with that id",
 		"answer a271244 0 yes":                 "search a271244 has no attempt 0 in its round, or it was answered before",
-		"answer nobody 0 yes":                  "search nobody has no attempt 0",
-		"cancel s2":                            "there is no active search s2",
+		"answer nobody 0 yes":                  "there is no search nobody",
+		"answer s2 0 yes":                      "search s2 is over: canceled at " + w.search("s2").Resolved + ` by "ada": "false alarm"`,
+		"answer 2ad6a19 0 yes":                 "search 2ad6a19 is over: canceled",
+		"cancel s2":                            "search s2 is over: canceled at " + w.search("s2").Resolved + ` by "ada": "false alarm"`,
+		"cancel nobody":                        "there is no search nobody",
+		"reopen nobody":                        "there is no search nobody that is over",
+		"reopen a271244":                       "there is no search a271244 that is over",
 		"show search nobody":                   "there is no search nobody",
 		"show contact other 89fa8f8":           "domain other has no contact 89fa8f8",
 		"show searches 89fa8f8 --cursor page2": "cursor: it is none of this query",
@@ -105,7 +116,7 @@ func TestCommands(t *testing.T) {
 func TestCommandsRefuse(t *testing.T) {
 	w := &world{t: t, env: map[string]string{"SLUICE_TABLES": "a,b,c"}}
 	for args, want := range map[string]string{
-		"opne x":                               `there is no command "opne": want create, open, answer, cancel, show, or flags`,
+		"opne x":                               `unknown command "opne"; commands are create, open, answer, cancel, reopen, show. `,
 		"create now":                           "1 arguments: want create",
 		"create":                               "SLUICE_TABLES names 3 tables",
 		"open db3280c":                         "1 arguments: want open DOMAIN CONTACT",
@@ -119,7 +130,9 @@ func TestCommandsRefuse(t *testing.T) {
 		"show incident I-1":                    "want show search",
 		"show search a b":                      "want show search",
 		"show searches c --limit 0":            "--limit is 0, want 1 to 1000",
-		"show searches c --before 1 --after 2": "--before and --after: want one of them",
+		"show searches c --before 1 --after 2": "--before and after: want one of them",
+		"show searches c --before yesterday":   `--before "yesterday": want a time in UTC such as 2019-12-31T20:00:00Z, or the beginning of one such as 2019-12-31`,
+		"show searches c --status foo":         `--status "foo": want active, canceled, successful, failed`,
 		"show search s --status active":        "--status, --before and --after are of show searches",
 	} {
 		var usage *run.UsageError
@@ -131,7 +144,7 @@ func TestCommandsRefuse(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range names {
-		if out, err := w.try(name, "--help"); err != nil || !strings.Contains(out, commands[name].does) || !strings.Contains(help(), commands[name].usage) {
+		if out, err := w.try(name, "--help"); err != nil || !strings.Contains(out, commands[name].does) || !strings.Contains(out, "For example:\n  ") || !strings.Contains(out, "manhunt "+name) || !strings.Contains(help(), commands[name].usage) {
 			t.Errorf("%s: %s, %v", name, out, err)
 		}
 	}

@@ -18,6 +18,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "help" {
+		os.Args[1], os.Args[2] = os.Args[2], "--help"
+	}
 	if len(os.Args) > 1 {
 		name := os.Args[1]
 		switch {

@@ -26,8 +26,8 @@ func show(ctx context.Context, c *call) error {
 	fs.IntVar(&q.Limit, "limit", 100, "rows of a page: attempts, methods, contacts or searches")
 	fs.StringVar(&q.Cursor, "cursor", "", "the next page: what the one before has as next")
 	fs.StringVar(&q.Status, "status", "", "searches that are active, canceled, successful or failed")
-	fs.StringVar(&q.Before, "before", "", "searches that started before this time, such as 2019-12-31")
-	fs.StringVar(&q.After, "after", "", "searches that started after this time")
+	fs.StringVar(&q.Before, "before", "", "searches that started before this time: 2019-12-31T20:00:00Z, or the beginning of one such as 2019-12-31")
+	fs.StringVar(&q.After, "after", "", "searches that started after this time; after 2019-12-31 is from that day on")
 	c.usage = showUsage
 	if ok, err := c.parse(fs, 2, 3); !ok {
 		return err
@@ -39,10 +39,11 @@ func show(ctx context.Context, c *call) error {
 		return usage("want %s", showUsage)
 	case q.Limit < 1 || q.Limit > 1000:
 		return usage("--limit is %d, want 1 to 1000", q.Limit)
-	case q.Before != "" && q.After != "":
-		return usage("--before and --after: want one of them")
 	case what != "searches" && (q.Status != "" || q.Before != "" || q.After != ""):
 		return usage("--status, --before and --after are of show searches")
+	}
+	if err := q.Validate(); err != nil {
+		return usage("--%v", err)
 	}
 	table, err := c.open(ctx)
 	if err != nil {

@@ -110,9 +110,9 @@ func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
 	if err := a.stillOpen(ctx, rec, in.Stage); err != nil { // a try before this one may have opened the search
 		return err
 	}
-	opened, err := a.searches.Open(ctx, in.search()) // it may be there already
-	if err == nil && !opened && isMended(rec) {
-		err = a.reopen(ctx, SearchID(in.ID, in.Stage))
+	_, err = a.searches.Open(ctx, in.search()) // it may be there already
+	if err == nil && isMended(rec) {
+		err = a.reopen(ctx, in)
 	}
 	if err != nil {
 		return fmt.Errorf("opening the search of incident %s, stage %d: %w", manhunt.Named(rec.Keys), in.Stage, err)
@@ -123,24 +123,31 @@ func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
 	return a.setTimer(ctx, in, due)
 }
 
-// reopen begins a new round of a search that Reflex itself has canceled, as it does
-// when the incident fails. One that somebody else has ended stays so.
-func (a *app) reopen(ctx context.Context, search string) error {
-	s, _, err := a.searches.Search(ctx, search)
-	if err == nil && s.Status == manhunt.Canceled && s.ResolvedBy == itself {
-		_, err = a.searches.Reopen(ctx, search)
+// reopen begins a new round of the searches that Reflex itself has canceled, as it does
+// when the incident fails: those of the stages before, too. One that somebody else has
+// ended stays so.
+func (a *app) reopen(ctx context.Context, in incident) error {
+	for stage := int64(1); stage <= in.Stage; stage++ {
+		id := SearchID(in.ID, stage)
+		s, _, err := a.searches.Search(ctx, id)
+		if err == nil && s.Status == manhunt.Canceled && s.ResolvedBy == itself {
+			_, err = a.searches.Reopen(ctx, id)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // stillOpen is a Skip for an incident that is not open any more, or was removed: then
-// the search of the stage is canceled.
+// the searches up to the stage are canceled.
 func (a *app) stillOpen(ctx context.Context, rec *sluice.Record, stage int64) error {
 	it, err := a.get(ctx, text(rec.Keys, "PK"))
 	if err != nil || text(it, "status") == open {
 		return err
 	}
-	if _, err := a.searches.Cancel(ctx, SearchID(text(rec.Keys, "PK"), stage), ending(it, rec)); err != nil {
+	if err := a.cancel(ctx, rec, it, stage); err != nil {
 		return err
 	}
 	return sluice.Skip("incident not open")
@@ -246,6 +253,9 @@ func (a *app) resolved(ctx context.Context, rec *sluice.Record) error {
 	if err != nil {
 		return err
 	}
+	if why := s.Unread["metadata"]; why != "" {
+		return sluice.Permanent(fmt.Errorf("search %s: metadata: %s", manhunt.Named(manhunt.SearchKey(id)), why))
+	}
 	incident, _ := s.Metadata["incident"].(string)
 	if !found || incident == "" {
 		return sluice.Skip("no search for an incident")
@@ -272,9 +282,14 @@ func (a *app) end(ctx context.Context, rec *sluice.Record) error {
 	if text(it, "status") == open {
 		return sluice.Skip("incident open again")
 	}
-	// Stages may have been taken off the list since, and a record may lack the old
-	// image: the stages behind those that are known go on until one has no search.
-	known := int64(max(stages(rec.Old), stages(rec.New)))
+	return a.cancel(ctx, rec, it, int64(max(stages(rec.Old), stages(rec.New))))
+}
+
+// cancel cancels the searches of an incident. Stages may have been taken off the list
+// since, and a record may lack the old image: the stages behind those that are known go
+// on until one has no search.
+func (a *app) cancel(ctx context.Context, rec *sluice.Record, it sluice.Item, known int64) error {
+	id := text(rec.Keys, "PK")
 	for stage := int64(1); ; stage++ {
 		search, err := a.d.Store.Get(ctx, a.d.Manhunt, manhunt.SearchKey(SearchID(id, stage)))
 		if err != nil {

@@ -1,0 +1,87 @@
+package manhunt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/item"
+)
+
+// malformedMethods is the attribute of a search that has the reasons by the methods' ids.
+const malformedMethods = "malformedMethods"
+
+// noteMalformed notes on a search which methods it passes over because they are
+// malformed. It is a route beside those that go through the methods, so that a search
+// goes on whatever becomes of the note.
+func (a *app) noteMalformed(ctx context.Context, rec *sluice.Record) error {
+	id := attribute(rec.Keys, "PK")
+	it, err := a.table.get(ctx, id, "search", "search")
+	if err != nil {
+		return err
+	}
+	switch {
+	case attribute(it, "status") == Active:
+	case attribute(it, resolution) == noContactMethods, attribute(it, resolution) == badMethods: // just now, perhaps
+	default:
+		return sluice.Skip("search is over")
+	}
+	partition, err := a.table.partition(ctx, attribute(it, "contactId"))
+	if err != nil {
+		return fmt.Errorf("reading the methods for search %s: %w", Named(it), err)
+	}
+	was, noted := it.Lookup(malformedMethods)
+	all := was.Map()
+	if !all.Exists() {
+		all = item.Of()
+	}
+	for _, method := range partition {
+		if why := malformedMethod(method); why != "" {
+			all = all.With(item.String(attribute(method, "SK"), why))
+		}
+	}
+	if all.Len() == 0 || all.Equal(was.Map()) {
+		return sluice.Skip("no malformed method")
+	}
+	op := dynamo.Update(a.d.Table, key(id, "search"), "SET #malformed = :all").
+		Name("#malformed", malformedMethods).Name("#type", "entityType").Value(":all", all).Value(":search", "search")
+	if noted {
+		op = op.If("#type = :search AND #malformed = :was").Value(":was", was)
+	} else {
+		op = op.If("#type = :search AND attribute_not_exists(#malformed)")
+	}
+	written, err := a.table.write(ctx, op)
+	if err == nil && !written { // it is read anew
+		return errors.New("noting malformed methods: another record did so just now, or the search was removed")
+	}
+	return err
+}
+
+// malformedMethod says why a method is passed over; "" is one that is not, or that is
+// disabled.
+func malformedMethod(it sluice.Item) string {
+	if attribute(it, "entityType") != "contactMethod" {
+		return ""
+	}
+	enabled, _ := it.Lookup("enabled")
+	if enabled.Kind() != item.BOOL {
+		return "enabled is missing, or neither true nor false"
+	}
+	order, _ := it.Lookup("order")
+	wait, _ := it.Lookup("waitSeconds")
+	_, ordered := order.Int64()
+	seconds, waits := wait.Int64()
+	switch {
+	case !enabled.Bool():
+		return ""
+	case !ordered:
+		return "order is missing, or no whole number"
+	case !waits || seconds < 0 || seconds > math.MaxInt64/int64(time.Second):
+		return "waitSeconds is missing, or no number of seconds from 0"
+	}
+	return ""
+}
