@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,8 +74,34 @@ func queuedEvent(id, version, total, date string) sluice.Item {
 	return it
 }
 
+// A build is queued with several totals, of which the smallest one counts: the
+// items are the same in each order of the events, also when it is complete before
+// the larger total comes.
+func TestTotalsInAnyOrder(t *testing.T) {
+	events := []sluice.Item{
+		queuedEvent(later(6), "1.0.0", "2", ""), queuedEvent(later(7), "1.0.0", "1", ""), queuedEvent(later(8), "1.0.0", "", ""),
+		Fixtures()[2].Item, Fixtures()[4].Item, // complete in one locale, an error in another
+	}
+	for order := range permutations(len(events)) {
+		m := newMemory(t)
+		for _, i := range order {
+			m.put("status_event", events[i])
+			m.run()
+		}
+		got := m.state("status", "status_head")
+		for _, want := range []string{
+			`status {"complete":true,"create_date":"2026-01-31T10:04:00.000Z","env":"dev","error":false,"key":"whatever!dev!1.0.0","pkg":"whatever","total":1,"update_date":"2026-01-31T10:08:00.000Z","version":"1.0.0"}` + "\n",
+			`"total":1,"version":"1.0.0"}],"key":"whatever!dev","pkg":"whatever","total":1,`,
+		} {
+			if !strings.Contains(got, want) {
+				t.Fatalf("in the order %v:\n%s\nno %s", order, got, want)
+			}
+		}
+	}
+}
+
 // Heads and predecessors go by the time of ids of all kinds. A version that is
-// queued twice keeps its largest total.
+// queued twice keeps its smallest total.
 func TestHeadsInAnyOrder(t *testing.T) {
 	events := []sluice.Item{
 		queuedEvent("c232ab00-9414-11ec-b3c8-9f6bdeced846", "1.0.0", "5", ""),                          // 19:22:22.000, version 1
@@ -99,13 +126,44 @@ func TestHeadsInAnyOrder(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`"previous_version":"1.3.0","total":5,"update_date":"2030-01-01T00:00:00+01:00","version":"1.0.0"}`,
+		`"previous_version":"1.3.0","total":1,"update_date":"2030-01-01T00:00:00+01:00","version":"1.0.0"}`,
 		`status_head {"create_date":"2020-01-01T00:00:00.000Z","env":"dev","history":[{"event_id":"017f22e2-`,
 		`"key":"whatever!dev!1.3.0","pkg":"whatever","previous_version":"1.2.0"`,
 		`"key":"whatever!dev!1.2.0","pkg":"whatever","previous_version":"1.1.0"`,
 	} {
 		if !strings.Contains(first, want) {
 			t.Errorf("no %s in\n%s", want, first)
+		}
+	}
+}
+
+// A version that comes 15 versions late finds its place. The limits of the README:
+// one that comes 16 late does not, and one that is queued again after 16 others
+// remains the predecessor of the version after it.
+func TestLateVersions(t *testing.T) {
+	inOrder := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+	reversed := slices.Clone(inOrder)
+	slices.Reverse(reversed)
+	again := append(slices.Clone(inOrder), 17) // version 0 again
+	left := func(order []int) string {
+		m := newMemory(t)
+		for _, i := range order {
+			m.put("status_event", queuedEvent(later(i), fmt.Sprintf("1.%d.0", i%17), "1", ""))
+			m.run()
+		}
+		return m.state("status", "status_head")
+	}
+	for _, tt := range []struct {
+		order, as []int
+		same      bool
+	}{
+		{[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 16}, inOrder, true},
+		{append(slices.Clone(inOrder[1:]), 0), inOrder, false},
+		{reversed, inOrder, false},
+		{append(slices.Clone(inOrder[:16]), 17, 16), again, false},
+	} {
+		if got, want := left(tt.order), left(tt.as); (got == want) != tt.same {
+			t.Errorf("in the order %v:\n%s\nas %v:\n%s", tt.order, got, tt.as, want)
 		}
 	}
 }
