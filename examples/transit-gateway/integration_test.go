@@ -73,6 +73,9 @@ func newCity(t *testing.T, url string, stale float64) *city {
 			t.Fatal(err)
 		}
 	}
+	if err := CheckIndex(t.Context(), c.client, c.index); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { // the test's own context has ended by now
 		db := awsdynamodb.NewFromConfig(cfg)
 		for _, s := range schemas {
@@ -268,6 +271,32 @@ func TestReadsOfTables(t *testing.T) {
 	c := newCity(t, localtest.OpenSearchURL(t), 0)
 	c.put(readFixtures()...)
 	checkReads(t, c.Gateways)
+}
+
+// An index that is not there, or was made by the first document that came, is
+// named before anything is written.
+func TestCheckIndex(t *testing.T) {
+	url := localtest.OpenSearchURL(t)
+	client, err := opensearch.Connect(opensearch.Connection{URLs: []string{url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := localtest.Name("gateway")
+	check := func(want string) {
+		t.Helper()
+		if err := CheckIndex(t.Context(), client, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	check("index " + name + " (TGW_INDEX) does not exist at " + url + ": run `transit-gateway create`")
+	settings := map[string]any{"settings": map[string]any{"number_of_replicas": 0}}
+	if err := client.Call(t.Context(), http.MethodPut, "/"+name, settings, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(`index ` + name + ` maps the field created_at as "", want "date"`)
+	if err := client.Call(t.Context(), http.MethodDelete, "/"+name, nil, nil); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // From the fixtures to a gateway that is made again.
