@@ -32,6 +32,7 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
+	"github.com/sluicehq/sluice/streamtest"
 )
 
 // city has tables and an index of the test's own, on servers, and a poller that
@@ -465,48 +466,34 @@ func (c *city) race(creations int64, now func(created int64)) {
 	wg.Wait()
 }
 
-func TestRaces(t *testing.T) { races(t, 80) }
-
 // Gateways are created and deleted many times, by several writers at once,
-// while old records come again: in the end the index is what the table is, and
-// no document is left of what is gone.
-func races(t *testing.T, n int64) {
-	if localtest.Elsewhere(t) {
-		return
-	}
-	localtest.OwnDynamoDB(t)
-	c := newCity(t, localtest.OpenSearchURL(t), 0.2)
-	c.race(n, func(int64) {})
-	c.until("index and rows", func() string { return c.difference("rtb-1", "rtb-2") })
+// while old records come again, and for a while nobody reaches OpenSearch: in the
+// end the index is what the table is, and no document is left of what is gone.
+func TestRaces(t *testing.T) {
+	proxy := streamtest.NewProxy(t, localtest.OpenSearchURL(t))
+	c := newCity(t, proxy.URL(), 0.2)
+	var back func()
+	c.race(30, func(created int64) {
+		if created == 10 {
+			back = proxy.Fail(streamtest.ProxyFault{Drop: true})
+		}
+	})
+	back()
+	c.settle()
+}
 
-	// And when all are gone, nothing is left.
-	all, err := c.OfOwner(t.Context(), owner)
+// settle waits until the index is what the table is, and then deletes all.
+func (c *city) settle() {
+	c.t.Helper()
+	c.until("index and rows", func() string { return c.difference("rtb-1", "rtb-2") })
+	all, err := c.OfOwner(c.t.Context(), owner)
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	for _, g := range all {
-		if err := c.Delete(t.Context(), &g); err != nil {
-			t.Fatal(err)
+		if err := c.Delete(c.t.Context(), &g); err != nil {
+			c.t.Fatal(err)
 		}
 	}
 	c.until("an empty index", func() string { return c.difference("rtb-1", "rtb-2") })
-}
-
-// OpenSearch is killed in the middle and started again: nothing is lost, and
-// nothing left over. Old records do not come again here: what is deleted is
-// remembered in memory alone.
-func TestOpenSearchIsKilled(t *testing.T) {
-	if localtest.Elsewhere(t) {
-		return
-	}
-	localtest.OwnDynamoDB(t)
-	own := localtest.OwnOpenSearch(t)
-	c := newCity(t, own.URL, 0)
-	c.race(60, func(created int64) {
-		if created == 20 {
-			own.Kill()
-		}
-	})
-	own.Start()
-	c.until("index and rows", func() string { return c.difference("rtb-1", "rtb-2") })
 }
