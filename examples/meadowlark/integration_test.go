@@ -276,16 +276,12 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-func TestRaces(t *testing.T) { races(t, 200) }
+func TestRaces(t *testing.T) { races(t, 60) }
 
 // Of a course that is written and its school that is deleted at the same time,
 // one wins, in each of so many races.
 func races(t *testing.T, races int) {
-	if localtest.Elsewhere(t) {
-		return
-	}
 	const beside = 10
-	localtest.OwnDynamoDB(t)
 	l := newLocal(t, localtest.OpenSearchURL(t))
 	w, err := writer.New(writer.Config{Store: l.store, Table: l.table, Resources: Resources()})
 	if err != nil {

@@ -2,6 +2,13 @@
 
 package meadowlark
 
-import "testing"
+import (
+	"testing"
 
-func TestProofThousandRaces(t *testing.T) { races(t, 1000) }
+	"github.com/sluicehq/sluice/internal/localtest"
+)
+
+func TestProofThousandRaces(t *testing.T) {
+	localtest.OwnDynamoDB(t)
+	races(t, 1000)
+}

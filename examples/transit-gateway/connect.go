@@ -51,7 +51,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		}
 		s.Check("TGW_QUEUE", queue.Check, "claim", "janitor")
 		s.Check("tables", func(ctx context.Context) error { return store.Check(ctx, Tables(prefix)...) })
-		s.Check("opensearch", func(ctx context.Context) error { return client.Call(ctx, "GET", "/", nil, nil) }, "document")
+		s.Check("opensearch", func(ctx context.Context) error { return CheckIndex(ctx, client, Index(s.Env)) }, "document")
 		if !s.Lambda && len(s.Queues) == 0 {
 			s.Logger.Warn("no queue is consumed: names without a gateway are left to another process; --queue (SLUICE_QUEUES) names one")
 		}

@@ -4,10 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
+
+// fieldTypes is how the index maps a document's fields.
+var fieldTypes = map[string]string{
+	"owner_id": "keyword", "tgw_id": "keyword", "state": "keyword", "name": "keyword", "route_table_ids": "keyword",
+	"version": "long", "created_at": "date",
+}
 
 // CreateIndex makes the index of documents, if it is not there. replicas may be
 // 0, on a cluster of one node.
@@ -16,14 +25,14 @@ import (
 // records, and some hours: a record that is handled again within that time
 // brings nothing back.
 func CreateIndex(ctx context.Context, c *opensearch.Client, name string, replicas int) error {
-	keyword := map[string]any{"type": "keyword"}
+	properties := make(map[string]map[string]string)
+	for field, kind := range fieldTypes {
+		properties[field] = map[string]string{"type": kind}
+	}
+	properties["created_at"]["format"] = "epoch_millis"
 	err := c.Call(ctx, http.MethodPut, "/"+name, map[string]any{
 		"settings": map[string]any{"index": map[string]any{"number_of_replicas": replicas, "gc_deletes": "36h"}},
-		"mappings": map[string]any{"properties": map[string]any{
-			"owner_id": keyword, "tgw_id": keyword, "state": keyword, "name": keyword, "route_table_ids": keyword,
-			"version":    map[string]any{"type": "long"},
-			"created_at": map[string]any{"type": "date", "format": "epoch_millis"},
-		}},
+		"mappings": map[string]any{"properties": properties},
 	}, nil)
 	if refused, ok := errors.AsType[*opensearch.StatusError](err); ok && refused.Type == "resource_already_exists_exception" {
 		return nil
@@ -32,4 +41,29 @@ func CreateIndex(ctx context.Context, c *opensearch.Client, name string, replica
 		return fmt.Errorf("creating index %s: %w", name, err)
 	}
 	return nil
+}
+
+// CheckIndex reports an index that does not exist, or that maps its fields in
+// another way than CreateIndex does. name may be an alias of one index.
+func CheckIndex(ctx context.Context, c *opensearch.Client, name string) error {
+	var found map[string]struct {
+		Mappings struct {
+			Properties map[string]struct{ Type string }
+		}
+	}
+	err := c.Call(ctx, http.MethodGet, "/"+name, nil, &found)
+	if refused, ok := errors.AsType[*opensearch.StatusError](err); ok && refused.Status == http.StatusNotFound {
+		return fmt.Errorf("index %s (TGW_INDEX) does not exist at %s: run `transit-gateway create`", name, refused.Host)
+	}
+	if err != nil {
+		return err
+	}
+	for index, is := range found {
+		for _, field := range slices.Sorted(maps.Keys(fieldTypes)) {
+			if got, want := is.Mappings.Properties[field].Type, fieldTypes[field]; got != want {
+				return fmt.Errorf("index %s maps the field %s as %q, want %q: delete the index, run `transit-gateway create`, and fill it by --backfill", index, field, got, want)
+			}
+		}
+	}
+	return indices.New(c).CheckUnmarked(ctx, name)
 }

@@ -2,6 +2,31 @@
 
 package transitgateway
 
-import "testing"
+import (
+	"testing"
 
-func TestProofThousandfoldRace(t *testing.T) { races(t, 1000) }
+	"github.com/sluicehq/sluice/internal/localtest"
+)
+
+func TestProofThousandfoldRace(t *testing.T) {
+	localtest.OwnDynamoDB(t)
+	c := newCity(t, localtest.OpenSearchURL(t), 0.2)
+	c.race(1000, func(int64) {})
+	c.settle()
+}
+
+// OpenSearch is killed in the middle and started again: nothing is lost, and
+// nothing left over. Old records do not come again here: what is deleted is
+// remembered in memory alone.
+func TestProofOpenSearchIsKilled(t *testing.T) {
+	localtest.OwnDynamoDB(t)
+	own := localtest.OwnOpenSearch(t)
+	c := newCity(t, own.URL, 0)
+	c.race(60, func(created int64) {
+		if created == 20 {
+			own.Kill()
+		}
+	})
+	own.Start()
+	c.until("index and rows", func() string { return c.difference("rtb-1", "rtb-2") })
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -51,10 +50,13 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		}
 		s.Check("tables", func(ctx context.Context) error { return store.Check(ctx, All(prefix)...) })
 		s.Check("WAREHOUSE_QUEUE", queue.Check, "announce")
-		s.Check("opensearch", func(ctx context.Context) error { return client.Call(ctx, http.MethodGet, "/", nil, nil) }, "index packages", "index builds")
+		index := cmp.Or(s.Env("WAREHOUSE_INDEX_PREFIX"), DefaultIndexPrefix)
+		marks := indices.New(client).Marks(projection.DefaultMark, false)
+		marks.MustExist = true // CreateIndexes maps the fields, too
+		s.Check("opensearch", func(ctx context.Context) error { return CheckIndexes(ctx, client, marks, index) }, "index packages", "index builds")
 		return NewRouter(Deps{
 			Store: store, Send: queue.Send, Prefix: prefix,
-			Write: indices.New(client).Marks(projection.DefaultMark, false).Writer(documents.Write), IndexPrefix: s.Env("WAREHOUSE_INDEX_PREFIX"),
+			Write: marks.Writer(documents.Write), IndexPrefix: index,
 		}, router.Observe(s.RouterHooks))
 	}
 }

@@ -19,7 +19,7 @@ const historyLength = 16
 type entry struct {
 	EventID string `dynamodbav:"event_id" json:"event_id"`
 	Version string `dynamodbav:"version" json:"version"`
-	Total   int64  `dynamodbav:"total" json:"total,omitempty"` // the largest of its events
+	Total   int64  `dynamodbav:"total" json:"total,omitempty"` // the smallest of its events
 }
 
 func (a entry) compare(b entry) int {
@@ -37,7 +37,7 @@ type statusHead struct {
 func (h statusHead) with(e entry) []entry {
 	history := slices.Clone(h.History)
 	if i := slices.IndexFunc(history, func(o entry) bool { return o.Version == e.Version }); i >= 0 {
-		e.Total = max(e.Total, history[i].Total)
+		e.Total = smallestTotal(e.Total, history[i].Total)
 		if compareIDs(history[i].EventID, e.EventID) > 0 {
 			e.EventID = history[i].EventID
 		}
@@ -60,9 +60,9 @@ func (h statusHead) check() error {
 
 // enqueue takes a queued build into the head of its package, and tells the
 // status of each build in it which version was there before. The history,
-// and not the time of arrival, says which that is. known is the total that the
-// build's status has by earlier events.
-func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent, known int64) error {
+// and not the time of arrival, says which that is. total is that of the build's
+// status.
+func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent, total int64) error {
 	k, err := join(e.Package, e.Env)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (w *Warehouse) enqueue(ctx context.Context, e StatusEvent, known int64) err
 				return sluice.Permanent(fmt.Errorf("the head of the event's package and environment: %w", err))
 			}
 		}
-		history := h.with(entry{EventID: e.ID, Version: e.Version, Total: max(e.Total, known)})
+		history := h.with(entry{EventID: e.ID, Version: e.Version, Total: total})
 		fields := headFields(e, history, spanOf(it).with(e.date))
 		if !it.Exists() || !has(it, fields) {
 			h.Rev++

@@ -3,6 +3,10 @@ package warehouse
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
@@ -28,22 +32,32 @@ func projections(d Deps) (packages, builds *projection.Projection, err error) {
 	return packages, builds, err
 }
 
+// kinds are what has an index: those of the prefix and each of these names.
+var kinds = []string{"package", "build"}
+
+// closed are the fields of objects that are stored and not searched. What is in a
+// package.json is not ours to say, so that two packages cannot disagree about a
+// field.
+var closed = []string{
+	"dependencies", "dev_dependencies", "peer_dependencies", "optional_dependencies",
+	"config", "repository", "dist_tags", "envs", "metadata", "extended",
+	"rollback_build_ids", // of builds
+}
+
 // CreateIndexes makes the two indexes behind their aliases, if they are not there.
 // replicas may be 0, on a cluster of one node.
 func CreateIndexes(ctx context.Context, c *opensearch.Client, prefix string, replicas int) error {
+	properties := make(map[string]any)
+	for _, field := range closed {
+		properties[field] = map[string]any{"type": "object", "enabled": false}
+	}
 	cluster := indices.New(c)
 	marks := cluster.Marks(projection.DefaultMark, false)
-	for _, kind := range []string{"package", "build"} {
+	for _, kind := range kinds {
 		body, err := json.Marshal(map[string]any{
 			"settings": map[string]any{"index": map[string]any{"number_of_replicas": replicas}},
 			"aliases":  map[string]any{prefix + kind: map[string]any{}},
-			// What is in a package.json is not ours to say: it is stored, and not
-			// searched, so that two packages cannot disagree about a field.
-			"mappings": map[string]any{"properties": map[string]any{
-				"dependencies": closed, "dev_dependencies": closed, "peer_dependencies": closed, "optional_dependencies": closed,
-				"config": closed, "repository": closed, "dist_tags": closed, "envs": closed, "metadata": closed, "extended": closed,
-				"rollback_build_ids": closed, // of builds
-			}},
+			"mappings": map[string]any{"properties": properties},
 		})
 		if err != nil {
 			return err
@@ -58,5 +72,33 @@ func CreateIndexes(ctx context.Context, c *opensearch.Client, prefix string, rep
 	return nil
 }
 
-// closed is an object that is kept as it is.
-var closed = map[string]any{"type": "object", "enabled": false}
+// CheckIndexes reports an index that does not exist, or that maps its fields or
+// marks in another way than CreateIndexes does.
+func CheckIndexes(ctx context.Context, c *opensearch.Client, marks *indices.Marks, prefix string) error {
+	for _, kind := range kinds {
+		alias := prefix + kind
+		var found map[string]struct {
+			Mappings struct {
+				Properties map[string]struct{ Enabled *bool }
+			}
+		}
+		err := c.Call(ctx, http.MethodGet, "/"+url.PathEscape(alias), nil, &found)
+		if status, ok := errors.AsType[*opensearch.StatusError](err); ok && status.Status == http.StatusNotFound {
+			return fmt.Errorf("index %s does not exist at %s: run `warehouse create`", alias, status.Host)
+		}
+		if err != nil {
+			return err
+		}
+		for index, is := range found {
+			for _, field := range closed {
+				if enabled := is.Mappings.Properties[field].Enabled; enabled == nil || *enabled {
+					return fmt.Errorf("index %s maps the field %s in another way: delete the index, run `warehouse create`, and fill it by --backfill", index, field)
+				}
+			}
+		}
+		if err := marks.Check(ctx, alias); err != nil {
+			return err
+		}
+	}
+	return nil
+}

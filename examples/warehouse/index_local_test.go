@@ -4,14 +4,17 @@ package warehouse
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // Packages and builds are found in OpenSearch as they are in the tables, also
@@ -27,6 +30,22 @@ func TestIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		prefix := localtest.Name("wrhs") + "-"
+		marks := indices.New(client).Marks(projection.DefaultMark, false)
+		check := func(want string) {
+			t.Helper()
+			if err := CheckIndexes(t.Context(), client, marks, prefix); want == "" && err != nil || want != "" && !strings.Contains(fmt.Sprint(err), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		check("index " + prefix + "package does not exist at " + address + ": run `warehouse create`")
+		settings := map[string]any{"settings": map[string]any{"number_of_replicas": 0}}
+		if err := client.Call(t.Context(), http.MethodPut, "/"+prefix+"package", settings, nil); err != nil {
+			t.Fatal(err)
+		}
+		check("index " + prefix + "package maps the field dependencies in another way")
+		if err := client.Call(t.Context(), http.MethodDelete, "/"+prefix+"package", nil, nil); err != nil {
+			t.Fatal(err)
+		}
 		for range 2 { // the second time they are there
 			if err := CreateIndexes(t.Context(), client, prefix, 0); err != nil {
 				t.Fatal(err)
@@ -37,6 +56,7 @@ func TestIndexes(t *testing.T) {
 				t.Error(err)
 			}
 		})
+		check("")
 		w := newWorldOn(t, documents.Write, prefix)
 		is := func(index, id, want string) {
 			t.Helper()

@@ -2,6 +2,18 @@
 
 package warehouse
 
-import "testing"
+import (
+	"testing"
 
-func TestProofEveryOrderOfEvents(t *testing.T) { everyOrder(t, 1) }
+	"github.com/sluicehq/sluice/internal/localtest"
+)
+
+func TestProofEveryOrderOfEvents(t *testing.T) {
+	localtest.OwnDynamoDB(t)
+	everyOrder(t, 1)
+}
+
+func TestProofEveryOrderInMemory(t *testing.T) {
+	eventsInAnyOrder(t, 1)
+	buildHeads(t, 1000)
+}

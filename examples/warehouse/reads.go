@@ -75,7 +75,8 @@ func (w *Warehouse) ReleaseLine(ctx context.Context, pkg, version string) (l Rel
 
 // Events returns a page of up to limit events of a build in their order, that of
 // [EventID.Compare], and where the next page begins: after is "" for the first
-// page, and next is "" when there is no other. A limit of 0 is all events.
+// page, and next is "" when there is no other. A limit of 0 is all events. after
+// must be an id, or that of an event of the build.
 //
 // The table has them in the order of their ids' texts. A page so costs a read of
 // all events of the build, of which no more than two pages are held in memory.
@@ -85,6 +86,7 @@ func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit 
 	if err != nil {
 		return nil, "", err
 	}
+	_, bad := ParseEventID(after)
 	byID := func(a, b StatusEvent) int { return compareIDs(a.ID, b.ID) }
 	more := false
 	page := func() {
@@ -98,11 +100,17 @@ func (w *Warehouse) Events(ctx context.Context, pkg, env, version string, limit 
 			return nil, "", err
 		}
 		if after != "" && compareIDs(e.ID, after) <= 0 {
+			if e.ID == after {
+				bad = nil // a parked event has it
+			}
 			continue
 		}
 		if events = append(events, e); limit > 0 && len(events) == 2*limit {
 			page()
 		}
+	}
+	if after != "" && bad != nil {
+		return nil, "", fmt.Errorf("after is neither an id nor that of an event of the build: %w", bad)
 	}
 	if page(); more {
 		next = events[limit-1].ID

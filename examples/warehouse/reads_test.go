@@ -45,6 +45,12 @@ func TestEventsByPages(t *testing.T) {
 			t.Errorf("in %d pages of %d: %v", pages, limit, got)
 		}
 	}
+	if events, _, err := m.Events(t.Context(), "whatever", "dev", "1.0.0", 3, "zz"); err == nil || len(events) > 0 || !strings.Contains(err.Error(), "after is neither an id nor that of an event of the build: it has 2 characters; want a UUID") {
+		t.Errorf("%v, %v", events, err)
+	}
+	if events, _, err := m.Events(t.Context(), "whatever", "dev", "1.0.0", 3, "01"); err != nil || len(events) > 0 {
+		t.Errorf("after the last: %v, %v", events, err)
+	}
 	if events, next, err := m.Events(t.Context(), "nobody", "dev", "1.0.0", 3, ""); len(events) > 0 || next != "" || err != nil {
 		t.Error(events, next, err)
 	}

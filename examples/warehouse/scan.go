@@ -3,6 +3,7 @@ package warehouse
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,7 +21,7 @@ func NewScan(cfg aws.Config) func(ctx context.Context, table string, limit int, 
 	return func(ctx context.Context, table string, limit int, after sluice.Item) (page dynamo.Page, err error) {
 		in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true), ExclusiveStartKey: sdkitem.Map(after)}
 		if limit > 0 {
-			in.Limit = aws.Int32(int32(limit))
+			in.Limit = aws.Int32(int32(min(limit, math.MaxInt32)))
 		}
 		out, err := db.Scan(ctx, in)
 		if err != nil {

@@ -58,13 +58,13 @@ func (w *Warehouse) onEvent(ctx context.Context, rec *sluice.Record) error {
 	if err := e.check(); err != nil {
 		return err
 	}
-	known, err := w.addToStatus(ctx, e)
+	total, err := w.addToStatus(ctx, e)
 	if err != nil {
 		return err
 	}
 	switch e.Type {
 	case queued:
-		return w.onQueued(ctx, e, known)
+		return w.enqueue(ctx, e, total)
 	case failed:
 		return unless(w.store.Write(ctx, dynamo.Update(w.table("status"), key(e.Key), "SET #error = :yes").
 			If(notComplete).Name("#error", "error").Name("#complete", "complete").Value(":yes", true)))
@@ -75,7 +75,10 @@ func (w *Warehouse) onEvent(ctx context.Context, rec *sluice.Record) error {
 }
 
 // addToStatus makes the status of the event's build, or takes the event's date
-// into it. It returns the total that the status had.
+// and total into it. It returns the total that the status has then.
+//
+// The total is the smallest of the build's events. A build that is complete stays
+// complete, so no other rule gives the same result in every order of events.
 func (w *Warehouse) addToStatus(ctx context.Context, e StatusEvent) (total int64, err error) {
 	for {
 		it, err := w.store.Get(ctx, w.table("status"), key(e.Key))
@@ -84,31 +87,33 @@ func (w *Warehouse) addToStatus(ctx context.Context, e StatusEvent) (total int64
 		}
 		total, _ := number(it, "total")
 		fields := map[string]any{"pkg": e.Package, "env": e.Env, "version": e.Version}
+		if e.Type == queued {
+			total = smallestTotal(total, e.Total)
+		}
+		if total > 0 {
+			fields["total"] = total
+		}
 		spanOf(it).with(e.date).fields(fields)
 		if it.Exists() && has(it, fields) {
 			return total, nil
 		}
 		op := set(dynamo.Update(w.table("status"), key(e.Key), ""), fields)
-		if err := w.store.Write(ctx, same(op, it, "key", "create_date", "update_date")); !dynamo.IsCondition(err) {
+		if err := w.store.Write(ctx, same(op, it, "key", "total", "create_date", "update_date")); !dynamo.IsCondition(err) {
 			return total, err
 		}
 	}
 }
 
+// smallestTotal is the smaller one of two totals. One below 1 is none.
+func smallestTotal(a, b int64) int64 {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
 // notComplete is the condition of what a complete build no longer takes.
 const notComplete = "attribute_not_exists(#complete) OR #complete <> :yes"
-
-func (w *Warehouse) onQueued(ctx context.Context, e StatusEvent, known int64) error {
-	if err := w.enqueue(ctx, e, known); err != nil {
-		return err
-	}
-	if e.Total <= 0 {
-		return nil
-	}
-	return unless(w.store.Write(ctx, dynamo.Update(w.table("status"), key(e.Key), "SET #total = :total").
-		If("attribute_not_exists(#total) OR #total < :total").
-		Name("#total", "total").Value(":total", e.Total)))
-}
 
 // count counts the locales that are complete, each once for ever: the marker
 // has no expiry, and stands beside the counter.

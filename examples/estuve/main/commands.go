@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,10 +24,41 @@ import (
 )
 
 // commands are what the program does besides running.
-var commands = map[string]func(ctx context.Context, args []string, env func(string) string, in io.Reader, out io.Writer) error{
-	"create":  create,
-	"recount": recount,
-	"plan":    plan,
+var commands = map[string]struct {
+	usage, does string
+	run         func(ctx context.Context, args []string, env func(string) string, in io.Reader, out io.Writer) error
+}{
+	"create":  {"create", "make the tables that do not exist", create},
+	"recount": {recountUsage, "set counters right; without users they are read from standard input, one a line", recount},
+	"plan":    {planUsage, "list what a cascade would delete", plan},
+}
+
+const (
+	recountUsage = "recount [--dry-run] [--settle 1m] [--max-deletes N] [--trust-tables] USER…"
+	planUsage    = "plan user USER, or plan map USER MAP"
+)
+
+// help lists the commands. The flags of a daemon follow it.
+func help() string {
+	var b strings.Builder
+	b.WriteString("Commands:\n")
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		fmt.Fprintf(&b, "  %s\n      %s\n", commands[name].usage, commands[name].does)
+	}
+	return b.String() + "  worker [flags]\n      work off the queue alone\n\nWithout a command:"
+}
+
+// execute runs a command, or prints how it is used.
+func execute(ctx context.Context, name string, args []string, env func(string) string, in io.Reader, out io.Writer) error {
+	c, ok := commands[name]
+	if !ok {
+		return usage(fmt.Sprintf("there is no such command: want %s, worker, or flags", strings.Join(slices.Sorted(maps.Keys(commands)), ", ")))
+	}
+	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		_, err := fmt.Fprintf(out, "%s: %s\n", c.usage, c.does)
+		return err
+	}
+	return c.run(ctx, args, env, in, out)
 }
 
 // create makes the tables that are not there.
@@ -53,12 +85,16 @@ func recount(ctx context.Context, args []string, env func(string) string, in io.
 	settle := fs.Duration("settle", time.Minute, "longer than a record takes from its write to its effect")
 	most := fs.Int("max-deletes", 0, "most counters that are lowered (default: 1000, and 5 % of those looked at)")
 	trust := fs.Bool("trust-tables", false, "lower counters also when hardly any parent has a child")
-	const how = "recount [--dry-run] [--settle 1m] [--max-deletes N] [--trust-tables] USER…; without users they are read from standard input, one a line"
 	if err := fs.Parse(args); err != nil {
-		return usage(fmt.Sprintf("%v: want %s", err, how))
+		return usage(fmt.Sprintf("%v: want %s", err, recountUsage))
 	}
-	if *settle <= 0 {
-		return usage(fmt.Sprintf("--settle is %v, want more than 0: %s", *settle, how))
+	switch {
+	case *settle <= 0:
+		return usage(fmt.Sprintf("--settle is %v, want more than 0: %s", *settle, recountUsage))
+	case *most < 0:
+		return usage(fmt.Sprintf("--max-deletes is %d, want 0 or more: %s", *most, recountUsage))
+	case slices.Contains(fs.Args(), ""):
+		return usage("a user is empty: want " + recountUsage)
 	}
 	store, tables, err := open(ctx, env)
 	if err != nil {
@@ -116,6 +152,11 @@ func lines(in io.Reader, failed *error) iter.Seq[string] {
 // plan tells what a cascade would delete: of a user its maps, and then the points
 // of each.
 func plan(ctx context.Context, args []string, env func(string) string, _ io.Reader, out io.Writer) error {
+	ofUser := len(args) == 2 && args[0] == "user"
+	ofMap := len(args) == 3 && args[0] == "map"
+	if !ofUser && !ofMap || slices.Contains(args, "") {
+		return usage("want " + planUsage)
+	}
 	store, tables, err := open(ctx, env)
 	if err != nil {
 		return err
@@ -124,21 +165,18 @@ func plan(ctx context.Context, args []string, env func(string) string, _ io.Read
 	if err != nil {
 		return err
 	}
-	var maps []estuve.Map
-	switch {
-	case len(args) == 2 && args[0] == "user":
+	var ofEach []estuve.Map
+	if ofMap {
+		ofEach = []estuve.Map{{UserID: args[1], ID: args[2]}}
+	} else {
 		if _, err := cascades.Users.DryRun(ctx, out, item.Of(item.String("user_id", args[1]))); err != nil {
 			return err
 		}
-		if maps, err = (estuve.Reads{Tables: tables, Get: store.Get, Query: store.Query}).Maps(ctx, args[1]); err != nil {
+		if ofEach, err = (estuve.Reads{Tables: tables, Get: store.Get, Query: store.Query}).Maps(ctx, args[1]); err != nil {
 			return err
 		}
-	case len(args) == 3 && args[0] == "map":
-		maps = []estuve.Map{{UserID: args[1], ID: args[2]}}
-	default:
-		return usage("want plan user USER, or plan map USER MAP")
 	}
-	for _, m := range maps {
+	for _, m := range ofEach {
 		if _, err := cascades.Maps.DryRun(ctx, out, item.Of(item.String("user_id", m.UserID), item.String("map_id", m.ID))); err != nil {
 			return err
 		}

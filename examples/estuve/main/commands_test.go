@@ -65,7 +65,7 @@ func (w *world) command(args ...string) (string, error) {
 		in, args = args[n-1][1:], args[:n-1]
 	}
 	var out strings.Builder
-	err := commands[args[0]](w.t.Context(), args[1:], w.getenv, strings.NewReader(in), &out)
+	err := execute(w.t.Context(), args[0], args[1:], w.getenv, strings.NewReader(in), &out)
 	return strings.ReplaceAll(out.String(), w.prefix, ""), err
 }
 
@@ -123,16 +123,35 @@ points {"map_id":{"S":"m-2"},"point_id":{"S":"p-5"}}
 			t.Errorf("%s: %v\n%s\nwant\n%s", tt.args, err, got, tt.want)
 		}
 	}
+}
+
+func TestCommandsRefuse(t *testing.T) {
+	w := &world{t: t, prefix: "none"}
 	for args, want := range map[string]string{
-		"create now":             "takes no arguments",
-		"plan point p-1":         "want plan user USER, or plan map USER MAP",
-		"plan map u-1":           "want plan user USER, or plan map USER MAP",
-		"recount --hard u-1":     "unknown flag: --hard: want recount",
-		"recount --settle=0 u-1": "--settle is 0s, want more than 0",
+		"create now":               "takes no arguments",
+		"plan":                     "want plan user USER, or plan map USER MAP",
+		"plan point p-1":           "want plan user USER, or plan map USER MAP",
+		"plan map u-1":             "want plan user USER, or plan map USER MAP",
+		"recount --hard u-1":       "unknown flag: --hard: want recount",
+		"recount --settle=0 u-1":   "--settle is 0s, want more than 0",
+		"recount --max-deletes=-1": "--max-deletes is -1, want 0 or more",
+		"foo":                      "there is no such command: want create, plan, recount, worker, or flags",
 	} {
 		var usage *run.UsageError
 		if _, err := w.command(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+	if _, err := w.command("plan", "user", ""); err == nil || !strings.Contains(err.Error(), "want plan user USER") {
+		t.Error(err)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	w := &world{t: t, prefix: "none"}
+	for name, c := range commands {
+		if got, err := w.command(name, "--help"); err != nil || !strings.HasSuffix(got, c.does+"\n") || !strings.Contains(help(), "  "+c.usage+"\n") {
+			t.Errorf("%s: %q, %v, help %s", name, got, err, help())
 		}
 	}
 }

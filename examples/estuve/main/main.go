@@ -6,7 +6,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/examples/estuve"
@@ -15,9 +17,13 @@ import (
 
 func main() {
 	if len(os.Args) > 1 {
-		if command, ok := commands[os.Args[1]]; ok {
+		switch name := os.Args[1]; {
+		case name == "help" || name == "--help" || name == "-h":
+			fmt.Println(help())
+			os.Args[1] = "--help" // the flags follow
+		case !strings.HasPrefix(name, "-") && name != "worker":
 			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(command(ctx, os.Args[2:], os.Getenv, os.Stdin, os.Stdout), "estuve "+os.Args[1], os.Stderr))
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdin, os.Stdout), "estuve "+name, os.Stderr))
 		}
 	}
 	a, args := app(os.Getenv, os.Args[1:])

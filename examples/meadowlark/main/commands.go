@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -19,10 +22,36 @@ import (
 )
 
 // commands are what the program does besides running.
-var commands = map[string]func(ctx context.Context, args []string, env func(string) string, out io.Writer) error{
-	"create": create,
-	"seed":   seed,
-	"delete": remove,
+var commands = map[string]struct {
+	usage, does string
+	run         func(ctx context.Context, args []string, env func(string) string, out io.Writer) error
+}{
+	"create": {"create", "make the table if it does not exist, and install the template of the indices", create},
+	"seed":   {"seed", "write the documents of the fixtures that do not exist", seed},
+	"delete": {"delete TYPE ID", "delete a document, unless others refer to it", remove},
+}
+
+// help lists the commands. The flags of a daemon follow it.
+func help() string {
+	var b strings.Builder
+	b.WriteString("Commands:\n")
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		fmt.Fprintf(&b, "  %s\n      %s\n", commands[name].usage, commands[name].does)
+	}
+	return b.String() + "\nWithout a command:"
+}
+
+// execute runs a command, or prints how it is used.
+func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
+	c, ok := commands[name]
+	if !ok {
+		return usage(fmt.Sprintf("there is no such command: want %s, or flags", strings.Join(slices.Sorted(maps.Keys(commands)), ", ")))
+	}
+	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		_, err := fmt.Fprintf(out, "%s: %s\n", c.usage, c.does)
+		return err
+	}
+	return c.run(ctx, args, env, out)
 }
 
 // create makes the table if it is not there, and installs the template.
@@ -80,7 +109,7 @@ func seed(ctx context.Context, args []string, env func(string) string, out io.Wr
 
 // remove deletes a document, and answers as an API would.
 func remove(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
-	if len(args) != 2 {
+	if len(args) != 2 || args[0] == "" || args[1] == "" {
 		return usage("want delete TYPE ID, such as delete TYPE#Ed-Fi#3.3.1-b#Course 2717e6e9275502cb2da0e3bdbf5c2ba3395f9e2117bdc7e03c216138")
 	}
 	w, err := open(ctx, env)

@@ -5,7 +5,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -16,9 +18,13 @@ import (
 
 func main() {
 	if len(os.Args) > 1 {
-		if command, ok := commands[os.Args[1]]; ok {
+		switch name := os.Args[1]; {
+		case name == "help" || name == "--help" || name == "-h":
+			fmt.Println(help())
+			os.Args[1] = "--help" // the flags follow
+		case !strings.HasPrefix(name, "-"):
 			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(command(ctx, os.Args[2:], os.Getenv, os.Stdout), "meadowlark "+os.Args[1], os.Stderr))
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "meadowlark "+name, os.Stderr))
 		}
 	}
 	run.Main(app(os.Getenv))

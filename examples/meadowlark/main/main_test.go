@@ -103,7 +103,7 @@ func (w *world) getenv(name string) string { return w.env[name] }
 func (w *world) command(args ...string) (string, error) {
 	w.t.Helper()
 	var out strings.Builder
-	err := commands[args[0]](w.t.Context(), args[1:], w.getenv, &out)
+	err := execute(w.t.Context(), args[0], args[1:], w.getenv, &out)
 	return out.String(), err
 }
 
@@ -267,10 +267,20 @@ func TestCommandsRefuse(t *testing.T) {
 		"seed it":      "takes no arguments",
 		"delete":       "want delete TYPE ID",
 		"delete a b c": "want delete TYPE ID",
+		"foo":          "there is no such command: want create, delete, seed, or flags",
 	} {
 		var usage *run.UsageError
 		if _, err := w.command(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	w := &world{t: t}
+	for name, c := range commands {
+		if got, err := w.command(name, "--help"); err != nil || got != c.usage+": "+c.does+"\n" || !strings.Contains(help(), "  "+c.usage+"\n") {
+			t.Errorf("%s: %q, %v, help %s", name, got, err, help())
 		}
 	}
 }

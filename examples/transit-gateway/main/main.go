@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,9 +22,15 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "create" {
-		ctx := run.OnSignals(context.Background())
-		os.Exit(run.Exit(create(ctx, os.Args[2:], os.Getenv, os.Stdout), "transit-gateway create", os.Stderr))
+	if len(os.Args) > 1 {
+		switch name := os.Args[1]; {
+		case name == "help" || name == "--help" || name == "-h":
+			fmt.Println(help)
+			os.Args[1] = "--help" // the flags follow
+		case !strings.HasPrefix(name, "-"):
+			ctx := run.OnSignals(context.Background())
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "transit-gateway "+name, os.Stderr))
+		}
 	}
 	run.Main(app(os.Getenv))
 }
@@ -37,6 +44,24 @@ func app(env func(string) string) run.App {
 		a.Queues = []string{q}
 	}
 	return a
+}
+
+const help = `Commands:
+  create
+      make the tables and the index that do not exist
+
+Without a command:`
+
+// execute runs a command, or prints how it is used.
+func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
+	if name != "create" {
+		return &run.UsageError{Err: errors.New("there is no such command: want create, or flags")}
+	}
+	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		_, err := fmt.Fprintln(out, "create: make the tables and the index that do not exist; TGW_PREFIX and TGW_INDEX name them")
+		return err
+	}
+	return create(ctx, args, env, out)
 }
 
 // create makes the tables and the index that are not there.

@@ -247,19 +247,23 @@ func queueEvent(t *testing.T, body string) []byte {
 	return data
 }
 
-func TestCreateRefuses(t *testing.T) {
+func TestCommandsRefuse(t *testing.T) {
 	for _, tt := range []struct {
-		args []string
-		env  map[string]string
-		want string
+		command, replicas, want string
 	}{
-		{[]string{"now"}, nil, "takes no arguments"},
-		{nil, map[string]string{"TGW_REPLICAS": "-1"}, `TGW_REPLICAS="-1": want how many`},
+		{"create now", "", "takes no arguments"},
+		{"create", "-1", `TGW_REPLICAS="-1": want how many`},
+		{"foo", "", "there is no such command: want create, or flags"},
 	} {
 		var usage *run.UsageError
-		err := create(t.Context(), tt.args, func(name string) string { return tt.env[name] }, io.Discard)
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%v %v: %v", tt.args, tt.env, err)
+		words := strings.Fields(tt.command)
+		env := func(name string) string { return map[string]string{"TGW_REPLICAS": tt.replicas}[name] }
+		if err := execute(t.Context(), words[0], words[1:], env, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v", tt, err)
 		}
+	}
+	var out strings.Builder
+	if err := execute(t.Context(), "create", []string{"--help"}, nil, &out); err != nil || !strings.HasPrefix(out.String(), "create: make the tables") {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }

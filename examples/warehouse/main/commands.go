@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -20,18 +23,44 @@ import (
 )
 
 // command is what the program does besides running.
-type command func(ctx context.Context, args []string, env func(string) string, out io.Writer) error
+type command struct {
+	usage, does string
+	run         func(ctx context.Context, args []string, env func(string) string, out io.Writer) error
+}
 
-// find returns the command with a name.
-func find(name string) (command, bool) {
-	switch name {
-	case "create":
-		return create, true
-	case "seed":
-		return seed, true
+// all returns the commands by name.
+func all() map[string]command {
+	commands := map[string]command{
+		"create": {"create", "make the tables and indices that do not exist", create},
+		"seed":   {"seed", "write the fixtures that do not exist", seed},
 	}
-	_, ok := questions[name]
-	return ask(name), ok
+	for name, q := range questions {
+		commands[name] = command{q.usage(name), q.does, ask(name)}
+	}
+	return commands
+}
+
+// help lists the commands. The flags of a daemon follow it.
+func help() string {
+	var b strings.Builder
+	b.WriteString("Commands, which answer in lines of JSON:\n")
+	for _, c := range slices.SortedFunc(maps.Values(all()), func(a, b command) int { return strings.Compare(a.usage, b.usage) }) {
+		fmt.Fprintf(&b, "  %s\n      %s\n", c.usage, c.does)
+	}
+	return b.String() + "\nWithout a command:"
+}
+
+// execute runs a command, or prints how it is used.
+func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
+	c, ok := all()[name]
+	if !ok {
+		return usage(fmt.Sprintf("there is no such command: want %s, or flags", strings.Join(slices.Sorted(maps.Keys(all())), ", ")))
+	}
+	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		_, err := fmt.Fprintf(out, "%s: %s\n", c.usage, c.does)
+		return err
+	}
+	return c.run(ctx, args, env, out)
 }
 
 // create makes the tables and indices that are not there.

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/run"
 )
 
 // DynamoDB Local sends its errors without a checksum, which the SDK warns of.
@@ -37,5 +41,42 @@ func TestCreateAgainPrintsNoWarnings(t *testing.T) {
 	}
 	if got, err := os.ReadFile(log.Name()); err != nil || len(got) > 0 {
 		t.Errorf("it prints %q, %v", got, err)
+	}
+}
+
+func TestCommandsRefuse(t *testing.T) {
+	env := func(name string) string { return map[string]string{"WAREHOUSE_REPLICAS": "many"}[name] }
+	for args, want := range map[string]string{
+		"create now":               "takes no arguments",
+		"create":                   `WAREHOUSE_REPLICAS="many"`,
+		"seed it":                  "takes no arguments",
+		"status whatever dev":      "2 arguments: want status PKG ENV VERSION",
+		"packages all":             "1 arguments: want packages [--limit N] [--after NEXT]",
+		"packages --limit 0":       "--limit is 0, want 1 or more",
+		"foo":                      "there is no such command: want builds, create, dependent-of, dependents, events,",
+		"versions":                 "0 arguments: want versions NAME [FROM] [TO]",
+		"versions a 1 2 3":         "4 arguments: want versions NAME [FROM] [TO]",
+		"heads email prod --first": "unknown flag: --first: want heads NAME ENV",
+	} {
+		var usage *run.UsageError
+		words := strings.Fields(args)
+		if err := execute(t.Context(), words[0], words[1:], env, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+	if err := execute(t.Context(), "package", []string{""}, env, io.Discard); err == nil || !strings.Contains(err.Error(), "an argument is empty: want package NAME") {
+		t.Error(err)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for name, c := range all() {
+		var out strings.Builder
+		if err := execute(t.Context(), name, []string{"--help"}, nil, &out); err != nil || out.String() != c.usage+": "+c.does+"\n" {
+			t.Errorf("%s: %q, %v", name, out.String(), err)
+		}
+		if !strings.Contains(help(), "  "+c.usage+"\n") {
+			t.Errorf("help has no %s", name)
+		}
 	}
 }

@@ -6,7 +6,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/sluicehq/sluice/examples/warehouse"
 	"github.com/sluicehq/sluice/run"
@@ -14,9 +16,13 @@ import (
 
 func main() {
 	if len(os.Args) > 1 {
-		if command, ok := find(os.Args[1]); ok {
+		switch name := os.Args[1]; {
+		case name == "help" || name == "--help" || name == "-h":
+			fmt.Println(help())
+			os.Args[1] = "--help" // the flags follow
+		case !strings.HasPrefix(name, "-"):
 			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(command(ctx, os.Args[2:], os.Getenv, os.Stdout), "warehouse "+os.Args[1], os.Stderr))
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "warehouse "+name, os.Stderr))
 		}
 	}
 	run.Main(app(os.Getenv))

@@ -93,12 +93,8 @@ func (w *world) getenv(name string) string { return w.env[name] }
 // command runs one. What it prints is without the prefixes of names.
 func (w *world) command(args ...string) (string, error) {
 	w.t.Helper()
-	f, ok := find(args[0])
-	if !ok {
-		w.t.Fatalf("there is no command %s", args[0])
-	}
 	var out strings.Builder
-	err := f(w.t.Context(), args[1:], w.getenv, &out)
+	err := execute(w.t.Context(), args[0], args[1:], w.getenv, &out)
 	return strings.NewReplacer(w.env["WAREHOUSE_PREFIX"], "", w.env["WAREHOUSE_INDEX_PREFIX"], "").Replace(out.String()), err
 }
 
@@ -345,29 +341,5 @@ func TestFunction(t *testing.T) {
 	}
 	if _, err := fn.Stop(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestCommandsRefuse(t *testing.T) {
-	w := &world{t: t, env: map[string]string{"WAREHOUSE_REPLICAS": "many"}}
-	for args, want := range map[string]string{
-		"create now":               "takes no arguments",
-		"create":                   `WAREHOUSE_REPLICAS="many"`,
-		"seed it":                  "takes no arguments",
-		"status whatever dev":      "2 arguments: want status PKG ENV VERSION",
-		"packages all":             "1 arguments: want packages [--limit N] [--after NEXT]",
-		"packages --limit 0":       "--limit is 0, want 1 or more",
-		"events --help":            "want events PKG ENV VERSION [--limit N] [--after NEXT]",
-		"versions":                 "0 arguments: want versions NAME [FROM] [TO]",
-		"versions a 1 2 3":         "4 arguments: want versions NAME [FROM] [TO]",
-		"heads email prod --first": "unknown flag: --first: want heads NAME ENV",
-	} {
-		var usage *run.UsageError
-		if _, err := w.command(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", args, err, want)
-		}
-	}
-	if _, ok := find("--start"); ok {
-		t.Error("a flag is a command")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -17,7 +18,8 @@ import (
 // question is a read of the warehouse. It is answered by lines of JSON.
 type question struct {
 	args   string // words in brackets may be left out
-	pages  bool   // it takes --limit and --after
+	does   string
+	pages  bool // it takes --limit and --after
 	answer func(ctx context.Context, w *warehouse.Warehouse, a asked) (rows []any, next string, err error)
 }
 
@@ -37,56 +39,56 @@ func (a asked) arg(i int) string {
 }
 
 var questions = map[string]question{
-	"packages": {"", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"packages": {"", "all packages, in pages", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, next, err := w.Packages(ctx, a.limit, a.after)
 		return lines(all), next, err
 	}},
-	"package": {"NAME", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"package": {"NAME", "a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.Package(ctx, a.arg(0)))
 	}},
-	"versions": {"NAME [FROM] [TO]", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"versions": {"NAME [FROM] [TO]", "the versions of a package, the oldest first", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, err := w.Versions(ctx, a.arg(0), a.arg(1), a.arg(2))
 		return lines(all), "", err
 	}},
-	"dependents": {"NAME", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"dependents": {"NAME", "the packages that depend on one", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, err := w.Dependents(ctx, a.arg(0))
 		return lines(all), "", err
 	}},
-	"dependent-of": {"PKG", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"dependent-of": {"PKG", "the first dependency of a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		of, err := w.DependentOf(ctx, a.arg(0))
 		return oneOf(of, of != "", err)
 	}},
-	"builds": {"NAME ENV VERSION", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"builds": {"NAME ENV VERSION", "the builds of a version, by locale", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, err := w.Builds(ctx, a.arg(0), a.arg(1), a.arg(2))
 		return lines(all), "", err
 	}},
-	"heads": {"NAME ENV", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"heads": {"NAME ENV", "the largest build of a package in each locale", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, err := w.Heads(ctx, a.arg(0), a.arg(1))
 		return lines(all), "", err
 	}},
-	"file": {"FINGERPRINT", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"file": {"FINGERPRINT", "a file of a build", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.BuildFile(ctx, a.arg(0)))
 	}},
-	"line": {"PKG VERSION", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"line": {"PKG VERSION", "a release line with its dependents", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.ReleaseLine(ctx, a.arg(0), a.arg(1)))
 	}},
-	"line-head": {"PKG", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"line-head": {"PKG", "the newest release line of a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.ReleaseLineHead(ctx, a.arg(0)))
 	}},
-	"status": {"PKG ENV VERSION", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"status": {"PKG ENV VERSION", "the status of a build", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.Status(ctx, a.arg(0), a.arg(1), a.arg(2)))
 	}},
-	"head": {"PKG ENV", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"head": {"PKG ENV", "the version that was queued last", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.StatusHead(ctx, a.arg(0), a.arg(1)))
 	}},
-	"events": {"PKG ENV VERSION", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"events": {"PKG ENV VERSION", "the events of a build by time, in pages", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, next, err := w.Events(ctx, a.arg(0), a.arg(1), a.arg(2), a.limit, a.after)
 		return lines(all), next, err
 	}},
 }
 
 // ask returns the command of a question.
-func ask(name string) command {
+func ask(name string) func(context.Context, []string, func(string) string, io.Writer) error {
 	q := questions[name]
 	return func(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
 		a, err := q.read(name, args)
@@ -128,20 +130,25 @@ func print(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
+// usage says how a question is asked.
+func (q question) usage(name string) string {
+	how := strings.TrimSpace(name + " " + q.args)
+	if q.pages {
+		how += " [--limit N] [--after NEXT]"
+	}
+	return how
+}
+
 // read reads the arguments of a question.
 func (q question) read(name string, args []string) (a asked, err error) {
-	how := "want " + strings.TrimSpace(name+" "+q.args)
+	how := "want " + q.usage(name)
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	if q.pages {
-		how += " [--limit N] [--after NEXT]"
 		fs.IntVar(&a.limit, "limit", 100, "")
 		fs.StringVar(&a.after, "after", "", "")
 	}
-	switch err := fs.Parse(args); {
-	case errors.Is(err, pflag.ErrHelp):
-		return a, usage(how)
-	case err != nil:
+	if err := fs.Parse(args); err != nil {
 		return a, usage(fmt.Sprintf("%v: %s", err, how))
 	}
 	if a.limit < 0 || q.pages && a.limit == 0 {
@@ -149,8 +156,12 @@ func (q question) read(name string, args []string) (a asked, err error) {
 	}
 	a.args = fs.Args()
 	most := len(strings.Fields(q.args))
-	if n := len(a.args); n > most || n < most-strings.Count(q.args, "[") {
+	least := most - strings.Count(q.args, "[")
+	if n := len(a.args); n > most || n < least {
 		return a, usage(fmt.Sprintf("%d arguments: %s", n, how))
+	}
+	if slices.Contains(a.args[:least], "") {
+		return a, usage("an argument is empty: " + how)
 	}
 	return a, nil
 }
