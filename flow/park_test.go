@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 // bad fails with err for records of the item "bad".
@@ -289,6 +290,9 @@ func (c *counted) Holds(ctx context.Context, r *sluice.Record, route string) (bo
 }
 
 func TestWhatIsTooOldIsParkedRatherThanLost(t *testing.T) {
+	if localtest.Elsewhere(t) { // many hours
+		return
+	}
 	for name, c := range map[string]struct {
 		created time.Duration // before submission; 0: not known
 		origin  sluice.Origin
