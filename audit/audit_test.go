@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 func (w *world) audit() Audit {
@@ -342,6 +343,9 @@ func TestStopped(t *testing.T) {
 // More differences than are kept between two looks make the scan wait, and none
 // is lost.
 func TestEverythingIsMissing(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		const n = maxWaiting + 500
 		a := Audit{

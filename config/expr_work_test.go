@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/streamtest"
@@ -77,6 +78,9 @@ var corpus = map[string]bool{
 
 // What large items cost an expression is bounded, in what is counted and in memory.
 func TestWhenWork(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	rec := large(t)
 	for text, want := range corpus {
 		w, err := compileWhen(text, router.Attribute("entityType"))
@@ -102,6 +106,9 @@ func TestWhenWork(t *testing.T) {
 // Every function and operator that looks at a whole text or list counts it, when
 // it is called for each element of another.
 func TestWhenWorkIsCounted(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
 	rec := large(t)
 	bodies := map[string]string{
 		"in":         `old.lines in [old.texts, old.lines]`,

@@ -152,8 +152,10 @@ func TestTheEndOfAnOutageInTheLog(t *testing.T) {
 			}
 			if mended {
 				down.Store(false)
-			} else {
+			}
+			for !mended && f.Settled() < 10 { // each once a probe has called it
 				f.Park("a")
+				time.Sleep(time.Second)
 			}
 			mustClose(t, f, 10)
 			got := log.String()

@@ -2,4 +2,4 @@
 
 package flow
 
-const defaultSeeds = 5000
+const defaultSeeds = 2000

@@ -2,5 +2,5 @@
 
 package flow
 
-// The race detector makes a history about ten times as slow.
-const defaultSeeds = 700
+// The race detector makes a history ten times as slow: most run without it.
+const defaultSeeds = 150

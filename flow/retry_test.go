@@ -328,7 +328,7 @@ func TestTimeoutKeepsTheLaneUntilTheHandlerReturns(t *testing.T) {
 
 func TestRecordIsCopiedOutOfItsPageWhenItFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		page := []byte(`{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"abc"}},"SequenceNumber":"1"}}`)
+		page := []byte(`{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"abc"}},"SequenceNumber":"42600004062755084192341"}}`)
 		r := sluice.DecodeRecord(page)
 		if r.Err() != nil {
 			t.Fatal(r.Err())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/internal/localtest"
 )
 
 var (
@@ -37,6 +38,9 @@ func TestSeeds(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("run it alone with -seed=%d -seeds=1", seed)
 		}
+	}
+	if *seeds == defaultSeeds {
+		localtest.Elsewhere(t) // more of them
 	}
 }
 

@@ -119,7 +119,7 @@ func TestStopRetriesNothing(t *testing.T) {
 
 func TestStopParksWhatFailedForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		raw := `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"x"}},"NewImage":{"a":{"Q":1}},"SequenceNumber":"2"}}`
+		raw := `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"x"}},"NewImage":{"a":{"Q":1}},"SequenceNumber":"42600004062755084192341"}}`
 		d := &letters{}
 		f := Open(t.Context(), routes(bad(sluice.Permanent(errDown))), Options{Logger: quiet, Policy: Stop, DeadLetter: d})
 		mustSubmit(t, f, rec("bad", 1), *sluice.DecodeRecord([]byte(raw)), rec("good", 3))

@@ -102,7 +102,7 @@ func wild(t *testing.T, name string, s scene, run func(w *world)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		if !s.bulks && localtest.Elsewhere(t) { // batches are shared by goroutines
+		if localtest.Elsewhere(t) { // TestSeeds has the race detector, batches and all
 			return
 		}
 		synctest.Test(t, func(t *testing.T) {

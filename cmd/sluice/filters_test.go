@@ -192,7 +192,7 @@ func randomRecord(r *rand.Rand, view sluice.View) sluice.Record {
 
 // Whatever a route takes gets through the filters, of every view, whether the
 // filters know it or not; and filters stay within the limits.
-func TestFiltersDropNothing(t *testing.T) { filtersDropNothing(t, 500) }
+func TestFiltersDropNothing(t *testing.T) { filtersDropNothing(t, 200) }
 
 func filtersDropNothing(t *testing.T, seeds int) {
 	views := []sluice.View{sluice.BothImages, sluice.NewImage, sluice.OldImage, sluice.KeysOnly}

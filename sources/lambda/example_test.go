@@ -25,10 +25,10 @@ func ExampleHandler_Invoke() {
 	h := lambda.NewHandler(r, lambda.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 
 	answer, err := h.Invoke(context.Background(), []byte(`{"Records":[
-		{"eventName":"INSERT","dynamodb":{"SequenceNumber":"111","Keys":{"pk":{"S":"a"}},
+		{"eventName":"INSERT","dynamodb":{"SequenceNumber":"99900000000054786958328","Keys":{"pk":{"S":"a"}},
 		 "NewImage":{"pk":{"S":"a"},"entityType":{"S":"search"},"name":{"S":"Ida"}}}},
-		{"eventName":"INSERT","dynamodb":{"SequenceNumber":"222","Keys":{"pk":{"S":"b"}},
+		{"eventName":"INSERT","dynamodb":{"SequenceNumber":"100000000000054786958329","Keys":{"pk":{"S":"b"}},
 		 "NewImage":{"pk":{"S":"b"},"entityType":{"S":"search"}}}}]}`))
 	fmt.Println(string(answer), err)
-	// Output: {"batchItemFailures":[{"itemIdentifier":"222"}]} <nil>
+	// Output: {"batchItemFailures":[{"itemIdentifier":"100000000000054786958329"}]} <nil>
 }
