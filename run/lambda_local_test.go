@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,68 @@ func TestFunctionOfALostImage(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+func init() {
+	// mended fails while a file is missing.
+	children["mended"] = App{Name: "mended", Tables: []string{"shop"}, Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
+		r := router.New()
+		r.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+			if _, err := os.Stat(s.Env("MENDED_FILE")); err != nil {
+				return sluice.Permanent(fmt.Errorf("not yet: %w", err))
+			}
+			id, _ := rec.Keys.Lookup("id")
+			_, err := fmt.Println("handled", id.Str())
+			return err
+		}, router.Name("work"), router.Redrive())
+		return r, nil
+	}}
+}
+
+// The program itself redrives what its function has parked: letters that are signed
+// alone, and none of another program's table. What fails again stays.
+func TestRedriveOfAFunctionsLetters(t *testing.T) {
+	q := newQueue(t)
+	file := filepath.Join(t.TempDir(), "mended")
+	env := append(slices.Clone(q.env), "SLUICE_DEAD_LETTER_QUEUE="+q.name, "MENDED_FILE="+file)
+	signed := append(slices.Clone(env), deadletter.KeyEnv+"=0123456789abcdef0123456789abcdef")
+	if got, log := invoked(t, "mended", signed, time.Now(), `{"id":{"S":"a"}}`, `{"id":{"S":"b"}}`); got != `{"batchItemFailures":[]}` {
+		t.Fatalf("%s\n%s", got, log)
+	}
+	other := strings.ReplaceAll(streamed(7, "INSERT", time.Now(), `"Keys":{"id":{"S":"c"}},"NewImage":{"id":{"S":"c"}}`), "table/shop/", "table/others/")
+	if got, log := invokedWith(t, "mended", signed, other); got != `{"batchItemFailures":[]}` {
+		t.Fatalf("%s\n%s", got, log)
+	}
+	redrive := func(want int, env []string, args ...string) string {
+		t.Helper()
+		c := startChild(t, "mended", env, append([]string{"dlq", "redrive"}, args...)...)
+		if code := c.exit(); code != want {
+			t.Errorf("%q: exit %d, want %d:\n%s", args, code, want, c.output())
+		}
+		return c.output()
+	}
+	says := func(out, want string, n int) {
+		t.Helper()
+		if strings.Count(out, want) != n {
+			t.Errorf("not %d × %q:\n%s", n, want, out)
+		}
+	}
+	says(redrive(1, signed, "--all", "--dry-run"), "would run on work", 2)
+	says(redrive(1, signed, "--all"), ": failed on work: \"not yet", 2)
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says(redrive(1, env, "--all"), "not signed", 3)
+	out := redrive(1, signed, "--all", "--queue", *q.url)
+	says(out, "handled a", 1)
+	says(out, "handled b", 1)
+	says(out, "handled c", 0)
+	says(out, "table others is none of this program (shop)", 1)
+	says(out, "2 done, 1 failed or refused", 1)
+	says(redrive(0, signed, "--route", "other"), "0 done", 1)
+	q.holds("1")
+	redrive(2, signed)
+	redrive(2, signed, "--queue", "", "--all")
 }
 
 // A function of a program parks in its queue, signed, what fails for good and what
