@@ -1,7 +1,9 @@
 package router
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice"
 )
@@ -16,6 +18,13 @@ func (r *Router) Type(rec *sluice.Record) (string, error) {
 	return string(typ), err
 }
 
+// TakesMessages reports whether the route of that index has a pattern for messages of
+// queues.
+func (r *Router) TakesMessages(index int) bool {
+	r.fixed()
+	return slices.ContainsFunc(r.routes[index].patterns, func(p pattern) bool { return p.has(message) })
+}
+
 // Verdict says whether a record takes a route.
 type Verdict struct {
 	Route *sluice.Route
@@ -26,14 +35,17 @@ type Verdict struct {
 	// "Changed". Redriven: the route refuses what was redriven.
 	Pattern, Redriven bool
 	Filter            string
-	Err               error // the record fails for good: it lacks an image that the route needs
+
+	// Err: the record lacks an image that the route needs. When the stream sends that
+	// image, the route takes the record, and its handler fails for good. When it does
+	// not, the record fails for all routes.
+	Err error
 }
 
 // Explain says of every route, in order of registration, whether rec takes it
-// and why not. What it says is what [Router.Match] does, which fails a record
+// and why not, as [Router.Match] decides it. Match fails a record
 // altogether when the stream does not send an image that one of its routes needs. The
-// hooks are not called. An error is
-// one of the record, which takes no route.
+// hooks are not called. An error is one of the record, which takes no route.
 func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
 	t := r.fixed()
 	if err := rec.Err(); err != nil {
@@ -61,20 +73,28 @@ func (r *Router) Explain(rec *sluice.Record) ([]Verdict, error) {
 	}
 	verdicts := make([]Verdict, len(r.routes))
 	for i, rt := range r.routes {
-		v := Verdict{Route: &rt.Route}
-		switch {
-		case !routed[rt]:
-			v.Pattern = true
-		case rt.reads != sluice.KeysOnly && checkImages(rt, rec, event) != nil:
-			v.Err = checkImages(rt, rec, event)
-		default:
-			v.Filter = rt.refusedBy(rec)
-			v.Redriven = v.Filter == "" && rec.Origin == sluice.Redriven && !rt.Redrive && event != message
-			v.Takes = v.Filter == "" && !v.Redriven
+		if routed[rt] {
+			verdicts[i] = rt.decide(rec, event)
+		} else {
+			verdicts[i] = Verdict{Route: &rt.Route, Pattern: true}
 		}
-		verdicts[i] = v
 	}
 	return verdicts, nil
+}
+
+// decide says whether rec takes rt, one of whose patterns is for it.
+func (rt *route) decide(rec *sluice.Record, event int) Verdict {
+	v := Verdict{Route: &rt.Route}
+	if rt.reads != sluice.KeysOnly {
+		if v.Err = checkImages(rt, rec, event); v.Err != nil {
+			v.Takes = errors.As(v.Err, new(*lostImageError)) // for its handler to fail: the other routes go on
+			return v
+		}
+	}
+	v.Filter = rt.refusedBy(rec)
+	v.Redriven = v.Filter == "" && rec.Origin == sluice.Redriven && !rt.Redrive && event != message
+	v.Takes = v.Filter == "" && !v.Redriven
+	return v
 }
 
 // refusedBy names the first filter that refuses rec; "" is none.

@@ -80,6 +80,18 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestTakesMessages(t *testing.T) {
+	nothing := func(context.Context, *sluice.Record) error { return nil }
+	r := router.New()
+	r.Handle("*#*", nothing)
+	r.Handle("job#INSERT job#MESSAGE", nothing)
+	for route, want := range []bool{false, true} {
+		if got := r.TakesMessages(route); got != want {
+			t.Errorf("route %d: %v", route, got)
+		}
+	}
+}
+
 func TestType(t *testing.T) {
 	r := router.New()
 	rec := streamtest.Insert("t", entity("search", "open"))

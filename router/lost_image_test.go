@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,15 @@ func TestRecordWithoutAnImageOfItsStream(t *testing.T) {
 			t.Errorf("%s: %v", rt.Name, err)
 		}
 	}
+	verdicts, err := r.Explain(&rec)
+	if err != nil || len(verdicts) != len(routes) {
+		t.Fatalf("Explain = %+v, %v", verdicts, err)
+	}
+	for i, v := range verdicts {
+		if !v.Takes || v.Route != routes[i] || (v.Err == nil) != (v.Route.Name == "clean up") {
+			t.Errorf("Explain says of %s: %+v", v.Route.Name, v)
+		}
+	}
 	if err := r.Dispatch(t.Context(), &rec); !errors.As(err, new(*lostImageError)) || strings.Join(called, ", ") != "clean up, clean up" {
 		t.Errorf("Dispatch: %v, called %q", err, called)
 	}
@@ -49,6 +59,36 @@ func TestRecordWithoutAnImageOfItsStream(t *testing.T) {
 	whole := recordtest.New(recordtest.Spec{Event: sluice.Remove, Old: `{"pk":{"S":"a"},"status":{"S":"x"}}`})
 	if err := r.Dispatch(t.Context(), &whole); err != nil || strings.Join(called, ", ") != "document, clean up" {
 		t.Errorf("a whole record: %v, called %q", err, called)
+	}
+
+	// An update may lose one image or the other. What Explain says is what Match does.
+	for i, lost := range []recordtest.Spec{
+		{Event: sluice.Modify, New: `{"pk":{"S":"a"},"status":{"S":"x"}}`},
+		{Event: sluice.Modify, Old: `{"pk":{"S":"a"},"status":{"S":"x"}}`},
+		{Event: sluice.Remove},
+		{Event: sluice.Remove},
+	} {
+		rec := recordtest.New(lost)
+		if i == 3 {
+			rec.Origin = sluice.Redriven
+		}
+		routes, err := r.Match(nil, &rec)
+		if rec.Origin != sluice.Redriven && err != nil {
+			t.Errorf("%+v: %v", lost, err)
+		}
+		verdicts, _ := r.Explain(&rec)
+		var takes []*sluice.Route
+		for _, v := range verdicts {
+			if v.Takes {
+				takes = append(takes, v.Route)
+				if fails := v.Route.Handler(t.Context(), &rec); (v.Err == nil) != (fails == nil) {
+					t.Errorf("%+v: %s fails with %v, and Explain says %v", lost, v.Route.Name, fails, v.Err)
+				}
+			}
+		}
+		if !slices.Equal(routes, takes) {
+			t.Errorf("%+v: Match returns %q, Explain %q", lost, names(routes), names(takes))
+		}
 	}
 
 	// Where the image tells the type, no route can be known.

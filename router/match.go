@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -47,23 +46,14 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 	n := len(dst)
 	var refused []string
 	for _, rt := range routes {
-		if rt.reads != sluice.KeysOnly {
-			if err := checkImages(rt, rec, event); err != nil {
-				if !errors.As(err, new(*lostImageError)) {
-					return dst[:n], err
-				}
-				dst = append(dst, &rt.Route) // for its handler to fail: the other routes go on
-				continue
-			}
-		}
-		if !rt.takes(rec) {
-			continue
-		}
-		if rec.Origin == sluice.Redriven && !rt.Redrive && event != message {
+		switch v := rt.decide(rec, event); {
+		case v.Takes:
+			dst = append(dst, &rt.Route)
+		case v.Err != nil:
+			return dst[:n], v.Err
+		case v.Redriven:
 			refused = append(refused, rt.Name)
-			continue
 		}
-		dst = append(dst, &rt.Route)
 	}
 	if refused != nil {
 		return dst, sluice.Permanent(&RedriveError{Routes: refused})
@@ -119,14 +109,7 @@ func (r *Router) typeOf(dst []byte, rec *sluice.Record) ([]byte, error) {
 	return append(dst, v.Text()...), nil
 }
 
-func (rt *route) takes(rec *sluice.Record) bool {
-	for _, f := range rt.filters {
-		if !f(rec) {
-			return false
-		}
-	}
-	return true
-}
+func (rt *route) takes(rec *sluice.Record) bool { return rt.refusedBy(rec) == "" }
 
 // checkImages looks at the images themselves: the view type that a record
 // states is not reliable in every source, and a filter that compares with an

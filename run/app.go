@@ -154,6 +154,9 @@ func Run(ctx context.Context, a App, args []string, env func(string) string, std
 		fmt.Fprintf(stderr, "%s: %v\n", a.Name, err)
 		return exitFailed
 	}
+	if len(args) > 0 && args[0] == "dlq" {
+		return Exit(a.redrive(ctx, args[1:], env, stdout, stderr), a.Name, stderr)
+	}
 	var o Options
 	fs := pflag.NewFlagSet(a.Name, pflag.ContinueOnError)
 	fs.SetOutput(io.Discard) // its errors are printed once, below
@@ -161,7 +164,7 @@ func Run(ctx context.Context, a App, args []string, env func(string) string, std
 	err := fs.Parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		fmt.Fprintf(stdout, "%s reads the streams of DynamoDB tables and handles their changes, and the\nmessages of SQS queues, until SIGTERM or SIGINT.\n\n%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", a.Name, Help, a.Name, fs.FlagUsages())
+		fmt.Fprintf(stdout, "%s reads the streams of DynamoDB tables and handles their changes, and the\nmessages of SQS queues, until SIGTERM or SIGINT.\n\n%s\n\nUsage:\n  %s [flags]\n  %[3]s dlq redrive --help    run dead letters of its Lambda function again\n\nFlags:\n%[4]s", a.Name, Help, a.Name, fs.FlagUsages())
 		return exitOK
 	case err != nil:
 		err = &UsageError{err}

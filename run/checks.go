@@ -29,6 +29,14 @@ var (
 	checkEvery  = 5 * time.Second  // between two tries
 )
 
+// A message of a held route comes again after three times as long as its sink is
+// down already, within these. So the number of receives grows slowly: four in the
+// first half hour, and one an hour from the second hour on.
+const (
+	heldLeast = time.Minute
+	heldMost  = time.Hour
+)
+
 // Check adds a check of a sink: check asks whether it is there and is what the
 // routes need, and sink is its name for people. Without routes it is for all.
 //
@@ -52,6 +60,14 @@ func (s Setup) Check(sink string, check func(context.Context) error, routes ...s
 type checks struct {
 	all     []*sinkCheck
 	holding []*sinkCheck // had not succeeded at the start
+
+	// While every route that takes messages is held, queues are not received from:
+	// SQS counts receives, and a redrive policy would move good messages away.
+	receivers [][]*sinkCheck // for each of these routes, those that hold it
+	receive   chan struct{}  // closed once one of them goes on; nil: one does from the start
+	release   sync.Once      // closes receive
+
+	left atomic.Bool // the daemon ends without its held records, and calls nothing any more
 }
 
 // sinkCheck is the check of one sink. While it has not succeeded, its routes are held.
@@ -150,32 +166,64 @@ func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 	if len(c.holding) == 0 {
 		return m
 	}
-	return rewritten(m, func(r *sluice.Route) sluice.Handler {
+	takesMessages := func(int) bool { return true } // as far as is known of others' Matchers
+	if known, ok := m.(interface{ TakesMessages(route int) bool }); ok {
+		takesMessages = known.TakesMessages
+	}
+	held := rewritten(m, func(r *sluice.Route) sluice.Handler {
 		var mine []*sinkCheck
 		for _, one := range c.holding {
 			if slices.Contains(one.routes, r.Name) {
 				mine = append(mine, one)
 			}
 		}
-		if len(mine) == 0 {
-			return r.Handler
+		if takesMessages(r.Index) {
+			c.receivers = append(c.receivers, mine)
 		}
 		return func(ctx context.Context, rec *sluice.Record) error {
-			for _, one := range mine {
-				if one.passed.Load() {
-					continue
-				}
-				if _, ok := rec.Message(); ok {
-					// An outage, for which a queue is received from slowly: its redrive
-					// policy counts receives. Nothing is poison, as nothing succeeds.
-					return one.lastError()
-				}
-				// Neither poison nor an outage of the route: nothing is parked.
-				return sluice.RetryAfter(checkEvery, one.lastError())
+			if c.left.Load() {
+				return sluice.RetryAfter(checkEvery, errors.New("the daemon ends"))
+			}
+			if i := slices.IndexFunc(mine, (*sinkCheck).holds); i >= 0 {
+				return mine[i].wish(rec)
 			}
 			return r.Handler(ctx, rec)
 		}
 	})
+	if len(c.receivers) > 0 {
+		c.receive = make(chan struct{})
+		c.receiveIfRouted()
+	}
+	return held
+}
+
+// receiveIfRouted has queues received from if a route goes on that takes messages.
+func (c *checks) receiveIfRouted() {
+	for _, mine := range c.receivers {
+		if !slices.ContainsFunc(mine, (*sinkCheck).holds) {
+			c.release.Do(func() { close(c.receive) })
+		}
+	}
+}
+
+// holdRoute reports whether a sink holds the route.
+func (c *checks) holdRoute(name string) bool {
+	return slices.ContainsFunc(c.holding, func(one *sinkCheck) bool { return one.holds() && slices.Contains(one.routes, name) })
+}
+
+func (c *sinkCheck) holds() bool { return !c.passed.Load() }
+
+// wish has a held record tried again later. A wish says nothing of the record nor of
+// its route: nothing is parked for it. Each try of a message is a receive, so that
+// messages wait for longer the longer the sink is down.
+func (c *sinkCheck) wish(rec *sluice.Record) error {
+	after := checkEvery
+	if _, ok := rec.Message(); ok {
+		c.mu.Lock()
+		after = min(max(3*time.Since(c.since), heldLeast), heldMost)
+		c.mu.Unlock()
+	}
+	return sluice.RetryAfter(after, c.lastError())
 }
 
 func (c *sinkCheck) lastError() error {
@@ -189,7 +237,10 @@ func (c *checks) run(ctx context.Context, logger *slog.Logger) {
 	var running sync.WaitGroup
 	for _, one := range c.holding {
 		logger.Warn("a sink is down: its routes are held until its check succeeds", "sink", one.sink, "routes", one.routes, "error", one.err)
-		running.Go(func() { one.repeat(ctx, logger) })
+		running.Go(func() {
+			one.repeat(ctx, logger)
+			c.receiveIfRouted()
+		})
 	}
 	running.Wait()
 }
@@ -221,7 +272,7 @@ func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 // unready says which sinks hold routes, and why.
 func (c *checks) unready() (reasons []string) {
 	for _, one := range c.holding {
-		if one.passed.Load() {
+		if !one.holds() {
 			continue
 		}
 		one.mu.Lock()
@@ -240,7 +291,7 @@ func (c *checks) unready() (reasons []string) {
 // forEverybody names the routes that are held to those who do not have the daemon's token.
 func (c *checks) forEverybody() (all []string) {
 	for _, one := range c.holding {
-		if !one.passed.Load() {
+		if one.holds() {
 			all = append(all, "a sink holds these routes: "+strings.Join(one.routes, ", "))
 		}
 	}

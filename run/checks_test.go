@@ -118,6 +118,51 @@ func TestSinkIsDownAtTheStart(t *testing.T) {
 	})
 }
 
+// A stop waits for the calls that run, and not for records that a sink holds. They
+// come again, and nothing else does.
+func TestStopWhileHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(t)
+		table := c.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
+		var slow time.Duration
+		var calls []string
+		m := router.New()
+		m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
+			time.Sleep(slow)
+			id, _ := rec.Keys.Lookup("id")
+			calls = append(calls, "alert "+id.Str())
+			return nil
+		}, router.Name("alert"), router.Concurrency(1))
+		m.Handle("*#REMOVE", func(context.Context, *sluice.Record) error { return nil }, router.Name("search"))
+		held := &checks{}
+		Setup{checks: held}.Check("index", func(context.Context) error { return refused }, "search")
+		if err := held.start(t.Context(), m, false); err != nil {
+			t.Fatal(err)
+		}
+		w := wireHeld(t, c, held, m, Options{Tables: []string{"orders"}})
+		table.Put(map[string]any{"id": "a", "n": 1})
+		table.Delete(map[string]any{"id": "a"})
+		table.Put(map[string]any{"id": "b", "n": 1})
+		time.Sleep(3 * time.Second)
+		slow = 2 * time.Second
+		table.Put(map[string]any{"id": "c", "n": 1})
+		table.Put(map[string]any{"id": "d", "n": 1})
+		time.Sleep(1500 * time.Millisecond)
+		begin := time.Now()
+		w.stop()
+		if took := time.Since(begin); took < 2*time.Second || took > 6*time.Second {
+			t.Errorf("the stop took %v", took)
+		}
+		if !strings.Contains(w.log.String(), `msg="not waiting for the records that a sink holds: they come again at the next start" items=1`) {
+			t.Errorf("not said:\n%s", w.log.String())
+		}
+		if want := []string{"alert a", "alert a", "alert b", "alert c", "alert d"}; !slices.Equal(slices.Sorted(slices.Values(calls)), want) {
+			t.Errorf("called for %q, want %q", calls, want)
+		}
+		time.Sleep(10 * time.Second) // until what was left behind has ended
+	})
+}
+
 // What is wrong with a sink that answers ends the daemon, and so does one that is
 // down and required. All are told at once.
 func TestSinksThatEndTheStart(t *testing.T) {
@@ -205,24 +250,82 @@ func TestIsDown(t *testing.T) {
 	}
 }
 
-// A queue slows down for a plain error, and for no wish: it counts receives. A held
-// change has a wish, which is no outage of its route.
+// A sink that is down costs a message few receives: a queue's redrive policy counts
+// them. While all routes for messages are held, nothing is received; else a held
+// message is seldom received, and the others keep their pace.
 func TestHeldMessages(t *testing.T) {
-	held := &checks{}
-	Setup{checks: held}.Check("index", func(context.Context) error { return refused })
-	if err := held.start(t.Context(), twoSinks(nil), false); err != nil {
-		t.Fatal(err)
-	}
+	const minutes = 30
 	for name, tt := range map[string]struct {
-		rec  *sluice.Record
-		wish bool
+		held []string
+		most int // receives of a held message
 	}{
-		"message": {(&sluice.Message{Body: `{"kind":"job"}`, Received: 1}).Record("arn:aws:sqs:us-east-1:1:jobs"), false},
-		"change":  {&sluice.Record{}, true},
+		"all":     {[]string{"mail", "call"}, 0},
+		"some":    {[]string{"mail"}, 4},
+		"another": {[]string{"row"}, 0}, // takes no messages
 	} {
-		err := held.hold(twoSinks(nil)).Routes()[0].Handler(t.Context(), tt.rec)
-		if wish, ok := errors.AsType[*sluice.RetryError](err); !errors.Is(err, refused) || ok != tt.wish || ok && wish.After != checkEvery {
-			t.Errorf("%s: %v, a wish is %v", name, err, ok)
-		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud(t)
+				var handled [2]atomic.Int64
+				m := router.New()
+				m.Handle("mail#MESSAGE", func(context.Context, *sluice.Record) error { handled[0].Add(1); return nil }, router.Name("mail"))
+				m.Handle("call#MESSAGE", func(context.Context, *sluice.Record) error { handled[1].Add(1); return nil }, router.Name("call"))
+				m.Handle("*#*", func(context.Context, *sluice.Record) error { return nil }, router.Name("row"))
+				var back atomic.Bool
+				held := &checks{}
+				Setup{checks: held}.Check("index", func(context.Context) error {
+					if back.Load() {
+						return nil
+					}
+					return refused
+				}, tt.held...)
+				if err := held.start(t.Context(), m, false); err != nil {
+					t.Fatal(err)
+				}
+				w := wireHeld(t, c, held, m, Options{Queues: []string{"jobs"}})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := make(chan struct{})
+				go func() { defer close(ended); held.run(ctx, slog.New(slog.DiscardHandler)) }()
+				<-w.sources.consumer.Opened()
+				want := func(mails, calls int) {
+					t.Helper()
+					synctest.Wait()
+					if got := [2]int64{handled[0].Load(), handled[1].Load()}; got != [2]int64{int64(mails), int64(calls)} {
+						t.Errorf("%d mails and %d calls were handled, want %d and %d", got[0], got[1], mails, calls)
+					}
+				}
+				for i := range 20 {
+					c.send(fmt.Sprintf(`{"kind":"mail","n":%d}`, i))
+				}
+				time.Sleep(time.Second)
+				runs := func(route string, n int) int {
+					if slices.Contains(tt.held, route) {
+						return 0
+					}
+					return n
+				}
+				for i := range minutes * 6 {
+					c.send(fmt.Sprintf(`{"kind":"call","n":%d}`, i))
+					time.Sleep(time.Second) // its pace
+					want(runs("mail", 20), runs("call", i+1))
+					time.Sleep(9 * time.Second)
+				}
+				for body, n := range c.receives() {
+					if n > tt.most {
+						t.Errorf("%s was received %d times in %d minutes", body, n, minutes)
+						break
+					}
+				}
+				if letters, _, err := w.box.List(t.Context(), "", 10); err != nil || len(letters) != 0 {
+					t.Errorf("parked: %+v, %v", letters, err)
+				}
+				back.Store(true)
+				time.Sleep(2 * time.Hour)
+				want(20, minutes*6)
+				<-ended
+				w.stop()
+			})
+		})
 	}
 }

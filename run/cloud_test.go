@@ -22,28 +22,51 @@ import (
 )
 
 // cloud is what a daemon talks to, in memory: streams, tables to scan, and SQS
-// as far as a consumer of a few messages sees it. A message is delivered once.
+// as far as a consumer of a few messages sees it.
 type cloud struct {
 	*streamtest.Service
 	scanned []string // items in DynamoDB's JSON that a Scan returns
 
 	mu       sync.Mutex
-	waiting  []string // messages to be received
+	messages []*sqsMessage // that are not deleted
 	received int
 	deleted  []string        // handles, which are the bodies
 	refuses  map[string]bool // operations that are answered with an error
 	sent     chan struct{}
 }
 
+// sqsMessage is a message of the queue. No two have the same body.
+type sqsMessage struct {
+	id, body string
+	sent     time.Time
+	visible  time.Time // from then on
+	received int
+}
+
 func newCloud(t *testing.T, scanned ...string) *cloud {
-	return &cloud{Service: streamtest.NewService(t), scanned: scanned, sent: make(chan struct{}, 100), refuses: map[string]bool{}}
+	return &cloud{Service: streamtest.NewService(t), scanned: scanned, sent: make(chan struct{}, 1), refuses: map[string]bool{}}
 }
 
 func (c *cloud) send(body string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting = append(c.waiting, body)
-	c.sent <- struct{}{}
+	now := time.Now()
+	c.messages = append(c.messages, &sqsMessage{id: fmt.Sprintf("message-%d", len(c.messages)+len(c.deleted)+1), body: body, sent: now, visible: now})
+	select {
+	case c.sent <- struct{}{}:
+	default:
+	}
+}
+
+// receives is how often each message that is not deleted was received.
+func (c *cloud) receives() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]int{}
+	for _, m := range c.messages {
+		all[m.body] = m.received
+	}
+	return all
 }
 
 // refuse has an operation fail from now on.
@@ -106,11 +129,14 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *cloud) queue(w http.ResponseWriter, r *http.Request, op string, body []byte) {
 	var in struct {
-		QueueName       string
-		WaitTimeSeconds int
-		Entries         []struct {
-			ID            string `json:"Id"`
-			ReceiptHandle string
+		QueueName           string
+		WaitTimeSeconds     int
+		MaxNumberOfMessages int
+		VisibilityTimeout   int
+		Entries             []struct {
+			ID                string `json:"Id"`
+			ReceiptHandle     string
+			VisibilityTimeout int
 		}
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -124,19 +150,33 @@ func (c *cloud) queue(w http.ResponseWriter, r *http.Request, op string, body []
 	case "GetQueueAttributes":
 		out["Attributes"] = map[string]string{"QueueArn": "arn:aws:sqs:us-east-1:1:jobs", "MessageRetentionPeriod": "345600"}
 	case "ReceiveMessage":
-		select {
-		case <-c.sent:
-			out["Messages"] = []any{c.take()}
-		case <-time.After(time.Duration(in.WaitTimeSeconds) * time.Second):
-		case <-r.Context().Done():
-			return
+		for over := time.Now().Add(time.Duration(in.WaitTimeSeconds) * time.Second); ; {
+			got, next := c.take(in.MaxNumberOfMessages, time.Duration(in.VisibilityTimeout)*time.Second)
+			if len(got) > 0 || !time.Now().Before(over) {
+				out["Messages"] = got
+				break
+			}
+			if next.IsZero() || next.After(over) {
+				next = over
+			}
+			select {
+			case <-c.sent:
+			case <-time.After(time.Until(next)):
+			case <-r.Context().Done():
+				return
+			}
 		}
 	default: // DeleteMessageBatch, ChangeMessageVisibilityBatch
 		var done []any
 		c.mu.Lock()
 		for _, e := range in.Entries {
-			if op == "DeleteMessageBatch" {
+			i := slices.IndexFunc(c.messages, func(m *sqsMessage) bool { return m.body == e.ReceiptHandle })
+			switch {
+			case op == "DeleteMessageBatch":
 				c.deleted = append(c.deleted, e.ReceiptHandle)
+				c.messages = slices.Delete(c.messages, i, i+1)
+			case i >= 0:
+				c.messages[i].visible = time.Now().Add(time.Duration(e.VisibilityTimeout) * time.Second)
 			}
 			done = append(done, map[string]string{"Id": e.ID})
 		}
@@ -146,15 +186,29 @@ func (c *cloud) queue(w http.ResponseWriter, r *http.Request, op string, body []
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-func (c *cloud) take() map[string]any {
+// take hands out messages, and otherwise says when the next can be seen.
+func (c *cloud) take(most int, hidden time.Duration) (got []any, next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	body := c.waiting[0]
-	c.waiting = c.waiting[1:]
-	c.received++
-	sum := md5.Sum([]byte(body))
-	return map[string]any{
-		"MessageId": fmt.Sprintf("message-%d", c.received), "Body": body, "ReceiptHandle": body, "MD5OfBody": hex.EncodeToString(sum[:]),
-		"Attributes": map[string]string{"ApproximateReceiveCount": "1", "SentTimestamp": fmt.Sprint(time.Now().UnixMilli())},
+	now := time.Now()
+	for _, m := range c.messages {
+		switch {
+		case m.visible.After(now):
+			if next.IsZero() || m.visible.Before(next) {
+				next = m.visible
+			}
+			continue
+		case len(got) == most:
+			return got, next
+		}
+		m.visible = now.Add(hidden)
+		m.received++
+		c.received++
+		sum := md5.Sum([]byte(m.body))
+		got = append(got, map[string]any{
+			"MessageId": m.id, "Body": m.body, "ReceiptHandle": m.body, "MD5OfBody": hex.EncodeToString(sum[:]),
+			"Attributes": map[string]string{"ApproximateReceiveCount": fmt.Sprint(m.received), "SentTimestamp": fmt.Sprint(m.sent.UnixMilli())},
+		})
 	}
+	return got, next
 }

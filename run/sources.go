@@ -34,6 +34,7 @@ type sources struct {
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
 	consumer  *queue.Consumer // nil without queues
+	logger    *slog.Logger
 }
 
 func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
@@ -43,7 +44,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters}
+	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters, logger: logger}
 	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
@@ -94,6 +95,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 		s.consumer, err = queue.New(aws("sqs"), m, queue.Options{
 			Queues:       o.Queues,
 			After:        opened,
+			Hold:         checks.receive,
 			DeadLetter:   letters,
 			Concurrency:  o.Limits.Concurrency,
 			StuckAfter:   o.Limits.StuckAfter,
@@ -113,7 +115,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 }
 
 // run runs them side by side until ctx ends. When one cannot start, the other
-// is stopped as if ctx had ended.
+// is stopped as if ctx had ended. What waits for a sink alone is not waited for.
 func (s *sources) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -128,7 +130,11 @@ func (s *sources) run(ctx context.Context) error {
 	if s.consumer != nil {
 		running.Go(func() { defer stop(); errs[1] = s.consumer.Run(ctx) })
 	}
-	running.Wait()
+	over := make(chan struct{})
+	go func() { defer close(over); running.Wait() }()
+	if !s.awaitEnd(ctx, over) {
+		return nil
+	}
 	return errors.Join(errs[:]...)
 }
 

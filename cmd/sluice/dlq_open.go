@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -134,13 +135,13 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		q, err := receiveLetters(ctx, services("sqs"), p.queue, p.name(cfg), keys, p.c.stderr)
+		q, err := letterqueue.Receive(ctx, services("sqs"), p.queue, p.name(cfg), keys, p.c.stderr)
 		if err != nil {
 			return nil, err
 		}
 		o, err := p.inside(ctx, cfg, redriving, deadletter.NewSignedBox(q, p.name(cfg), keys), "the queue "+p.queue, q.Close)
 		if err == nil {
-			o.part = q.part
+			o.part = q.Part
 		}
 		return o, err
 	}

@@ -233,6 +233,10 @@ func (x *explainer) explained(ctx context.Context, rec *sluice.Record, v router.
 		r.Why = x.why(rec, v)
 		return r
 	}
+	if v.Err != nil { // the route takes it, to park it
+		r.Error = v.Err.Error()
+		return r
+	}
 	if when := x.when[v.Route.Name]; when != nil {
 		if _, err := when(rec); err != nil { // the route takes it, to park it
 			r.Error = err.Error()

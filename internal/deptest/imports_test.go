@@ -88,12 +88,12 @@ var rules = []rule{
 	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
-	{pkgs: "internal/letterqueue", ours: []string{"flow", "batch", "deadletter", "sinks/sqs"}},
+	{pkgs: "internal/letterqueue", ours: []string{"flow", "batch", "deadletter", "sinks/sqs", "state", "internal/awsclient"}},
 	{pkgs: "internal/function", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/awsclient", "internal/letterqueue"}},
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/localstack", "internal/runtimeapi", "internal/demo", "examples/...",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/localstack", "internal/runtimeapi", "internal/demo", "examples/...",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

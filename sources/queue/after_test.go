@@ -48,3 +48,34 @@ func TestStopBeforeAfter(t *testing.T) {
 		w.expectLeft("jobs", "jobs-001")
 	})
 }
+
+// While Hold is open the consumer is open and ready, and receives nothing.
+func TestHold(t *testing.T) {
+	for name, released := range map[string]bool{"released": true, "stopped": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.stub.send("jobs", body(1))
+				hold := make(chan struct{})
+				w.start(Options{Hold: hold}, func(context.Context, *sluice.Record) error { return nil })
+				<-w.c.Opened()
+				pass(30 * time.Minute)
+				if n := w.stub.count("ReceiveMessage"); n != 0 {
+					t.Errorf("%d receives while it is held", n)
+				}
+				if h := w.c.Health(); !h.Ready {
+					t.Errorf("not ready: %q", h.Reasons)
+				}
+				if !released {
+					w.end()
+					w.expectLeft("jobs", "jobs-001")
+					return
+				}
+				close(hold)
+				pass(time.Second)
+				w.end()
+				w.expectEnds(map[End]int{EndSettled: 1})
+			})
+		})
+	}
+}

@@ -10,7 +10,8 @@
 // A Lambda function that a queue triggers needs no Consumer: the handler of
 // package sources/lambda takes the events of queues, too.
 //
-// Options.After holds the receiving back until something else is ready.
+// Options.After delays the start until something else is ready. Options.Hold keeps a
+// consumer that has started from receiving.
 //
 // # The life of a message
 //

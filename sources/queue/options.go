@@ -69,6 +69,11 @@ type Options struct {
 	// before, so that what is wrong with them is told at once (default: at once).
 	After <-chan struct{}
 
+	// Hold, until it is closed, keeps an open consumer from receiving, such as while no
+	// route could handle a message: each receive counts for the queue's redrive policy.
+	// It says nothing of the consumer's health (default: nothing is held).
+	Hold <-chan struct{}
+
 	Group     *flow.Group // limits of the routes that are shared with other sources (default: the consumer's own)
 	Hooks     Hooks
 	FlowHooks flow.Hooks   // of each message's flow; a failed message is Retried when it comes again

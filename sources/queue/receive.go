@@ -21,6 +21,13 @@ func (s *source) run(ctx context.Context, t terms) {
 	s.calls = s.newCalls(t.writes)
 	s.health.begin(true)
 	defer s.health.begin(false)
+	if s.c.o.Hold != nil {
+		select {
+		case <-s.c.o.Hold:
+		case <-ctx.Done():
+			return
+		}
+	}
 	beats, end := context.WithCancel(context.WithoutCancel(ctx))
 	var keeping sync.WaitGroup
 	keeping.Go(func() { s.keep(beats, t) })

@@ -1,4 +1,4 @@
-package main
+package letterqueue
 
 import (
 	"context"
@@ -22,8 +22,6 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
-	"github.com/sluicehq/sluice/state"
 )
 
 // takesMessages is a queue that takes what is sent and deleted, and notes it.
@@ -76,11 +74,11 @@ func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // inHand are the letters of changes of one item, received from a queue.
-func inHand(t *testing.T, route string, sequences ...string) (*takesMessages, *queueLetters, []string) {
+func inHand(t *testing.T, route string, sequences ...string) (*takesMessages, *Letters, []string) {
 	service := &takesMessages{t: t}
 	svc := httptest.NewServer(service)
 	t.Cleanup(svc.Close)
-	q := &queueLetters{
+	q := &Letters{
 		api: sqs.New(sqs.Options{Region: "eu-west-1", BaseEndpoint: &svc.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}),
 		url: aws.String(svc.URL + "/1/letters"), app: "app", letters: make(map[string][]byte), handles: make(map[string][]string), keys: letterKeys(t),
 	}
@@ -332,34 +330,5 @@ func TestSentBackSigned(t *testing.T) {
 		if err := q.keys.Verify([]byte(service.last)); (err == nil) != signed {
 			t.Errorf("signed %v: %v", signed, err)
 		}
-	}
-}
-
-// Letters that are named one by one run one by one; those that are not stay.
-func TestRedriveOfUnsigned(t *testing.T) {
-	letters := state.NewMemory()
-	plain := deadletter.NewBox(letters, "app")
-	var ids []string
-	for _, sequence := range []string{"1", "2", "3"} {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + sequence + `"}}`, Sequence: sequence, Shard: "shard"})
-		if err := plain.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 1, First: errors.New("down"), Last: errors.New("down")}); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, deadletter.ShortID(plain.ID(&rec, "r")))
-	}
-	m := router.New()
-	m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
-	daemon := run.DeadLetters(t.Context(), deadletter.NewSignedBox(letters, "app", letterKeys(t)), "", m, nil, discard)
-	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--all"); code != 1 || strings.Count(out, ": refused: it is not signed") != 3 {
-		t.Errorf("exit %d, %s%s", code, out, problems)
-	}
-	if code, _, problems := asked(t, daemon, "dlq", "redrive", "--all", "--unsigned", "ffff0000"); code != 1 || !strings.Contains(problems, "--unsigned: no such dead letter: ffff0000") {
-		t.Errorf("exit %d, %s", code, problems)
-	}
-	if code, out, problems := asked(t, daemon, "dlq", "redrive", ids[0], "--unsigned", ids[1]); code != 1 || !strings.Contains(out, ids[0]+": refused") || !strings.Contains(out, ids[1]+": done") {
-		t.Errorf("exit %d, %s%s", code, out, problems)
-	}
-	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--unsigned", ids[0], "--unsigned", ids[2]); code != 0 || !strings.Contains(out, "2 done") {
-		t.Errorf("exit %d, %s%s", code, out, problems)
 	}
 }

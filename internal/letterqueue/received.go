@@ -1,4 +1,4 @@
-package main
+package letterqueue
 
 import (
 	"bytes"
@@ -28,15 +28,15 @@ const (
 	mostMessage  = 1 << 20         // bytes of one
 )
 
-// queueLetters are the dead letters in an SQS queue, as a store of them: all that
+// Letters are the dead letters in an SQS queue, as a store of them: all that
 // the queue holds is received, and hidden from others until the end. Deleting a
 // letter deletes its messages; what is left is given back.
-type queueLetters struct {
+type Letters struct {
 	api   *sqs.Client
 	url   *string
 	app   string
 	keys  deadletter.Keys
-	part  string // why these may not be all; "" when they are
+	Part  string // why these may not be all; "" when they are
 	stop  context.CancelFunc
 	hider sync.WaitGroup
 
@@ -45,11 +45,12 @@ type queueLetters struct {
 	handles map[string][]string // receipt handles of a letter's messages; of "" those that are no letters
 }
 
-var _ state.Letters = (*queueLetters)(nil)
+var _ state.Letters = (*Letters)(nil)
 
-// receiveLetters receives what the queue holds.
-func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, keys deadletter.Keys, stderr io.Writer) (*queueLetters, error) {
-	q := &queueLetters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, keys: keys, letters: make(map[string][]byte), handles: make(map[string][]string)}
+// Receive receives what the queue of that name or URL holds. Close gives back what is
+// left of it. What the user should know is written to stderr.
+func Receive(ctx context.Context, cfg aws.Config, queue, app string, keys deadletter.Keys, stderr io.Writer) (*Letters, error) {
+	q := &Letters{api: sqs.NewFromConfig(cfg), url: &queue, app: app, keys: keys, letters: make(map[string][]byte), handles: make(map[string][]string)}
 	if !strings.Contains(queue, "://") {
 		out, err := q.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &queue})
 		if err != nil {
@@ -87,12 +88,12 @@ func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, keys
 		fmt.Fprintf(stderr, "%d messages of the queue are no dead letters of Sluice: they are left there; on-failure records of Lambda are for sluice replay\n", others)
 	}
 	if n >= mostReceived {
-		q.part = fmt.Sprintf("the queue holds more than %d messages, and these are so many", mostReceived)
+		q.Part = fmt.Sprintf("the queue holds more than %d messages, and these are so many", mostReceived)
 	} else {
-		q.part = q.inOtherHands(ctx, n)
+		q.Part = q.inOtherHands(ctx, n)
 	}
-	if q.part != "" {
-		fmt.Fprintln(stderr, q.part)
+	if q.Part != "" {
+		fmt.Fprintln(stderr, q.Part)
 	}
 	return q, nil
 }
@@ -100,7 +101,7 @@ func receiveLetters(ctx context.Context, cfg aws.Config, queue, app string, keys
 // inOtherHands says whether there are messages beside the n that are here: that
 // others have received and not given back, that come later, or that a FIFO queue
 // keeps behind others of their group.
-func (q *queueLetters) inOtherHands(ctx context.Context, n int) string {
+func (q *Letters) inOtherHands(ctx context.Context, n int) string {
 	const (
 		hidden  = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
 		delayed = types.QueueAttributeNameApproximateNumberOfMessagesDelayed
@@ -126,13 +127,13 @@ func (q *queueLetters) inOtherHands(ctx context.Context, n int) string {
 	return ""
 }
 
-func (q *queueLetters) fifo() bool { return strings.HasSuffix(*q.url, ".fifo") }
+func (q *Letters) fifo() bool { return strings.HasSuffix(*q.url, ".fifo") }
 
 // add takes a message. The same letter may be in several: a function that was
 // called again has parked it again. One that the keys do not verify is known by what
 // is in it: it cannot take the place of another, and somebody who has looked at it
 // can name it.
-func (q *queueLetters) add(m types.Message) {
+func (q *Letters) add(m types.Message) {
 	body := []byte(aws.ToString(m.Body))
 	e, err := deadletter.Parse(body)
 	verified := q.keys.Verify(body) == nil
@@ -167,7 +168,7 @@ func (q *queueLetters) add(m types.Message) {
 }
 
 // hide keeps what was received hidden until ctx ends.
-func (q *queueLetters) hide(ctx context.Context) {
+func (q *Letters) hide(ctx context.Context) {
 	tick := time.NewTicker(visibility / 3)
 	defer tick.Stop()
 	for {
@@ -180,7 +181,7 @@ func (q *queueLetters) hide(ctx context.Context) {
 	}
 }
 
-func (q *queueLetters) setVisibility(ctx context.Context, seconds int32) error {
+func (q *Letters) setVisibility(ctx context.Context, seconds int32) error {
 	q.mu.Lock()
 	all := slices.Concat(slices.Collect(maps.Values(q.handles))...)
 	q.mu.Unlock()
@@ -198,7 +199,7 @@ func (q *queueLetters) setVisibility(ctx context.Context, seconds int32) error {
 }
 
 // Close gives back what is left.
-func (q *queueLetters) Close() error {
+func (q *Letters) Close() error {
 	q.stop()
 	q.hider.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -209,11 +210,11 @@ func (q *queueLetters) Close() error {
 	return nil
 }
 
-func (q *queueLetters) ours(app string) bool { return app == q.app }
+func (q *Letters) ours(app string) bool { return app == q.app }
 
 // PutLetter sends the letter again, as one that failed again, and then deletes
 // what it was before.
-func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte) error {
+func (q *Letters) PutLetter(ctx context.Context, _, id string, data []byte) error {
 	if len(data) > mostMessage {
 		signed := q.keys.Verify(data) == nil
 		e, err := deadletter.Parse(data)
@@ -245,7 +246,7 @@ func (q *queueLetters) PutLetter(ctx context.Context, _, id string, data []byte)
 }
 
 // GetLetter implements state.Letters.
-func (q *queueLetters) GetLetter(_ context.Context, app, id string) ([]byte, bool, error) {
+func (q *Letters) GetLetter(_ context.Context, app, id string) ([]byte, bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	data, ok := q.letters[id]
@@ -253,7 +254,7 @@ func (q *queueLetters) GetLetter(_ context.Context, app, id string) ([]byte, boo
 }
 
 // ListLetters implements state.Letters.
-func (q *queueLetters) ListLetters(_ context.Context, app, after string, limit int) (all []state.Letter, err error) {
+func (q *Letters) ListLetters(_ context.Context, app, after string, limit int) (all []state.Letter, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(q.letters)) {
@@ -265,7 +266,7 @@ func (q *queueLetters) ListLetters(_ context.Context, app, after string, limit i
 }
 
 // DeleteLetter deletes all messages of a letter.
-func (q *queueLetters) DeleteLetter(ctx context.Context, _, id string) error {
+func (q *Letters) DeleteLetter(ctx context.Context, _, id string) error {
 	q.mu.Lock()
 	sentBack := q.letters[id] != nil && len(q.handles[id]) == 0
 	q.mu.Unlock()
@@ -275,7 +276,7 @@ func (q *queueLetters) DeleteLetter(ctx context.Context, _, id string) error {
 	return q.deleteMessages(ctx, id)
 }
 
-func (q *queueLetters) deleteMessages(ctx context.Context, id string) error {
+func (q *Letters) deleteMessages(ctx context.Context, id string) error {
 	q.mu.Lock()
 	handles := q.handles[id]
 	q.mu.Unlock()

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/state"
+)
+
+func letterKeys(t *testing.T) deadletter.Keys {
+	t.Helper()
+	keys, err := deadletter.ParseKeys("0123456789abcdef0123456789abcdef", "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// Letters that are named one by one run one by one; those that are not stay.
+func TestRedriveOfUnsigned(t *testing.T) {
+	letters := state.NewMemory()
+	plain := deadletter.NewBox(letters, "app")
+	var ids []string
+	for _, sequence := range []string{"1", "2", "3"} {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + sequence + `"}}`, Sequence: sequence, Shard: "shard"})
+		if err := plain.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 1, First: errors.New("down"), Last: errors.New("down")}); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, deadletter.ShortID(plain.ID(&rec, "r")))
+	}
+	m := router.New()
+	m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
+	daemon := run.DeadLetters(t.Context(), deadletter.NewSignedBox(letters, "app", letterKeys(t)), "", m, nil, discard)
+	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--all"); code != 1 || strings.Count(out, ": refused: it is not signed") != 3 {
+		t.Errorf("exit %d, %s%s", code, out, problems)
+	}
+	if code, _, problems := asked(t, daemon, "dlq", "redrive", "--all", "--unsigned", "ffff0000"); code != 1 || !strings.Contains(problems, "--unsigned: no such dead letter: ffff0000") {
+		t.Errorf("exit %d, %s", code, problems)
+	}
+	if code, out, problems := asked(t, daemon, "dlq", "redrive", ids[0], "--unsigned", ids[1]); code != 1 || !strings.Contains(out, ids[0]+": refused") || !strings.Contains(out, ids[1]+": done") {
+		t.Errorf("exit %d, %s%s", code, out, problems)
+	}
+	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--unsigned", ids[0], "--unsigned", ids[2]); code != 0 || !strings.Contains(out, "2 done") {
+		t.Errorf("exit %d, %s%s", code, out, problems)
+	}
+}
