@@ -52,22 +52,6 @@ func (c *calls) named(route string) *routeCalls {
 	return nil
 }
 
-// running reports whether a handler runs.
-func (c *calls) running() bool {
-	for _, rc := range c.routes {
-		for i := range rc.lists {
-			list := &rc.lists[i]
-			list.mu.Lock()
-			runs := list.first != nil
-			list.mu.Unlock()
-			if runs {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // parked adds to h that a parked record fails no more.
 func (c *calls) parked(h flow.Hooks) flow.Hooks {
 	next := h.Handled

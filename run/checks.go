@@ -66,8 +66,6 @@ type checks struct {
 	receivers [][]*sinkCheck // for each of these routes, those that hold it
 	receive   chan struct{}  // closed once one of them goes on; nil: one does from the start
 	release   sync.Once      // closes receive
-
-	left atomic.Bool // the daemon ends without its held records, and calls nothing any more
 }
 
 // sinkCheck is the check of one sink. While it has not succeeded, its routes are held.
@@ -180,10 +178,10 @@ func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 		if takesMessages(r.Index) {
 			c.receivers = append(c.receivers, mine)
 		}
+		if len(mine) == 0 {
+			return r.Handler
+		}
 		return func(ctx context.Context, rec *sluice.Record) error {
-			if c.left.Load() {
-				return sluice.RetryAfter(checkEvery, errors.New("the daemon ends"))
-			}
 			if i := slices.IndexFunc(mine, (*sinkCheck).holds); i >= 0 {
 				return mine[i].wish(rec)
 			}
@@ -204,11 +202,6 @@ func (c *checks) receiveIfRouted() {
 			c.release.Do(func() { close(c.receive) })
 		}
 	}
-}
-
-// holdRoute reports whether a sink holds the route.
-func (c *checks) holdRoute(name string) bool {
-	return slices.ContainsFunc(c.holding, func(one *sinkCheck) bool { return one.holds() && slices.Contains(one.routes, name) })
 }
 
 func (c *sinkCheck) holds() bool { return !c.passed.Load() }

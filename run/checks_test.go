@@ -118,51 +118,6 @@ func TestSinkIsDownAtTheStart(t *testing.T) {
 	})
 }
 
-// A stop waits for the calls that run, and not for records that a sink holds. They
-// come again, and nothing else does.
-func TestStopWhileHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCloud(t)
-		table := c.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
-		var slow time.Duration
-		var calls []string
-		m := router.New()
-		m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
-			time.Sleep(slow)
-			id, _ := rec.Keys.Lookup("id")
-			calls = append(calls, "alert "+id.Str())
-			return nil
-		}, router.Name("alert"), router.Concurrency(1))
-		m.Handle("*#REMOVE", func(context.Context, *sluice.Record) error { return nil }, router.Name("search"))
-		held := &checks{}
-		Setup{checks: held}.Check("index", func(context.Context) error { return refused }, "search")
-		if err := held.start(t.Context(), m, false); err != nil {
-			t.Fatal(err)
-		}
-		w := wireHeld(t, c, held, m, Options{Tables: []string{"orders"}})
-		table.Put(map[string]any{"id": "a", "n": 1})
-		table.Delete(map[string]any{"id": "a"})
-		table.Put(map[string]any{"id": "b", "n": 1})
-		time.Sleep(3 * time.Second)
-		slow = 2 * time.Second
-		table.Put(map[string]any{"id": "c", "n": 1})
-		table.Put(map[string]any{"id": "d", "n": 1})
-		time.Sleep(1500 * time.Millisecond)
-		begin := time.Now()
-		w.stop()
-		if took := time.Since(begin); took < 2*time.Second || took > 6*time.Second {
-			t.Errorf("the stop took %v", took)
-		}
-		if !strings.Contains(w.log.String(), `msg="not waiting for the records that a sink holds: they come again at the next start" items=1`) {
-			t.Errorf("not said:\n%s", w.log.String())
-		}
-		if want := []string{"alert a", "alert a", "alert b", "alert c", "alert d"}; !slices.Equal(slices.Sorted(slices.Values(calls)), want) {
-			t.Errorf("called for %q, want %q", calls, want)
-		}
-		time.Sleep(10 * time.Second) // until what was left behind has ended
-	})
-}
-
 // What is wrong with a sink that answers ends the daemon, and so does one that is
 // down and required. All are told at once.
 func TestSinksThatEndTheStart(t *testing.T) {

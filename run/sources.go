@@ -34,7 +34,6 @@ type sources struct {
 	poller    *poller.Poller  // nil without tables
 	backfills *backfills      // nil without any
 	consumer  *queue.Consumer // nil without queues
-	logger    *slog.Logger
 }
 
 func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
@@ -44,7 +43,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
 		letters.damaged = file.DamagedLetters
 	}
-	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters, logger: logger}
+	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters}
 	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
 	flows := o.Limits.flow()
 	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
@@ -115,7 +114,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 }
 
 // run runs them side by side until ctx ends. When one cannot start, the other
-// is stopped as if ctx had ended. What waits for a sink alone is not waited for.
+// is stopped as if ctx had ended.
 func (s *sources) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -130,11 +129,7 @@ func (s *sources) run(ctx context.Context) error {
 	if s.consumer != nil {
 		running.Go(func() { defer stop(); errs[1] = s.consumer.Run(ctx) })
 	}
-	over := make(chan struct{})
-	go func() { defer close(over); running.Wait() }()
-	if !s.awaitEnd(ctx, over) {
-		return nil
-	}
+	running.Wait()
 	return errors.Join(errs[:]...)
 }
 
