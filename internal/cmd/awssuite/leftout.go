@@ -10,8 +10,7 @@ var leftOut = map[string]string{
 	"internal/demo":          "names its tables itself; the examples that it runs have tests of their own",
 	"internal/losstest":      "kills its own OpenSearch",
 
-	"sources/poller.TestLocalBeginningOfAShard":       "needs a stream of one shard, of a table on demand",
-	directPkg + ".TestGatewayOnServers":               "is about the local servers",
-	"examples/transit-gateway.TestOpenSearchIsKilled": "kills its own OpenSearch",
-	"sinks/opensearch.TestLocalExactOverRestarts":     "kills its own OpenSearch",
+	"sources/poller.TestLocalBeginningOfAShard":   "needs a stream of one shard, of a table on demand",
+	directPkg + ".TestGatewayOnServers":           "is about the local servers",
+	"sinks/opensearch.TestLocalExactOverRestarts": "kills its own OpenSearch",
 }
