@@ -17,6 +17,7 @@ type Route struct {
 	// ChangedIgnoring: another attribute than these has changed.
 	ChangedIgnoring Strings `yaml:"changedIgnoring"`
 	// TTL deletions are to be left out ("exclude") or are all that is taken ("only").
+	// Those that a global table replicates from another Region look like a user's.
 	TTL string `yaml:"ttl" is:"one of=exclude|only"`
 	// Regions of a global table whose writes are taken. Default all.
 	Regions Strings `yaml:"regions"`
