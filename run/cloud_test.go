@@ -151,7 +151,7 @@ func (c *cloud) queue(w http.ResponseWriter, r *http.Request, op string, body []
 		out["Attributes"] = map[string]string{"QueueArn": "arn:aws:sqs:us-east-1:1:jobs", "MessageRetentionPeriod": "345600"}
 	case "ReceiveMessage":
 		for over := time.Now().Add(time.Duration(in.WaitTimeSeconds) * time.Second); ; {
-			got, next := c.take(in.MaxNumberOfMessages, time.Duration(in.VisibilityTimeout)*time.Second)
+			got, next := c.receive(in.MaxNumberOfMessages, time.Duration(in.VisibilityTimeout)*time.Second)
 			if len(got) > 0 || !time.Now().Before(over) {
 				out["Messages"] = got
 				break
@@ -186,8 +186,8 @@ func (c *cloud) queue(w http.ResponseWriter, r *http.Request, op string, body []
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// take hands out messages, and otherwise says when the next can be seen.
-func (c *cloud) take(most int, hidden time.Duration) (got []any, next time.Time) {
+// receive hands out messages, and otherwise says when the next can be seen.
+func (c *cloud) receive(most int, hidden time.Duration) (got []any, next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()

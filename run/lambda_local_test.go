@@ -158,7 +158,13 @@ func TestRedriveOfAFunctionsLetters(t *testing.T) {
 		}
 	}
 	says(redrive(1, signed, "--all", "--dry-run"), "would run on work", 2)
-	says(redrive(1, signed, "--all"), ": failed on work: \"not yet", 2)
+	failed := redrive(1, signed, "--all")
+	says(failed, ": failed on work: \"not yet", 2)
+	id, _, _ := strings.Cut(failed, ":")
+	both := redrive(1, signed, id, "ffffffff")
+	says(both, id+": ", 1)
+	says(both, "1 failed or were refused", 1)
+	says(both, "ffffffff", 1)
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

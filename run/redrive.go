@@ -159,14 +159,14 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 		fmt.Fprintln(stdout, text)
 	}
 	err = r.each(ctx, box, ofTables{m, o.tableNames(), o.Queues})
-	if sum.Failed+sum.Waiting > 0 { // each was told
-		err = fmt.Errorf("%d failed or were refused, %d wait: they are still in the queue %s", sum.Failed, sum.Waiting, r.queue)
+	if sum.Failed+sum.Waiting > 0 {
+		err = errors.Join(err, fmt.Errorf("%d failed or were refused, %d wait: they are still in the queue %s", sum.Failed, sum.Waiting, r.queue))
 	}
 	fmt.Fprintf(stdout, "%d done, %d failed or refused, %d waiting, %d would run\n", sum.Done, sum.Failed, sum.Waiting, sum.WouldRun)
 	return err
 }
 
-// each runs the letters that were chosen.
+// each runs the letters that were chosen. The error joins what was not told.
 func (r *redriver) each(ctx context.Context, box *deadletter.Box, m sluice.Matcher) error {
 	for i, id := range r.how.Unsigned {
 		var err error
@@ -182,7 +182,16 @@ func (r *redriver) each(ctx context.Context, box *deadletter.Box, m sluice.Match
 	for _, id := range r.ids {
 		id, err := box.Find(ctx, id)
 		if err == nil {
-			err = box.Redrive(ctx, m, id, r.how)
+			var sum deadletter.Report
+			how := r.how
+			how.Told = func(o deadletter.Outcome) {
+				sum.Add(o)
+				r.how.Told(o)
+			}
+			err = box.Redrive(ctx, m, id, how)
+			if sum.Failed+sum.Waiting > 0 { // it was told
+				err = nil
+			}
 		}
 		errs = append(errs, err)
 	}

@@ -61,8 +61,8 @@ func (d *daemon) read(logs io.Reader) {
 		d.tail = append(d.tail[max(0, len(d.tail)-9):], lines.Text())
 		d.mu.Unlock()
 		var h handled
-		if json.Unmarshal(lines.Bytes(), &h) == nil && h.Msg == "handled" && h.Route != "note malformed methods" { // one line for each change
-
+		// A new search of manhunt has two routes: the demo shows it once.
+		if json.Unmarshal(lines.Bytes(), &h) == nil && h.Msg == "handled" && h.Route != "note malformed methods" {
 			select {
 			case d.handled <- h:
 			default: // nobody reads any more
