@@ -17,6 +17,7 @@ var regressions = []struct {
 	{982019302, "a stream behind another was expected sooner than listings that leave shards out allow"},
 	{983004987, "a record was expected to be read past a route's only call, which hung"},
 	{986113217, "the child of a shard that was read waited for what no listing shows"},
+	{987022842, "a stream that was found gone while the poller stopped failed the stop"},
 	{450, "shards that ended together put off the next listing, and with it the next stream"},
 }
 

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// patience is for a seed that takes a fraction of a second: who waits longer
-// waits for ever.
-const patience = 2 * time.Minute
+// patience is how long a seed may take. Most take a fraction of a second. One in
+// 100,000 takes 10 s of processor time, and minutes on a busy machine.
+const patience = 20 * time.Minute
 
 // work runs the seeds that come by standard input, a line each, and answers
 // each by a line.

@@ -140,7 +140,7 @@ func (f *follower) run(ctx context.Context) error {
 		f.mu.Unlock()
 		if sleep(ctx, b.next(transient)) != nil {
 			for ; f.away > 0; f.away-- {
-				f.errs = append(f.errs, (<-f.lefts).err)
+				f.stopped((<-f.lefts).err)
 			}
 			return errors.Join(append(f.errs, err)...)
 		}
@@ -180,7 +180,7 @@ func (f *follower) follow(ctx context.Context, ask time.Time) error {
 		case l := <-f.lefts:
 			f.away--
 			if ctx.Err() != nil {
-				f.errs = append(f.errs, l.err)
+				f.stopped(l.err)
 			} else {
 				f.back = append(f.back, l)
 			}
@@ -194,6 +194,14 @@ func (f *follower) follow(ctx context.Context, ask time.Time) error {
 				ask = now.Add(f.ask(ctx))
 			}
 		}
+	}
+}
+
+// stopped notes how a stream ended after ctx. That it is gone, or unfit, is no
+// failure of the stop: the next start finds that again.
+func (f *follower) stopped(err error) {
+	if !errors.Is(err, errNeverRead) && !errors.As(err, new(*StreamError)) {
+		f.errs = append(f.errs, err)
 	}
 }
 

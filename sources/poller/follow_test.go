@@ -385,6 +385,21 @@ func TestANewStreamThatIsGoneAtOnce(t *testing.T) {
 	})
 }
 
+// A stream that turns out to be gone while the poller stops is no error of the stop.
+func TestAStreamThatIsGoneWhenThePollerStops(t *testing.T) {
+	broken := errors.New("the store is full")
+	for _, tt := range []struct{ end, want error }{{errNeverRead, nil}, {&StreamError{}, nil}, {broken, broken}} {
+		f := newFollower(&Poller{}, Stream{Table: "orders"})
+		f.away = 1
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		go func() { f.lefts <- left{err: tt.end} }()
+		if err := f.follow(ctx, time.Now().Add(time.Hour)); !errors.Is(err, tt.want) {
+			t.Errorf("%v: the stop returned %v, want %v", tt.end, err, tt.want)
+		}
+	}
+}
+
 // However many shards of a replaced stream end, the next one is begun within
 // seconds: only listings of all shards space those that follow.
 func TestManyEndsDoNotPutOffTheNextStream(t *testing.T) {
