@@ -125,7 +125,7 @@ func (c *checker) settle(life int, ch *change, route string, late bool) {
 	}
 	by := session{life: life}
 	if r := c.readings[ch.shard.place]; r != nil && r.life == life && !late {
-		by = r.session
+		by, r.busyAt = r.session, time.Now()
 	}
 	ch.done[route], ch.end = by, time.Now()
 }
