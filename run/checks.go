@@ -76,8 +76,9 @@ type sinkCheck struct {
 
 	passed atomic.Bool
 	mu     sync.Mutex
-	err    error     // of the last try
-	since  time.Time // of the first one
+	err    error                 // of the last try
+	since  time.Time             // of the first one
+	held   map[identity]struct{} // that were tried since the check before
 }
 
 // start makes all checks. It returns what ends the daemon; sinks that are down do
@@ -211,18 +212,22 @@ func (c *sinkCheck) holds() bool { return !c.passed.Load() }
 // messages wait for longer the longer the sink is down.
 func (c *sinkCheck) wish(rec *sluice.Record) error {
 	after := checkEvery
-	if _, ok := rec.Message(); ok {
-		c.mu.Lock()
-		after = min(max(3*time.Since(c.since), heldLeast), heldMost)
-		c.mu.Unlock()
+	c.mu.Lock()
+	if c.held == nil {
+		c.held = make(map[identity]struct{})
 	}
+	c.held[identify(rec).cloned()] = struct{}{}
+	if _, ok := rec.Message(); ok {
+		after = min(max(3*time.Since(c.since), heldLeast), heldMost)
+	}
+	c.mu.Unlock()
 	return sluice.RetryAfter(after, c.lastError())
 }
 
 func (c *sinkCheck) lastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Errorf("sink %s is not checked since %s: %w", c.sink, c.since.Format(time.RFC3339), c.err)
+	return heldError{fmt.Errorf("sink %s is not checked since %s: %w", c.sink, c.since.Format(time.RFC3339), c.err)}
 }
 
 // run makes the checks that hold routes until each has succeeded, or ctx ends.
@@ -241,6 +246,9 @@ func (c *checks) run(ctx context.Context, logger *slog.Logger) {
 func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 	down := true
 	for {
+		c.mu.Lock()
+		clear(c.held) // each record of a stream is held again meanwhile
+		c.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
@@ -251,7 +259,11 @@ func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 		cancel()
 		switch {
 		case err == nil:
-			logger.Info("the sink is checked: its routes go on", "sink", c.sink, "routes", c.routes)
+			c.mu.Lock()
+			n := len(c.held)
+			c.held = nil
+			c.mu.Unlock()
+			logger.Info("the sink is checked: its routes go on", "sink", c.sink, "routes", c.routes, "records", n)
 			return
 		case ctx.Err() != nil:
 			return
