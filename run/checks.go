@@ -29,9 +29,9 @@ var (
 	checkEvery  = 5 * time.Second  // between two tries
 )
 
-// A message of a held route comes again after three times as long as its sink is
-// down already, within these. So the number of receives grows slowly: four in the
-// first half hour, and one an hour from the second hour on.
+// A sink that is down for a time t makes each message of its routes come again after
+// 3t, within these limits. So receives become rare: four in the first half hour, and
+// one an hour from the second hour on.
 const (
 	heldLeast = time.Minute
 	heldMost  = time.Hour
@@ -56,15 +56,15 @@ func (s Setup) Check(sink string, check func(context.Context) error, routes ...s
 	}
 }
 
-// checks are those of all sinks.
+// checks has the checks of all sinks.
 type checks struct {
 	all     []*sinkCheck
 	holding []*sinkCheck // had not succeeded at the start
 
 	// While every route that takes messages is held, queues are not received from:
 	// SQS counts receives, and a redrive policy would move good messages away.
-	receivers [][]*sinkCheck // for each of these routes, those that hold it
-	receive   chan struct{}  // closed once one of them goes on; nil: one does from the start
+	receivers [][]*sinkCheck // for each route that takes messages, the checks that hold it
+	receive   chan struct{}  // closed once one of these routes goes on; nil: one runs from the start
 	release   sync.Once      // closes receive
 }
 
@@ -81,8 +81,8 @@ type sinkCheck struct {
 	held   map[identity]struct{} // that were tried since the check before
 }
 
-// start makes all checks. It returns what ends the daemon; sinks that are down do
-// so when they are required.
+// start makes all checks. Its error ends the daemon. A sink that is down is an error
+// only if it is required.
 func (c *checks) start(ctx context.Context, m sluice.Matcher, required bool) error {
 	if err := c.name(m); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *checks) start(ctx context.Context, m sluice.Matcher, required bool) err
 	return errors.Join(errs...)
 }
 
-// name sees to the names of routes.
+// name gives a check without routes all of them, and refuses an unknown route.
 func (c *checks) name(m sluice.Matcher) error {
 	var names []string
 	for _, r := range m.Routes() {
@@ -159,8 +159,7 @@ func isDown(err error) bool {
 	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // a connection that broke
 }
 
-// hold returns a Matcher as m whose routes are not called while a sink that they
-// need is not checked.
+// hold returns m with each route held until the checks of its sinks have succeeded.
 func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 	if len(c.holding) == 0 {
 		return m
@@ -196,7 +195,7 @@ func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 	return held
 }
 
-// receiveIfRouted has queues received from if a route goes on that takes messages.
+// receiveIfRouted starts to receive from queues once a route that takes messages goes on.
 func (c *checks) receiveIfRouted() {
 	for _, mine := range c.receivers {
 		if !slices.ContainsFunc(mine, (*sinkCheck).holds) {
@@ -207,9 +206,9 @@ func (c *checks) receiveIfRouted() {
 
 func (c *sinkCheck) holds() bool { return !c.passed.Load() }
 
-// wish has a held record tried again later. A wish says nothing of the record nor of
-// its route: nothing is parked for it. Each try of a message is a receive, so that
-// messages wait for longer the longer the sink is down.
+// wish returns the error that has flow try a held record later. flow parks nothing as
+// poison for it. Each try of a message is a receive, so messages wait for longer the
+// longer the sink is down.
 func (c *sinkCheck) wish(rec *sluice.Record) error {
 	after := checkEvery
 	c.mu.Lock()
@@ -293,7 +292,7 @@ func (c *checks) unready() (reasons []string) {
 	return reasons
 }
 
-// forEverybody names the routes that are held to those who do not have the daemon's token.
+// forEverybody names the held routes, and no error, to callers without the daemon's token.
 func (c *checks) forEverybody() (all []string) {
 	for _, one := range c.holding {
 		if one.holds() {
