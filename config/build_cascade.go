@@ -102,10 +102,14 @@ func (b *builder) planned(ctx context.Context, c *cascade.Cascade, threshold int
 	}
 	var effects []Effect
 	for _, table := range slices.Sorted(maps.Keys(rows)) {
-		does := fmt.Sprintf("delete %d rows of table %s", rows[table], table)
-		if all == maxPlanned {
-			does = fmt.Sprintf("delete at least %d rows of table %s", rows[table], table)
+		count := fmt.Sprintf("%d rows", rows[table])
+		switch {
+		case all == maxPlanned:
+			count = "at least " + count
+		case rows[table] == 1:
+			count = "1 row"
 		}
+		does := "delete " + count + " of table " + table
 		if q != nil && rows[table] > threshold {
 			does += ", what a record does not delete itself by queue " + q.name
 		}

@@ -120,6 +120,15 @@ func TestCountAndCascade(t *testing.T) {
 			t.Errorf("an orphan: %s", got)
 		}
 
+		if err := w.Write(t.Context(), dynamo.Delete("maps", plain(`{"user_id":"u","map_id":"n"}`))); err != nil {
+			t.Fatal(err)
+		}
+		small := w.Records()[0]
+		if got := explained(t, app, "delete points", &small); !strings.HasPrefix(got, "delete 1 row of table points [") {
+			t.Error(got)
+		}
+		put(t, w, "maps", `{"user_id":"u","map_id":"n","points":1}`)
+		w.Records()
 		if err := w.Write(t.Context(), dynamo.Delete("maps", plain(`{"user_id":"u","map_id":"m"}`))); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -155,7 +156,7 @@ func Run(ctx context.Context, a App, args []string, env func(string) string, std
 		return exitFailed
 	}
 	if len(args) > 0 && args[0] == "dlq" {
-		return Exit(a.redrive(ctx, args[1:], env, stdout, stderr), a.Name, stderr)
+		return Exit(a.redrive(ctx, args[1:], env, stdout, stderr), a.Name, stderr, "dlq", "redrive")
 	}
 	var o Options
 	fs := pflag.NewFlagSet(a.Name, pflag.ContinueOnError)
@@ -185,14 +186,15 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Exit prints err, if there is one, and returns the exit code that goes with it.
-func Exit(err error, name string, stderr io.Writer) int {
+// Exit prints err, if there is one, and returns the exit code that goes with it. name
+// is the program's, and command the words behind it that name its subcommand.
+func Exit(err error, name string, stderr io.Writer, command ...string) int {
 	if err == nil {
 		return exitOK
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", name, explained(err))
 	if usage := (*UsageError)(nil); errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "%s: --help lists the flags\n", name)
+		fmt.Fprintf(stderr, "%s: run %q\n", name, strings.Join(append(append([]string{name}, command...), "--help"), " "))
 		return exitUsage
 	}
 	return exitFailed

@@ -286,7 +286,7 @@ func (rc *routeCalls) trouble(now time.Time) string {
 	if n == 0 {
 		return ""
 	}
-	what := rc.present(err, now, slow)
+	what, _ := rc.present(err, now, slow)
 	text := fmt.Sprintf("route %q fails for %s since %s, and no other has succeeded since: %v: repair what it calls", rc.name, plural(n, "record"), since.Format(time.RFC3339), what)
 	if !errors.As(what, new(*net.OpError)) { // else no record is at fault
 		text += fmt.Sprintf("; if the record is at fault: sluice park --route %q", rc.name)
@@ -316,18 +316,25 @@ func (rc *routeCalls) troubled(now time.Time, running []slow) (n int, since time
 	return n, since, err
 }
 
-// present is the error of the route as of now: err is that of the last call that
-// ended, unless a sink tries again, or hangs since. mu is held.
-func (rc *routeCalls) present(err error, now time.Time, running []slow) error {
+// present is the error of the route as of now, and the number of calls that run and
+// have it: err is that of the last call that ended, unless a sink tries again, or
+// hangs since. mu is held.
+func (rc *routeCalls) present(err error, now time.Time, running []slow) (_ error, hanging int) {
+	var first error
 	for _, s := range running {
 		if s.retries || err != nil && s.began.Add(slowAfter).After(rc.failedAt) {
-			return s.err
+			if hanging++; hanging == 1 {
+				first = s.err
+			}
 		}
 	}
-	if err != nil && now.Sub(rc.failedAt) >= triedAfter && !rc.failedAt.IsZero() {
-		return fmt.Errorf("last tried %s: %w", rc.failedAt.Format(time.RFC3339), err)
+	switch {
+	case hanging > 0:
+		return first, hanging
+	case err != nil && now.Sub(rc.failedAt) >= triedAfter && !rc.failedAt.IsZero():
+		return fmt.Errorf("last tried %s: %w", rc.failedAt.Format(time.RFC3339), err), 0
 	}
-	return err
+	return err, 0
 }
 
 // slow is a call that runs for slowAfter or longer.

@@ -243,8 +243,10 @@ func TestSinkThatRetriesByItself(t *testing.T) {
 		if lanes := q.calls.lanes(nil); len(lanes) != 2 || lanes[0].Error != "tried again by the sink since 2000-01-01T00:00:00Z: index orders: cluster_block_exception" {
 			t.Errorf("lanes %+v", lanes)
 		}
-		if s := q.routes()[0]; s.Err == nil {
-			t.Error("the state of the route does not tell")
+		var page strings.Builder
+		(&status{Routes: []routeStatus{routeStatusOf(q.routes()[0])}}).text(&page)
+		if want := "route search: 2 items failing"; !strings.Contains(page.String(), want) {
+			t.Errorf("no %q in\n%s", want, page.String())
 		}
 		after(30 * time.Second)
 		q.ready("fails for 2 records since 2000-01-01T00:00:00Z")
@@ -263,16 +265,34 @@ func TestSinkThatRetriesByItself(t *testing.T) {
 	})
 }
 
+// flow forgets a message that goes back to its queue. The status shows it as long as
+// the daemon is not ready for it, and once.
+func TestMessageThatFailsIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rc := &routeCalls{name: "send", lasts: failureLasts}
+		c := &calls{routes: []*routeCalls{rc}}
+		rc.failed(identity{}, errors.New("down"), time.Now())
+		after(6 * time.Second)
+		works, outage := flow.RouteState{Route: "send"}, flow.RouteState{Route: "send", State: flow.Outage, Failing: 9}
+		if s := c.present([]flow.RouteState{works}, time.Now())[0]; rc.trouble(time.Now()) == "" || s.Failing != 1 || s.Err == nil {
+			t.Errorf("%+v", s)
+		}
+		if s := c.present([]flow.RouteState{works, outage}, time.Now()); s[0].Failing != 0 || s[0].Err != nil || s[1].Failing != 9 {
+			t.Errorf("shown twice: %+v", s)
+		}
+	})
+}
+
 // An old error has its time.
 func TestErrorOfAWhileAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rc := &routeCalls{}
 		down := errors.New("down")
 		rc.failed(identity{}, down, time.Now())
-		if got := rc.present(down, time.Now().Add(9*time.Second), nil); got != down {
+		if got, _ := rc.present(down, time.Now().Add(9*time.Second), nil); got != down {
 			t.Error(got)
 		}
-		if got := rc.present(down, time.Now().Add(10*time.Second), nil); got.Error() != "last tried 2000-01-01T00:00:00Z: down" || !errors.Is(got, down) {
+		if got, _ := rc.present(down, time.Now().Add(10*time.Second), nil); got.Error() != "last tried 2000-01-01T00:00:00Z: down" || !errors.Is(got, down) {
 			t.Error(got)
 		}
 	})

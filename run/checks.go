@@ -29,9 +29,9 @@ var (
 	checkEvery  = 5 * time.Second  // between two tries
 )
 
-// A message of a held route comes again after three times as long as its sink is
-// down already, within these. So the number of receives grows slowly: four in the
-// first half hour, and one an hour from the second hour on.
+// A sink that is down for a time t makes each message of its routes come again after
+// 3t, within these limits. So receives become rare: four in the first half hour, and
+// one an hour from the second hour on.
 const (
 	heldLeast = time.Minute
 	heldMost  = time.Hour
@@ -56,15 +56,15 @@ func (s Setup) Check(sink string, check func(context.Context) error, routes ...s
 	}
 }
 
-// checks are those of all sinks.
+// checks has the checks of all sinks.
 type checks struct {
 	all     []*sinkCheck
 	holding []*sinkCheck // had not succeeded at the start
 
 	// While every route that takes messages is held, queues are not received from:
 	// SQS counts receives, and a redrive policy would move good messages away.
-	receivers [][]*sinkCheck // for each of these routes, those that hold it
-	receive   chan struct{}  // closed once one of them goes on; nil: one does from the start
+	receivers [][]*sinkCheck // for each route that takes messages, the checks that hold it
+	receive   chan struct{}  // closed once one of these routes goes on; nil: one runs from the start
 	release   sync.Once      // closes receive
 }
 
@@ -76,12 +76,13 @@ type sinkCheck struct {
 
 	passed atomic.Bool
 	mu     sync.Mutex
-	err    error     // of the last try
-	since  time.Time // of the first one
+	err    error                 // of the last try
+	since  time.Time             // of the first one
+	held   map[identity]struct{} // that were tried since the check before
 }
 
-// start makes all checks. It returns what ends the daemon; sinks that are down do
-// so when they are required.
+// start makes all checks. Its error ends the daemon. A sink that is down is an error
+// only if it is required.
 func (c *checks) start(ctx context.Context, m sluice.Matcher, required bool) error {
 	if err := c.name(m); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (c *checks) start(ctx context.Context, m sluice.Matcher, required bool) err
 	return errors.Join(errs...)
 }
 
-// name sees to the names of routes.
+// name gives a check without routes all of them, and refuses an unknown route.
 func (c *checks) name(m sluice.Matcher) error {
 	var names []string
 	for _, r := range m.Routes() {
@@ -158,8 +159,7 @@ func isDown(err error) bool {
 	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // a connection that broke
 }
 
-// hold returns a Matcher as m whose routes are not called while a sink that they
-// need is not checked.
+// hold returns m with each route held until the checks of its sinks have succeeded.
 func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 	if len(c.holding) == 0 {
 		return m
@@ -195,7 +195,7 @@ func (c *checks) hold(m sluice.Matcher) sluice.Matcher {
 	return held
 }
 
-// receiveIfRouted has queues received from if a route goes on that takes messages.
+// receiveIfRouted starts to receive from queues once a route that takes messages goes on.
 func (c *checks) receiveIfRouted() {
 	for _, mine := range c.receivers {
 		if !slices.ContainsFunc(mine, (*sinkCheck).holds) {
@@ -206,23 +206,27 @@ func (c *checks) receiveIfRouted() {
 
 func (c *sinkCheck) holds() bool { return !c.passed.Load() }
 
-// wish has a held record tried again later. A wish says nothing of the record nor of
-// its route: nothing is parked for it. Each try of a message is a receive, so that
-// messages wait for longer the longer the sink is down.
+// wish returns the error that has flow try a held record later. flow parks nothing as
+// poison for it. Each try of a message is a receive, so messages wait for longer the
+// longer the sink is down.
 func (c *sinkCheck) wish(rec *sluice.Record) error {
 	after := checkEvery
-	if _, ok := rec.Message(); ok {
-		c.mu.Lock()
-		after = min(max(3*time.Since(c.since), heldLeast), heldMost)
-		c.mu.Unlock()
+	c.mu.Lock()
+	if c.held == nil {
+		c.held = make(map[identity]struct{})
 	}
+	c.held[identify(rec).cloned()] = struct{}{}
+	if _, ok := rec.Message(); ok {
+		after = min(max(3*time.Since(c.since), heldLeast), heldMost)
+	}
+	c.mu.Unlock()
 	return sluice.RetryAfter(after, c.lastError())
 }
 
 func (c *sinkCheck) lastError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Errorf("sink %s is not checked since %s: %w", c.sink, c.since.Format(time.RFC3339), c.err)
+	return heldError{fmt.Errorf("sink %s is not checked since %s: %w", c.sink, c.since.Format(time.RFC3339), c.err)}
 }
 
 // run makes the checks that hold routes until each has succeeded, or ctx ends.
@@ -241,6 +245,9 @@ func (c *checks) run(ctx context.Context, logger *slog.Logger) {
 func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 	down := true
 	for {
+		c.mu.Lock()
+		clear(c.held) // each record of a stream is held again meanwhile
+		c.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
@@ -251,7 +258,11 @@ func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 		cancel()
 		switch {
 		case err == nil:
-			logger.Info("the sink is checked: its routes go on", "sink", c.sink, "routes", c.routes)
+			c.mu.Lock()
+			n := len(c.held)
+			c.held = nil
+			c.mu.Unlock()
+			logger.Info("the sink is checked: its routes go on", "sink", c.sink, "routes", c.routes, "records", n)
 			return
 		case ctx.Err() != nil:
 			return
@@ -281,7 +292,7 @@ func (c *checks) unready() (reasons []string) {
 	return reasons
 }
 
-// forEverybody names the routes that are held to those who do not have the daemon's token.
+// forEverybody names the held routes, and no error, to callers without the daemon's token.
 func (c *checks) forEverybody() (all []string) {
 	for _, one := range c.holding {
 		if one.holds() {

@@ -105,8 +105,15 @@ func TestSinkIsDownAtTheStart(t *testing.T) {
 			t.Errorf("logged %d times", n)
 		}
 
+		if strings.Contains(w.log.String(), "will be tried again") {
+			t.Error("each try of a held record is logged")
+		}
+
 		set(nil)
 		time.Sleep(time.Minute)
+		if n := strings.Count(w.log.String(), "its routes go on"); n != 1 || !strings.Contains(w.log.String(), " records=2\n") {
+			t.Errorf("%d lines say that the routes go on, or not with 2 records", n)
+		}
 		handled("both a", "both b", "search a", "search b")
 		put("a", 2)
 		time.Sleep(time.Minute)
@@ -274,6 +281,9 @@ func TestHeldMessages(t *testing.T) {
 				}
 				if letters, _, err := w.box.List(t.Context(), "", 10); err != nil || len(letters) != 0 {
 					t.Errorf("parked: %+v, %v", letters, err)
+				}
+				if strings.Contains(w.log.String(), "is not checked since") {
+					t.Error("each receive of a held message is logged")
 				}
 				back.Store(true)
 				time.Sleep(2 * time.Hour)

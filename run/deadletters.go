@@ -91,12 +91,14 @@ func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluic
 const StateHeader = "Sluice-State"
 
 // ApplicationHeader is the header of a request that names the application whose
-// dead letters are meant.
+// dead letters are meant, and of an answer that names the daemon's. /livez has it, too.
 const ApplicationHeader = "Sluice-Application"
 
 // meantFor refuses requests that are meant for another state file or application.
+// Its answers name the application.
 func meantFor(state, application string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(ApplicationHeader, application)
 		if meant := r.Header.Get(ApplicationHeader); meant != "" && meant != application {
 			http.Error(w, fmt.Sprintf("this daemon is of the application %q, not %q", application, meant), http.StatusMisdirectedRequest)
 			return

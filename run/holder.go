@@ -16,9 +16,6 @@ import (
 	"time"
 )
 
-// applicationHeader is the header of /livez that names a daemon's application.
-const applicationHeader = "Sluice-Application"
-
 // listen listens on address. When the port is in use its error says by whom.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
@@ -76,7 +73,7 @@ func applicationAt(address string) string {
 		return ""
 	}
 	_ = resp.Body.Close()
-	return resp.Header.Get(applicationHeader)
+	return resp.Header.Get(ApplicationHeader)
 }
 
 // processOn names the process that listens on a port, as Linux has it in /proc;

@@ -94,9 +94,14 @@ func TestUsageErrors(t *testing.T) {
 		{"several", append(table, "--log-level", "loud", "--start", "x"), nil, []string{"--log-level", "--start"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			expectExit(t, app, tt.args, tt.env, 2, append(tt.want, "shop: ", "--help lists the flags")...)
+			expectExit(t, app, tt.args, tt.env, 2, append(tt.want, "shop: ", `run "shop --help"`)...)
 		})
 	}
+}
+
+// A subcommand is named in the hint, too.
+func TestUsageOfASubcommand(t *testing.T) {
+	expectExit(t, App{Name: "shop", Routes: anyRoutes}, []string{"dlq", "redrive", "--nonsense"}, nil, 2, `run "shop dlq redrive --help"`)
 }
 
 func TestHelp(t *testing.T) {

@@ -13,16 +13,30 @@ import (
 )
 
 // present puts the error of the call that runs in place of the last call's, once it
-// has run for slowAfter, and says else when the last one was.
+// has run for slowAfter, and says else when the last one was. flow counts an item as
+// failing once its call has returned, and forgets a message that goes back to its
+// queue: present counts both, unless another state of the route tells of them.
 func (c *calls) present(states []flow.RouteState, now time.Time) []flow.RouteState {
+	before := states
 	states = slices.Clone(states)
 	for i := range states {
-		rc := c.named(states[i].Route)
+		s := &states[i]
+		rc := c.named(s.Route)
 		if rc == nil {
 			continue
 		}
 		rc.mu.Lock()
-		states[i].Err = rc.present(states[i].Err, now, rc.slow(now))
+		running := rc.slow(now)
+		failing, _, last := rc.troubled(now, running)
+		told := slices.ContainsFunc(before, func(b flow.RouteState) bool { return b.Route == s.Route && b.State != flow.Works })
+		if s.Err == nil && !told {
+			s.Err = last
+		}
+		var hanging int
+		s.Err, hanging = rc.present(s.Err, now, running)
+		if !told {
+			s.Failing = max(s.Failing, failing, hanging)
+		}
 		rc.mu.Unlock()
 	}
 	return states

@@ -63,7 +63,7 @@ func (p *pulse) dead() string {
 // mend, such as a sink that is down, is for readyz.
 func livez(application string, dead func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set(applicationHeader, application)
+		w.Header().Set(ApplicationHeader, application)
 		if why := dead(); why != "" {
 			http.Error(w, why, http.StatusServiceUnavailable)
 			return

@@ -38,6 +38,7 @@ type sources struct {
 
 func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
 	calls, m := watchCalls(m)
+	flowLogger := withoutHeld(logger)
 	group := flow.NewGroup(m)
 	letters := &kept{Box: box}
 	if file, ok := store.(interface{ DamagedLetters() error }); ok {
@@ -46,7 +47,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters}
 	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
 	flows := o.Limits.flow()
-	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, logger
+	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
 	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
 	if len(o.Tables) > 0 {
 		s.poller, err = poller.New(aws("dynamodb"), m, poller.Options{
@@ -104,7 +105,7 @@ func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aw
 			Grace:        grace,
 			Hooks:        metrics.Queue(),
 			FlowHooks:    hooks,
-			Logger:       logger,
+			Logger:       flowLogger,
 		})
 		if err != nil {
 			return nil, err

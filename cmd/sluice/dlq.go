@@ -132,9 +132,16 @@ keys, route, when and why. --count counts them by table and route.`,
 				if err != nil {
 					return err
 				}
-				if asJSON {
+				switch {
+				case asJSON:
 					err = printJSON(c.stdout, page)
-				} else {
+				case len(page.DeadLetters) == 0:
+					matching := ""
+					if !filter.IsZero() || after != "" {
+						matching = "matching "
+					}
+					fmt.Fprintf(c.stdout, "no %sdead letters of the application %q in %s\n", matching, l.api.of, l.where)
+				default:
 					err = c.printLetters(page.DeadLetters, page.Next, l.where)
 				}
 				if page.Unreadable != "" {
@@ -200,10 +207,6 @@ func routeName(route, kind string) string {
 }
 
 func (c *cli) printLetters(letters []deadletter.Outline, next, where string) error {
-	if len(letters) == 0 {
-		fmt.Fprintf(c.stdout, "no dead letters in %s\n", where)
-		return nil
-	}
 	t := &table{heads: []string{"ID", "TABLE", "ROUTE", "EVENT", "KEY", "PARKED", "CALLS", "ERROR"}, whole: []string{"ID", "EVENT", "PARKED"}}
 	ids := shortIDs(letters)
 	for i, o := range letters {

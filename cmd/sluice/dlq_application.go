@@ -3,35 +3,40 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
+// applicationsWithLetters are the applications of a state file that have dead letters.
+func applicationsWithLetters(ctx context.Context, store *boltstate.Store) (have []string, err error) {
+	apps, err := store.Applications(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, app := range apps {
+		letters, err := store.ListLetters(ctx, app, "", 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(letters) > 0 {
+			have = append(have, app)
+		}
+	}
+	return have, nil
+}
+
 // warnOfApplication says which applications of a state file have dead letters,
 // when the chosen one has none. A program has given itself its name, and who has
 // no file that says it would be told that nothing is parked.
 func (p *letterPlace) warnOfApplication(ctx context.Context, store *boltstate.Store, app, where string) error {
-	apps, err := store.Applications(ctx)
-	if err != nil {
-		return err
-	}
-	var have []string
-	for _, other := range apps {
-		switch letters, err := store.ListLetters(ctx, other, "", 1); {
-		case err != nil:
-			return err
-		case len(letters) > 0 && other == app:
-			return nil
-		case len(letters) > 0:
-			have = append(have, other)
-		}
-	}
+	have, err := applicationsWithLetters(ctx, store)
 	hint := ""
-	switch len(have) {
-	case 0:
-		return nil
-	case 1:
+	switch {
+	case err != nil || len(have) == 0 || slices.Contains(have, app):
+		return err
+	case len(have) == 1:
 		hint = fmt.Sprintf("the application %s has some: say --application %[1]s", have[0])
 	default:
 		hint = "others have some: say by --application which: " + strings.Join(have, ", ")

@@ -46,18 +46,18 @@ func TestDeadLettersOfAnotherApplication(t *testing.T) {
 		code                int
 		stdout, stderr      string
 	}{
-		{"list", list, one, 0, "no dead letters in the state file " + one + "\n",
+		{"list", list, one, 0, `no dead letters of the application "sluice" in the state file ` + one + "\n",
 			`the application "sluice" has no dead letters in the state file ` + one + ": the application orders has some: say --application orders\n"},
-		{"list of a named one", list + " --application nope", one, 0, "no dead letters in ",
+		{"list of a named one", list + " --application nope", one, 0, `no dead letters of the application "nope" in `,
 			`the application "nope" has no dead letters in `},
 		{"for machines", list + " --json", one, 0, "{\n  \"deadLetters\": []\n}\n", "say --application orders\n"},
 		{"counted", list + " --count", one, 0, "0 in all in ", "say --application orders\n"},
 		{"show", show + id, one, 1, "", "say --application orders\nsluice: no such dead letter: " + id},
 		{"purge", purge, one, 0, "0 deleted", "say --application orders\n"},
-		{"several", list, several, 0, "no dead letters in ",
+		{"several", list, several, 0, `no dead letters of the application "sluice" in `,
 			": others have some: say by --application which: orders, shop\n"},
 		{"the right one", list + " --application orders", several, 0, deadletter.ShortID(id), ""},
-		{"the right one, by a filter", list + " --application orders --route none", several, 0, "no dead letters in ", ""},
+		{"the right one, by a filter", list + " --application orders --route none", several, 0, `no matching dead letters of the application "orders" in `, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr strings.Builder

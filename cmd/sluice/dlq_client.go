@@ -25,6 +25,7 @@ type letterClient struct {
 	app   string // application that is meant; "" is the daemon's
 	http  *http.Client
 	down  string // what to do when the daemon stands still
+	of    string // application that the last answer was of
 }
 
 // ask makes a request; the body of a good answer is the caller's to close.
@@ -53,6 +54,7 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	case err != nil:
 		return nil, fmt.Errorf("the daemon at %s cannot be asked: %w: name the address that it logs by --daemon", c.base, err)
 	case resp.StatusCode == http.StatusOK:
+		c.of = resp.Header.Get(run.ApplicationHeader)
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()

@@ -101,7 +101,7 @@ func (p *letterPlace) openNow(ctx context.Context) (*lettersOpen, error) {
 		if err := store.Close(); err != nil {
 			return nil, err
 		}
-		return p.askElsewhere(path, false, others, cfg)
+		return p.askElsewhere(path, "", others, cfg)
 	}
 	return p.inside(ctx, cfg, false, deadletter.NewBox(store, p.name(cfg)), path, store.Close)
 }

@@ -65,8 +65,9 @@ func (p *letterPlace) stateAt(at string, cfg *config.Config) string {
 }
 
 // askElsewhere is for the only daemon that may be meant in place of a state file
-// that no daemon holds. Where something is changed, somebody has to say which is meant.
-func (p *letterPlace) askElsewhere(path string, there bool, all []holder, cfg *config.Config) (*lettersOpen, error) {
+// that no daemon holds; has says which dead letters that file has, "" when there is
+// no file. Where something is changed, somebody has to say which is meant.
+func (p *letterPlace) askElsewhere(path, has string, all []holder, cfg *config.Config) (*lettersOpen, error) {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
@@ -75,15 +76,15 @@ func (p *letterPlace) askElsewhere(path string, there bool, all []holder, cfg *c
 		for _, d := range all {
 			choices = append(choices, fmt.Sprintf("--daemon %s, which holds %s", d.url, d.state))
 		}
-		if there {
-			choices = append(choices, "--state "+shellQuoted(path)+", which no daemon holds")
+		if has != "" {
+			choices = append(choices, "--state "+shellQuoted(path)+", which no daemon holds, and which has "+has)
 		}
 		return nil, fmt.Errorf("say which is meant:\n%s", strings.Join(choices, "\n"))
 	}
 	d := all[0]
 	fmt.Fprintf(p.c.stderr, "no daemon holds %s: the one that holds %s is asked at %s", path, d.state, d.url)
-	if there {
-		fmt.Fprintf(p.c.stderr, "; --state %s reads that file", shellQuoted(path))
+	if has != "" {
+		fmt.Fprintf(p.c.stderr, "; --state %s reads the former, which has %s", shellQuoted(path), has)
 	}
 	fmt.Fprintln(p.c.stderr)
 	o, err := p.ask(d.url, d.state, cfg)

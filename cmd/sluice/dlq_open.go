@@ -148,7 +148,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 	path := p.c.statePath(p.state, cfg)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if others := p.elsewhere(path, cfg); len(others) > 0 {
-			return p.askElsewhere(path, false, others, cfg)
+			return p.askElsewhere(path, "", others, cfg)
 		}
 		return nil, p.nowhere(path, cfg)
 	}
@@ -162,10 +162,15 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		return nil, fmt.Errorf("%w; or name another place by --daemon, --file or --queue", err)
 	}
 	if others := p.elsewhere(path, cfg); len(others) > 0 {
-		if err := store.Close(); err != nil {
+		has := "no dead letters"
+		apps, err := applicationsWithLetters(ctx, store)
+		if len(apps) > 0 {
+			has = "dead letters of " + strings.Join(apps, ", ")
+		}
+		if err := errors.Join(err, store.Close()); err != nil {
 			return nil, err
 		}
-		return p.askElsewhere(path, true, others, cfg)
+		return p.askElsewhere(path, has, others, cfg)
 	}
 	o, err := p.inside(ctx, cfg, redriving, deadletter.NewBox(store, p.name(cfg)), "the state file "+path, store.Close)
 	if err != nil {

@@ -169,7 +169,7 @@ func TestByTheFile(t *testing.T) {
 	w.sluice(1, append(orders, `{"order":"7"}`), "there is no item with the key order=7")
 	w.sluice(2, append(orders, `{"pk":"7"}`), "is no key of table")
 	w.sluice(0, append(orders, `{"order":"1"}`, "--payload"), "MODIFY  order  order=1", "write document o-1 of "+w.name, `"state":"new"`)
-	w.sluice(0, append(orders, `{"order":"1"}`, "--event", "REMOVE", "--route", "cascade"), "delete 1 rows of table "+w.name+"-lines")
+	w.sluice(0, append(orders, `{"order":"1"}`, "--event", "REMOVE", "--route", "cascade"), "delete 1 row of table "+w.name+"-lines")
 	w.sluice(0, []string{"tail", w.name + "-orders", "--from", "TRIM_HORIZON", "--limit", "4"}, "INSERT  order  order=0  ", "→ orders", "INSERT  other  order=gone")
 
 	// Each route fills its documents; an audit sees those of both.

@@ -50,7 +50,8 @@ var errMistakes = errors.New("mistakes were found")
 func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
-	err := stopped(ctx, root.ExecuteContext(ctx), "its end") // of commands that say no more
+	cmd, err := root.ExecuteContextC(ctx)
+	err = stopped(ctx, err, "its end") // of commands that say no more
 	err = cmp.Or(err, c.unknown)
 	if errors.Is(err, errMistakes) {
 		return exitFailed
@@ -58,7 +59,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	if err != nil {
 		err = plainError{err}
 	}
-	exit := run.Exit(err, "sluice", c.stderr)
+	exit := run.Exit(err, "sluice", c.stderr, strings.Fields(cmd.CommandPath())[1:]...)
 	var found *findings
 	if errors.As(err, &found) {
 		return exitFound

@@ -128,7 +128,7 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 	path := p.c.statePath("", cfg)
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		if others := p.elsewhere(path, cfg); len(others) > 0 {
-			return p.askElsewhere(path, false, others, cfg)
+			return p.askElsewhere(path, "", others, cfg)
 		}
 		return nil, fmt.Errorf("no daemon holds a state file %s: go to the folder of the daemon, or name the address that it logs by --daemon", path)
 	}
@@ -141,7 +141,7 @@ func (p *letterPlace) running() (*lettersOpen, error) {
 	}
 	if err == nil {
 		if others := p.elsewhere(path, cfg); len(others) > 0 {
-			return p.askElsewhere(path, false, others, cfg)
+			return p.askElsewhere(path, "", others, cfg)
 		}
 		err = fmt.Errorf("no daemon holds the state file %s: start the daemon", path)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/sources/poller"
@@ -133,6 +135,10 @@ func readStreams(ctx context.Context, store *boltstate.Store, app string) ([]str
 		}
 		all = append(all, one)
 	}
+	// The store has them by ARN, where orders-2/ stands before orders/.
+	slices.SortFunc(all, func(a, b streamState) int {
+		return cmp.Or(strings.Compare(a.Table, b.Table), strings.Compare(a.ARN, b.ARN))
+	})
 	return all, nil
 }
 
@@ -159,8 +165,12 @@ func readApplication(ctx context.Context, store *boltstate.Store, app string) (a
 		return a, err
 	}
 	a.Backfills = append(a.Backfills, backfills...)
+	slices.SortStableFunc(a.Backfills, func(a, b snapshot.Stored) int { return strings.Compare(a.TableARN, b.TableARN) })
 	box := deadletter.NewBox(store, app)
 	gaps, unreadable := box.Gaps(ctx)
+	slices.SortStableFunc(gaps, func(a, b sluice.Gap) int { // of a shard they are in the order of its records
+		return cmp.Or(strings.Compare(a.Table, b.Table), strings.Compare(a.ShardID, b.ShardID))
+	})
 	for _, g := range gaps {
 		a.Gaps = append(a.Gaps, g.String())
 	}
@@ -175,6 +185,9 @@ func stateListCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List streams, backfills, gaps and dead letters",
+		Long: `List streams, backfills, gaps and dead letters, each ordered by table. Streams of a
+table are listed from the oldest on, its backfills by their name, its gaps by
+shard. Shards, in --json, are listed in the order of their creation.`,
 		Example: `  sluice state list
   sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
 		Args: noArguments,
@@ -277,6 +290,8 @@ func stateShowCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show TABLE|STREAM",
 		Short: "Show the shards of a table's streams, and how far each is settled",
+		Long: `Show the shards of a table's streams, and how far each is settled. Shards are
+listed in the order of their creation, so that a parent stands before its children.`,
 		Example: `  sluice state show orders
   sluice state show arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000 --json`,
 		Args:              oneStream,

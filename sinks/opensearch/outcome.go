@@ -189,9 +189,25 @@ func (f failure) refused() document.Refusal {
 // of returns the error of op.
 func (f failure) of(op *document.Op) *document.Error {
 	e := document.NewError(*op, f.status, f.typ, f.reason)
-	e.Err = f.err
+	if e.Err = f.err; op.IndexTemplate != "" && f.status != 0 { // else no index is at fault
+		e.Err = &templateError{f.err}
+	}
 	return e
 }
+
+// templateError ends the text of an error that shows the template of an index. The
+// name is made of an item's values, which no log shows.
+type templateError struct{ err error } // or nil
+
+func (e *templateError) Error() string {
+	const note = "the index is named by this template; sluice explain and the details of a dead letter have its name"
+	if e.err == nil {
+		return note
+	}
+	return e.err.Error() + ": " + note
+}
+
+func (e *templateError) Unwrap() error { return e.err }
 
 // marked is sluice.Overloaded for err of a failure that is a refusal for load,
 // inside sluice.RetryAfter if the answer says how long to wait; any other is as

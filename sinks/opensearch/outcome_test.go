@@ -2,12 +2,15 @@ package opensearch
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/document"
 )
 
 // A document whose fields or values are called like errors is refused for good: it
@@ -121,5 +124,25 @@ func TestBadRequestsThatMeanNotNow(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An error that shows the template of an index says so, and where the name is: no
+// log has it, being made of an item's values.
+func TestErrorOfATemplate(t *testing.T) {
+	op := document.Op{Action: document.Put, Index: "products-acme", IndexTemplate: "products-{tenant}", ID: "lamp-1"}
+	missing := failure{said: said{404, "index_not_found_exception", "no such index [products-acme]"}}
+	const want = `index of a document in "products-{tenant}": status 404: index_not_found_exception: no such index [products-{tenant}]`
+	const note = "the index is named by this template; sluice explain and the details of a dead letter have its name"
+	if got := missing.of(&op).Error(); got != want+": "+note {
+		t.Error(got)
+	}
+	missing.err = io.ErrUnexpectedEOF
+	if got := missing.of(&op); got.Error() != want+": unexpected EOF: "+note || !errors.Is(got, io.ErrUnexpectedEOF) {
+		t.Error(got)
+	}
+	op.IndexTemplate, missing.err = "", nil
+	if got := missing.of(&op).Error(); strings.Contains(got, "template") {
+		t.Error(got)
 	}
 }
