@@ -18,7 +18,7 @@ import (
 
 func TestParkedAgainWhileRedriven(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	rec := record("a", "10")
+	rec := record("a", 10)
 	park(t, b, rec, "r")
 	m := router.New()
 	m.Handle("*#*", func(context.Context, *sluice.Record) error {
@@ -35,7 +35,7 @@ func TestParkedAgainWhileRedriven(t *testing.T) {
 	if e, err := b.Get(t.Context(), id); err != nil || e.Last.Error != "failed anew" {
 		t.Errorf("the new failure: %+v, %v", e.Last, err)
 	}
-	if held, err := b.Holds(t.Context(), record("a", "20"), "r"); !held || err != nil {
+	if held, err := b.Holds(t.Context(), record("a", 20), "r"); !held || err != nil {
 		t.Errorf("it holds its item: %v, %v", held, err)
 	}
 }
@@ -58,13 +58,13 @@ func (p *parksBefore) ListLetters(ctx context.Context, app, after string, limit 
 func TestParkedAgainWhilePurged(t *testing.T) {
 	letters := &parksBefore{Letters: state.NewMemory()}
 	b := NewBox(letters, "app")
-	rec := record("a", "10")
+	rec := record("a", 10)
 	f := failure("r")
 	f.First, f.Last = errors.New("the old cause"), errors.New("the old cause")
 	if err := b.Park(t.Context(), rec, f); err != nil {
 		t.Fatal(err)
 	}
-	park(t, b, record("b", "11"), "r")
+	park(t, b, record("b", 11), "r")
 	letters.park = func() { park(t, b, rec, "r") }
 	n, err := b.Purge(t.Context(), Filter{Error: "the old cause"}, false)
 	if n != 0 || err != nil {
@@ -79,7 +79,7 @@ func TestParkedAgainWhilePurged(t *testing.T) {
 func TestHeldIsWhatIsStored(t *testing.T) {
 	for i := range 300 {
 		b := NewBox(&slow{Letters: state.NewMemory()}, "app")
-		rec := record("a", "10")
+		rec := record("a", 10)
 		id := park(t, b, rec, "r")
 		if _, err := b.Holds(t.Context(), rec, "r"); err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestHeldIsWhatIsStored(t *testing.T) {
 		if err := errors.Join(<-done, <-done); err != nil {
 			t.Fatal(err)
 		}
-		held, err := b.Holds(t.Context(), record("a", "20"), "r")
+		held, err := b.Holds(t.Context(), record("a", 20), "r")
 		_, gone := b.Get(t.Context(), id)
 		if err != nil || held == errors.Is(gone, ErrNotFound) {
 			t.Fatalf("%d: held %v, stored: %v, %v", i, held, fmt.Sprint(gone), err)

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-func record(key, seq string) *sluice.Record {
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: seq, Shard: "shard"})
+func record(key string, n int) *sluice.Record {
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: recordtest.Sequence(n), Shard: "shard"})
 	return &rec
 }
 
@@ -23,8 +23,8 @@ var (
 	laterARN   = strings.Replace(recordtest.ARN, "2024", "2025", 1)
 )
 
-func itemOn(arn, key, seq string) *sluice.Record {
-	rec := recordtest.New(recordtest.Spec{ARN: arn, Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: seq, Shard: "shard"})
+func itemOn(arn, key string, n int) *sluice.Record {
+	rec := recordtest.New(recordtest.Spec{ARN: arn, Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: recordtest.Sequence(n), Shard: "shard"})
 	return &rec
 }
 
@@ -44,18 +44,18 @@ func list(t *testing.T, b *Box) []string {
 	}
 	var got []string
 	for _, e := range entries {
-		got = append(got, e.Table+"/"+string(e.Sequence)+"/"+e.Route)
+		got = append(got, fmt.Sprintf("%s/%d/%s", e.Table, recordtest.Nth(e.Sequence), e.Route))
 	}
 	return got
 }
 
 func TestBoxParks(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	rec := record("a", "10")
+	rec := record("a", 10)
 	one := park(t, b, rec, "r")
 	park(t, b, rec, "r") // again, by a restart
 	park(t, b, rec, "s")
-	park(t, b, record("b", "9"), "r")
+	park(t, b, record("b", 9), "r")
 	if id := b.ID(rec, "r"); id != one {
 		t.Errorf("the id is %s, and it is parked as %s", id, one)
 	}
@@ -81,14 +81,14 @@ func TestBoxParks(t *testing.T) {
 // F079: what cannot be decoded is parked whole, with its position.
 func TestUndecodableIsParked(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	rec := undecodable(t, `{"eventID":"e","eventName":"INSERT","dynamodb":{"SequenceNumber":"77","Keys":{"pk":{"X":"?"}}}}`)
+	rec := undecodable(t, `{"eventID":"e","eventName":"INSERT","dynamodb":{"SequenceNumber":"100000000003498069978","Keys":{"pk":{"X":"?"}}}}`)
 	f := failure("")
 	f.First = rec.Err()
 	if err := b.Park(t.Context(), &rec, f); err != nil {
 		t.Fatal(err)
 	}
 	e, err := b.Get(t.Context(), idOf(&rec, ""))
-	if err != nil || e.Sequence != "77" || e.StreamARN != recordtest.ARN || e.ShardID != "shard" ||
+	if err != nil || e.Sequence != "100000000003498069978" || e.StreamARN != recordtest.ARN || e.ShardID != "shard" ||
 		!strings.Contains(e.First.Error, "undecodable") || string(e.Raw) != string(rec.Raw()) {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -98,25 +98,25 @@ func TestListInPages(t *testing.T) {
 	m := state.NewMemory()
 	b := NewBox(m, "app")
 	for i := range 5 {
-		park(t, b, record("a", fmt.Sprint(i+1)), "r")
+		park(t, b, record("a", i+1), "r")
 	}
 	if err := m.PutLetter(t.Context(), "app", "zz", []byte(`{"version":9,"id":"zz"}`)); err != nil {
 		t.Fatal(err)
 	}
-	var seen []string
+	var seen []int
 	var failed error
 	for after := ""; ; {
 		entries, last, err := b.List(t.Context(), after, 2)
 		failed = errors.Join(failed, err)
 		for _, e := range entries {
-			seen = append(seen, string(e.Sequence))
+			seen = append(seen, recordtest.Nth(e.Sequence))
 		}
 		if last == "" {
 			break
 		}
 		after = last
 	}
-	if want := []string{"1", "2", "3", "4", "5"}; !slices.Equal(seen, want) {
+	if want := []int{1, 2, 3, 4, 5}; !slices.Equal(seen, want) {
 		t.Errorf("%v, want %v", seen, want)
 	}
 	if failed == nil || !strings.Contains(failed.Error(), "dead letter zz is of version 9") {
@@ -127,12 +127,12 @@ func TestListInPages(t *testing.T) {
 func TestHolds(t *testing.T) {
 	m := state.NewMemory()
 	b := NewBox(m, "app")
-	if held, err := b.Holds(t.Context(), record("a", "20"), "r"); held || err != nil {
+	if held, err := b.Holds(t.Context(), record("a", 20), "r"); held || err != nil {
 		t.Fatalf("an empty box: %v, %v", held, err)
 	}
-	onRoute := park(t, b, record("a", "10"), "r")
-	forAll := park(t, b, record("b", "10"), "")
-	otherTable := itemOn(strings.Replace(recordtest.ARN, "table/test", "table/rest", 1), "a", "20")
+	onRoute := park(t, b, record("a", 9), "r")
+	forAll := park(t, b, record("b", 10), "")
+	otherTable := itemOn(strings.Replace(recordtest.ARN, "table/test", "table/rest", 1), "a", 20)
 	check := func(t *testing.T, b *Box, a, all bool) {
 		t.Helper()
 		for _, tt := range []struct {
@@ -141,16 +141,16 @@ func TestHolds(t *testing.T) {
 			route string
 			want  bool
 		}{
-			{"later change, same route", record("a", "20"), "r", a},
-			{"later by number, not as text", record("a", "1000000000000000000000"), "r", a},
-			{"later change, other route", record("a", "20"), "s", false},
-			{"the parked record itself", record("a", "10"), "r", false},
-			{"earlier change", record("a", "9"), "r", false},
-			{"other item", record("c", "20"), "r", false},
-			{"later stream, whatever the number", itemOn(laterARN, "a", "5"), "r", a},
-			{"earlier stream, whatever the number", itemOn(earlierARN, "a", "20"), "r", false},
+			{"later change, same route", record("a", 20), "r", a},
+			{"later by number, not as text", record("a", 10), "r", a},
+			{"later change, other route", record("a", 20), "s", false},
+			{"the parked record itself", record("a", 9), "r", false},
+			{"earlier change", record("a", 8), "r", false},
+			{"other item", record("c", 20), "r", false},
+			{"later stream, whatever the number", itemOn(laterARN, "a", 5), "r", a},
+			{"earlier stream, whatever the number", itemOn(earlierARN, "a", 20), "r", false},
 			{"other table", otherTable, "r", false},
-			{"parked for all routes", record("b", "20"), "r", all},
+			{"parked for all routes", record("b", 20), "r", all},
 			{"no item", sluice.DecodeRecord([]byte("?")), "r", false},
 		} {
 			got, err := b.Holds(t.Context(), tt.rec, tt.route)
@@ -180,14 +180,14 @@ func TestHoldsRefusesToGuess(t *testing.T) {
 	}
 	b := NewBox(m, "app")
 	for range 2 {
-		if _, err := b.Holds(t.Context(), record("a", "1"), "r"); err == nil || !strings.Contains(err.Error(), "zz is of version 9") {
+		if _, err := b.Holds(t.Context(), record("a", 1), "r"); err == nil || !strings.Contains(err.Error(), "zz is of version 9") {
 			t.Fatalf("Holds with an entry that cannot be read: %v", err)
 		}
 	}
 	if err := b.Delete(t.Context(), "zz"); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := b.Holds(t.Context(), record("a", "1"), "r"); held || err != nil {
+	if held, err := b.Holds(t.Context(), record("a", 1), "r"); held || err != nil {
 		t.Fatalf("Holds = %v, %v", held, err)
 	}
 }

@@ -41,13 +41,13 @@ func undecodable(t *testing.T, raw string) sluice.Record {
 }
 
 func TestEntryRoundTrip(t *testing.T) {
-	poisoned := undecodable(t, `{"eventID":"e9","eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"a"}},"NewImage":{"n":{"N":"many"}},"SequenceNumber":"123"}}`)
+	poisoned := undecodable(t, `{"eventID":"e9","eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"a"}},"NewImage":{"n":{"N":"many"}},"SequenceNumber":"100000000003498069978"}}`)
 	for name, rec := range map[string]sluice.Record{
 		"from Lambda":   recordtest.New(recordtest.Spec{New: `{"pk":{"S":"a"},"t":{"S":"<&>  "}}`}),
 		"from a shard":  recordtest.New(recordtest.Spec{Shard: "shardId-1", Sequence: "000000000000000000001"}),
 		"TTL deletion":  recordtest.New(recordtest.Spec{Event: sluice.Remove, TTL: true}),
 		"undecodable":   poisoned,
-		"without an id": {Sequence: "5"},
+		"without an id": {Sequence: recordtest.Sequence(5)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := newEntry(&rec, failure("a route"), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -112,7 +112,7 @@ func TestRecordIsKeptWhole(t *testing.T) {
 // An item in place of a change keeps that one's sequence number, which its text
 // lacks: without it a projection would take it for older than the document.
 func TestItemInPlaceOfAChangeIsParked(t *testing.T) {
-	for _, at := range []sluice.Sequence{"7", ""} { // the latter a backfill has read
+	for _, at := range []sluice.Sequence{recordtest.Sequence(7), ""} { // the latter a backfill has read
 		rec := streamtest.Snapshot("t", map[string]any{"pk": "a"})
 		rec.Sequence = at
 		var got *sluice.Record
@@ -132,7 +132,7 @@ func TestItemInPlaceOfAChangeIsParked(t *testing.T) {
 
 func TestIDs(t *testing.T) {
 	rec := func(s recordtest.Spec) *sluice.Record { r := recordtest.New(s); return &r }
-	base := recordtest.Spec{Sequence: "100", ID: "e1"}
+	base := recordtest.Spec{Sequence: recordtest.Sequence(100), ID: "e1"}
 	shard := base
 	shard.Shard = "shardId-1"
 	first := idOf(rec(base), "r")
@@ -151,8 +151,8 @@ func TestIDs(t *testing.T) {
 			t.Errorf("id %d is that of another record or route: %v", i, ids)
 		}
 	}
-	var order []string
-	for _, seq := range []string{"9", "10", "000000000000000000011", "990000000000000000000", "1000000000000000000000"} {
+	var order []string // Valid numbers have 1 to 40 digits.
+	for _, seq := range []sluice.Sequence{"9", "10", "000000000000000000011", "990000000000000000000", "1000000000000000000000"} {
 		order = append(order, idOf(rec(recordtest.Spec{Sequence: seq}), "r"))
 	}
 	if !slices.IsSorted(order) {

@@ -19,7 +19,7 @@ func ExampleBox_Redrive() {
 		"eventID": "c4ca4238", "eventName": "INSERT", "awsRegion": "us-east-1",
 		"eventSourceARN": "arn:aws:dynamodb:us-east-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000",
 		"dynamodb": {
-			"SequenceNumber": "111",
+			"SequenceNumber": "100000000003498069978",
 			"Keys": {"id": {"S": "o-1"}},
 			"NewImage": {"id": {"S": "o-1"}, "entityType": {"S": "order"}}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
 )
@@ -58,7 +59,7 @@ func (f *faulty) DeleteLetter(ctx context.Context, app, id string) error {
 // A store that fails is told of by whatever needs it, and no letter is gone then:
 // what was not stored is not taken for stored, nor what was not deleted for deleted.
 func TestStoreFails(t *testing.T) {
-	g := gap("s1", "5")
+	g := gap("s1", 5)
 	m := router.New()
 	var c calls
 	m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
@@ -69,17 +70,17 @@ func TestStoreFails(t *testing.T) {
 		do          func(ctx context.Context, b *Box, id string) error
 	}{
 		{"park", "put", func(ctx context.Context, b *Box, _ string) error {
-			err := b.Park(ctx, record("other", "20"), failure("r"))
-			if held, _ := b.Holds(ctx, record("other", "21"), "r"); held {
+			err := b.Park(ctx, record("other", 20), failure("r"))
+			if held, _ := b.Holds(ctx, record("other", 21), "r"); held {
 				t.Error("an item is held by what was not stored")
 			}
 			return err
 		}},
-		{"park a gap", "put", func(ctx context.Context, b *Box, _ string) error { return b.ParkGap(ctx, gap("s2", "6")) }},
+		{"park a gap", "put", func(ctx context.Context, b *Box, _ string) error { return b.ParkGap(ctx, gap("s2", 6)) }},
 		{"acknowledge", "delete", func(ctx context.Context, b *Box, _ string) error { return b.AcknowledgeGap(ctx, g) }},
 		{"delete", "delete", func(ctx context.Context, b *Box, id string) error {
 			err := b.Delete(ctx, id)
-			if held, herr := b.Holds(ctx, record("a", "11"), "r"); !held || herr != nil {
+			if held, herr := b.Holds(ctx, record("a", 11), "r"); !held || herr != nil {
 				t.Errorf("what could not be deleted holds its item no more: %v", herr)
 			}
 			return err
@@ -96,7 +97,7 @@ func TestStoreFails(t *testing.T) {
 		}},
 		{"load", "list", func(ctx context.Context, b *Box, _ string) error { return b.Load(ctx) }},
 		{"holds", "list", func(ctx context.Context, b *Box, _ string) error {
-			_, err := b.Holds(ctx, record("a", "11"), "r")
+			_, err := b.Holds(ctx, record("a", 11), "r")
 			return err
 		}},
 		{"purge", "list", func(ctx context.Context, b *Box, _ string) error { _, err := b.Purge(ctx, Filter{}, false); return err }},
@@ -127,7 +128,7 @@ func TestStoreFails(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			letters := &faulty{Letters: state.NewMemory()}
 			b := NewBox(letters, "app")
-			one := park(t, b, record("a", "10"), "r")
+			one := park(t, b, record("a", 10), "r")
 			parkGap(t, b, g)
 			before := list(t, b)
 			letters.fails = tt.fails
@@ -148,10 +149,10 @@ type listed struct{ state.Letters }
 // A sender's failure is the parking's: whoever parks tries it again.
 func TestSenderFails(t *testing.T) {
 	s := Sender(func(_ context.Context, e Entry, _ []byte) error { return fmt.Errorf("%s: %w", e.ID, errDisk) })
-	if err := s.Park(t.Context(), record("a", "10"), failure("r")); !errors.Is(err, errDisk) {
+	if err := s.Park(t.Context(), record("a", 10), failure("r")); !errors.Is(err, errDisk) {
 		t.Errorf("a record: %v", err)
 	}
-	if err := s.ParkGap(t.Context(), gap("s1", "5")); !errors.Is(err, errDisk) || !strings.Contains(err.Error(), gapID(gap("s1", "5"))) {
+	if err := s.ParkGap(t.Context(), gap("s1", 5)); !errors.Is(err, errDisk) || !strings.Contains(err.Error(), gapID(gap("s1", 5))) {
 		t.Errorf("a gap: %v", err)
 	}
 }
@@ -160,14 +161,14 @@ func TestSenderFails(t *testing.T) {
 func TestOutlineIsWhole(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	e := Entry{
-		ID: "id", Route: "route", Table: "table", EventID: "event", EventName: sluice.Modify, StreamARN: "arn", ShardID: "shard", Sequence: "5",
+		ID: "id", Route: "route", Table: "table", EventID: "event", EventName: sluice.Modify, StreamARN: "arn", ShardID: "shard", Sequence: recordtest.Sequence(5),
 		Origin: sluice.Backfilled, Attempts: 3, Redrives: 2, ParkedAt: at, First: Fault{At: at, Error: "first"}, Last: Fault{At: at.Add(1), Error: "last"},
-		Raw: record("a", "10").Raw(),
+		Raw: record("a", 10).Raw(),
 	}
 	o := e.Outline(true)
 	if o.ID != "id" || o.Kind != "record" || o.Route != "route" || o.Table != "table" || o.EventID != "event" || o.EventName != "MODIFY" || o.StreamARN != "arn" ||
-		o.ShardID != "shard" || o.Sequence != "5" || o.Origin != sluice.Backfilled.String() || o.Attempts != 3 || o.Redrives != 2 || !o.ParkedAt.Equal(at) ||
-		!o.Created.Equal(record("a", "10").Created) || o.Created.IsZero() || o.First.Error != "first" || o.Last.Error != "last" || !o.Last.At.Equal(at.Add(1)) || o.Bytes != len(e.Raw) || string(o.Record) != string(e.Raw) || o.Base64 != nil {
+		o.ShardID != "shard" || o.Sequence != string(recordtest.Sequence(5)) || o.Origin != sluice.Backfilled.String() || o.Attempts != 3 || o.Redrives != 2 || !o.ParkedAt.Equal(at) ||
+		!o.Created.Equal(record("a", 10).Created) || o.Created.IsZero() || o.First.Error != "first" || o.Last.Error != "last" || !o.Last.At.Equal(at.Add(1)) || o.Bytes != len(e.Raw) || string(o.Record) != string(e.Raw) || o.Base64 != nil {
 		t.Errorf("%+v", o)
 	}
 	e.Raw = []byte("{\"a\":\"\xff\"}")
@@ -202,8 +203,8 @@ func TestToldOfWaiting(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	m := router.New()
 	m.Handle("*#*", func(context.Context, *sluice.Record) error { return errors.New("still down") }, router.Name("r"), router.Redrive())
-	one, two := park(t, b, record("a", "10"), "r"), park(t, b, record("a", "20"), "r")
-	lost := gap("s1", "5")
+	one, two := park(t, b, record("a", 10), "r"), park(t, b, record("a", 20), "r")
+	lost := gap("s1", 5)
 	three := parkGap(t, b, lost)
 	var told []string
 	how := How{Earlier: true, Told: func(o Outcome) { told = append(told, fmt.Sprintf("%s %s %q %s", o.ID, o.Result, o.Earlier, o.Note)) }}
@@ -236,7 +237,7 @@ func TestToldOfWaiting(t *testing.T) {
 
 // An entry keeps what a stored one says of where and when it failed.
 func TestOriginAndDetailsAreStored(t *testing.T) {
-	rec := record("a", "10")
+	rec := record("a", 10)
 	rec.Origin = sluice.Backfilled
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := NewBox(state.NewMemory(), "app")
@@ -248,7 +249,7 @@ func TestOriginAndDetailsAreStored(t *testing.T) {
 	if err != nil || e.Origin != sluice.Backfilled || !e.First.At.Equal(at) || !e.Last.At.Equal(at.Add(time.Hour)) || e.ParkedAt.Before(before.Add(-time.Second)) || e.EventID != rec.EventID {
 		t.Errorf("%+v, %v", e, err)
 	}
-	gone := gap("s1", "5")
+	gone := gap("s1", 5)
 	gone.Gone = true
 	parkGap(t, b, gone)
 	if got, err := b.Gaps(t.Context()); err != nil || len(got) != 1 || !got[0].Gone {

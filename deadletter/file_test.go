@@ -56,9 +56,9 @@ func TestFileAfterRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters.ndjson")
 	f := openFile(t, path)
 	b := NewBox(f, "app")
-	kept := park(t, b, record("a", "1"), "r")
-	gone := park(t, b, record("b", "2"), "r")
-	park(t, b, record("a", "1"), "r")
+	kept := park(t, b, record("a", 1), "r")
+	gone := park(t, b, record("b", 2), "r")
+	park(t, b, record("a", 1), "r")
 	if err := b.Delete(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +117,8 @@ func TestFileKeepsBytes(t *testing.T) {
 func TestFileReplacedBeforeTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters.ndjson")
 	b := NewBox(openFile(t, path), "app")
-	park(t, b, record("a", "1"), "r")
-	park(t, b, record("a", "1"), "r") // to be compacted
+	park(t, b, record("a", 1), "r")
+	park(t, b, record("a", 1), "r") // to be compacted
 	if err := b.letters.(*File).Close(); err != nil {
 		t.Fatal(err)
 	}

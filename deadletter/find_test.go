@@ -11,7 +11,7 @@ import (
 
 func TestFind(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	id := park(t, b, record("a", "10"), "r")
+	id := park(t, b, record("a", 10), "r")
 	for _, prefix := range []string{id, id[:41], id[:44], ShortID(id), ShortID(id)[:4], tail(id)} {
 		if got, err := b.Find(t.Context(), prefix); got != id || err != nil {
 			t.Errorf("%s: %s, %v", prefix, got, err)

@@ -17,9 +17,9 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-func gap(shard string, after sluice.Sequence) *sluice.Gap {
+func gap(shard string, after int) *sluice.Gap {
 	return &sluice.Gap{
-		Table: "test", StreamARN: recordtest.ARN, ShardID: shard, After: after,
+		Table: "test", StreamARN: recordtest.ARN, ShardID: shard, After: recordtest.Sequence(after),
 		Found: time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC),
 	}
 }
@@ -39,7 +39,7 @@ func gaps(t *testing.T, b *Box) (names []string) {
 		t.Fatal(err)
 	}
 	for _, g := range all {
-		names = append(names, g.ShardID+"/"+string(g.After)+"/"+string(g.Before))
+		names = append(names, fmt.Sprintf("%s/%d/%d", g.ShardID, recordtest.Nth(g.After), recordtest.Nth(g.Before)))
 	}
 	return names
 }
@@ -48,14 +48,14 @@ func gaps(t *testing.T, b *Box) (names []string) {
 // until somebody deletes it.
 func TestGaps(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, record("a", "10"), "r")
-	one := gap("s1", "9")
+	park(t, b, record("a", 10), "r")
+	one := gap("s1", 9)
 	parkGap(t, b, one)
 	for i := range page + 5 { // more than are read at a time
-		parkGap(t, b, gap(fmt.Sprintf("t%03d", i), ""))
+		parkGap(t, b, gap(fmt.Sprintf("t%03d", i), 0))
 	}
 	filled := *one
-	filled.Before = "12"
+	filled.Before = recordtest.Sequence(12)
 	between := sluice.Gap{Table: "test", StreamARN: recordtest.ARN, Next: "next", Found: one.Found}
 	if e, err := b.Get(t.Context(), parkGap(t, b, &between)); err != nil || *e.Gap != between || !strings.Contains(e.Last.Error, "was replaced by next") {
 		t.Errorf("%+v, %v", e, err)
@@ -74,7 +74,7 @@ func TestGaps(t *testing.T) {
 	if diff := cmp.Diff(&filled, e.Gap); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
-	if e.Table != "test" || e.StreamARN != recordtest.ARN || e.ShardID != "s1" || e.Sequence != "9" || !strings.Contains(e.Last.Error, "records after 9 and before 12 were trimmed") || !e.ParkedAt.Equal(one.Found) {
+	if e.Table != "test" || e.StreamARN != recordtest.ARN || e.ShardID != "s1" || e.Sequence != one.After || !strings.Contains(e.Last.Error, fmt.Sprintf("records after %s and before %s were trimmed", one.After, filled.Before)) || !e.ParkedAt.Equal(one.Found) {
 		t.Errorf("the entry: %+v", e)
 	}
 	if e.Record().Err() == nil {
@@ -87,10 +87,10 @@ func TestGaps(t *testing.T) {
 	if err := b.AcknowledgeGap(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Delete(t.Context(), gapID(gap("t000", ""))); err != nil {
+	if err := b.Delete(t.Context(), gapID(gap("t000", 0))); err != nil {
 		t.Fatal(err)
 	}
-	if got := gaps(t, b); len(got) != page+4 || slices.Contains(got, "s1/9/12") || slices.Contains(got, "t000//") {
+	if got := gaps(t, b); len(got) != page+4 || slices.Contains(got, "s1/9/12") || slices.Contains(got, "t000/0/0") {
 		t.Errorf("acknowledged gaps are still there: %v", got)
 	}
 	if got := list(t, b); len(got) != page+5 || got[0] != "test/10/r" {
@@ -114,24 +114,24 @@ func TestGapsAreFoundAtOnce(t *testing.T) {
 	l := &listings{Memory: state.NewMemory()}
 	b := NewBox(l, "app")
 	for i := range 3 * page {
-		park(t, b, record("a", fmt.Sprint(i+1)), "r")
+		park(t, b, record("a", i+1), "r")
 	}
-	parkGap(t, b, gap("s", "1"))
+	parkGap(t, b, gap("s", 1))
 	if got := gaps(t, b); len(got) != 1 || len(l.after) != 2 || l.after[0] != gapPrefix {
 		t.Errorf("gaps %v by listings after %q", got, l.after)
 	}
 }
 
 func TestGapIDs(t *testing.T) {
-	base := gap("s", "9")
-	same := gap("s", "9")
-	same.Before, same.Gone, same.Found, same.Table = "10", true, time.Now(), ""
+	base := gap("s", 9)
+	same := gap("s", 9)
+	same.Before, same.Gone, same.Found, same.Table = recordtest.Sequence(10), true, time.Now(), ""
 	if gapID(base) != gapID(same) {
 		t.Error("two reports of one gap have two ids")
 	}
-	later, between := gap("s", "9"), gap("s", "9")
+	later, between := gap("s", 9), gap("s", 9)
 	later.StreamARN, between.Next = "another", "another"
-	for _, g := range []*sluice.Gap{gap("t", "9"), gap("s", ""), gap("s", "10"), later, between} {
+	for _, g := range []*sluice.Gap{gap("t", 9), gap("s", 0), gap("s", 10), later, between} {
 		if gapID(base) == gapID(g) {
 			t.Errorf("%+v has the id of another gap", g)
 		}
@@ -141,7 +141,7 @@ func TestGapIDs(t *testing.T) {
 func TestUnreadableGapsAreNamed(t *testing.T) {
 	m := state.NewMemory()
 	b := NewBox(m, "app")
-	parkGap(t, b, gap("s", "1"))
+	parkGap(t, b, gap("s", 1))
 	for id, data := range map[string]string{
 		"gap-newer": `{"version":4,"id":"gap-newer"}`,
 		"gap-odd":   `{"version":2,"kind":"hole","id":"gap-odd","origin":"live"}`,
@@ -171,12 +171,12 @@ func TestUnreadableGapsAreNamed(t *testing.T) {
 // A program of version 1 refuses a gap, rather than taking it for a record,
 // and still reads every record.
 func TestGapsRaiseTheVersion(t *testing.T) {
-	e := gapEntry(gap("s", "1"))
+	e := gapEntry(gap("s", 1))
 	data, err := e.Append(nil)
 	if err != nil || !bytes.HasPrefix(data, []byte(`{"version":2,"kind":"gap",`)) {
 		t.Errorf("%s, %v", data, err)
 	}
-	rec := newEntry(record("a", "1"), failure("r"), time.Now())
+	rec := newEntry(record("a", 1), failure("r"), time.Now())
 	data, err = rec.Append(nil)
 	if err != nil || !bytes.HasPrefix(data, []byte(`{"version":1,"id":`)) {
 		t.Errorf("%s, %v", data, err)
@@ -187,21 +187,21 @@ func TestGapsRaiseTheVersion(t *testing.T) {
 func TestGapIsNoRecord(t *testing.T) {
 	m := state.NewMemory()
 	b := NewBox(m, "app")
-	id := parkGap(t, b, gap("s", "1"))
-	if held, err := NewBox(m, "app").Holds(t.Context(), record("a", "20"), ""); held || err != nil {
+	id := parkGap(t, b, gap("s", 1))
+	if held, err := NewBox(m, "app").Holds(t.Context(), record("a", 20), ""); held || err != nil {
 		t.Errorf("Holds: %v, %v", held, err)
 	}
 	var c calls
 	routes := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
 	err := b.Redrive(t.Context(), routes, id, How{})
-	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), id) || !strings.Contains(err.Error(), "it is a gap") || !strings.Contains(err.Error(), "shard s: records after 1 were trimmed") {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), id) || !strings.Contains(err.Error(), "it is a gap") || !strings.Contains(err.Error(), "shard s: records after "+string(recordtest.Sequence(1))+" were trimmed") {
 		t.Errorf("Redrive: %v", err)
 	}
-	park(t, b, record("a", "10"), "r")
+	park(t, b, record("a", 10), "r")
 	if r, err := b.RedriveAll(t.Context(), routes, Filter{Route: "r"}, How{}); r != (Report{Done: 1}) || err != nil {
 		t.Errorf("RedriveAll of r: %+v, %v", r, err)
 	}
-	park(t, b, record("a", "10"), "r")
+	park(t, b, record("a", 10), "r")
 	if r, err := b.RedriveAll(t.Context(), routes, Filter{}, How{}); r != (Report{Done: 1, Gaps: 1}) || err != nil {
 		t.Errorf("RedriveAll: %+v, %v", r, err)
 	}
@@ -216,10 +216,10 @@ func TestSenderSendsGaps(t *testing.T) {
 		sent = data
 		return nil
 	})
-	if err := s.ParkGap(t.Context(), gap("s", "1")); err != nil {
+	if err := s.ParkGap(t.Context(), gap("s", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := Parse(sent); err != nil || e.Gap == nil || e.Gap.After != "1" {
+	if e, err := Parse(sent); err != nil || e.Gap == nil || e.Gap.After != recordtest.Sequence(1) {
 		t.Errorf("sent %s: %v", sent, err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-func createdAt(key, seq string, at time.Time) *sluice.Record {
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: seq, Shard: "shard", Created: at})
+func createdAt(key string, n int, at time.Time) *sluice.Record {
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, Sequence: recordtest.Sequence(n), Shard: "shard", Created: at})
 	return &rec
 }
 
@@ -24,7 +24,7 @@ func TestHandledDeletesTheLetter(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		store := state.NewMemory()
 		b := NewBox(store, "app")
-		rec, other := record("a", "10"), record("a", "20")
+		rec, other := record("a", 10), record("a", 20)
 		park(t, b, rec, "r")
 		park(t, b, rec, "s")
 		park(t, b, rec, "")
@@ -71,23 +71,23 @@ func TestHandledAsksForFewRecords(t *testing.T) {
 				t.Errorf("%d letters were asked for, want %d; %v", store.n, gets, err)
 			}
 		}
-		handled(b, createdAt("a", "1", now), 0)
-		park(t, b, createdAt("a", "2", now), "r")
-		handled(b, createdAt("a", "3", now.Add(time.Second)), 0)
-		handled(b, createdAt("a", "1", now.Add(-time.Second)), 2)
-		handled(b, createdAt("a", "2", now), 2)
-		untimed := record("a", "9")
+		handled(b, createdAt("a", 1, now), 0)
+		park(t, b, createdAt("a", 2, now), "r")
+		handled(b, createdAt("a", 3, now.Add(time.Second)), 0)
+		handled(b, createdAt("a", 1, now.Add(-time.Second)), 2)
+		handled(b, createdAt("a", 2, now), 2)
+		untimed := record("a", 9)
 		untimed.Created = time.Time{}
 		handled(b, untimed, 2)
 
 		b = NewBox(store, "app") // a restart, by a clock that is slow
-		park(t, b, createdAt("b", "4", now.Add(time.Hour)), "r")
+		park(t, b, createdAt("b", 4, now.Add(time.Hour)), "r")
 		b = NewBox(store, "app")
-		handled(b, createdAt("b", "4", now.Add(time.Hour)), 2)
+		handled(b, createdAt("b", 4, now.Add(time.Hour)), 2)
 		if got := fmt.Sprint(list(t, b)); got != "[]" {
 			t.Errorf("left are %s", got)
 		}
-		handled(b, createdAt("b", "5", now.Add(maxSkew+time.Hour)), 0)
+		handled(b, createdAt("b", 5, now.Add(maxSkew+time.Hour)), 0)
 	})
 }
 
@@ -96,7 +96,7 @@ func TestHandledWithABrokenStore(t *testing.T) {
 	for _, op := range []string{"list", "get", "delete"} {
 		t.Run(op, func(t *testing.T) {
 			store := &faulty{Letters: state.NewMemory()}
-			rec := record("a", "10")
+			rec := record("a", 10)
 			park(t, NewBox(store, "app"), rec, "r")
 			b := NewBox(store, "app")
 			store.fails = op

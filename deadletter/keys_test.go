@@ -35,7 +35,7 @@ func keysOf(t *testing.T, text string) Keys {
 
 func letterOf(t *testing.T) []byte {
 	t.Helper()
-	rec := record("a", "10")
+	rec := record("a", 10)
 	e := newEntry(rec, failure("r"), failure("r").LastAt)
 	data, err := e.Append(nil)
 	if err != nil {
@@ -163,9 +163,9 @@ func TestForgedLetter(t *testing.T) {
 	k := keysOf(t, keyOne)
 	letters := state.NewMemory()
 	plain, signed := NewBox(letters, "app"), NewSignedBox(letters, "app", k)
-	forged := park(t, plain, record("a", "10"), "")
-	good := park(t, signed, record("b", "11"), "r")
-	later := park(t, signed, record("a", "12"), "r") // of the item of the forged one
+	forged := park(t, plain, record("a", 10), "")
+	good := park(t, signed, record("b", 11), "r")
+	later := park(t, signed, record("a", 12), "r") // of the item of the forged one
 	c := calls{answer: func(*sluice.Record) error { return errors.New("down") }}
 	m := router.New()
 	m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
@@ -242,7 +242,7 @@ func TestContentID(t *testing.T) {
 		}
 		return id
 	}
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, New: `{"pk":{"S":"` + strings.Repeat("a", 20<<10) + `"}}`, Sequence: "10"})
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, New: `{"pk":{"S":"` + strings.Repeat("a", 20<<10) + `"}}`, Sequence: recordtest.Sequence(10)})
 	e := newEntry(&rec, failure("r"), failure("r").LastAt)
 	id := of(e)
 	if fence, _, _ := strings.Cut(e.ID, "-"); !strings.HasPrefix(id, fence+"-") || len(id) != len(e.ID)+16 {
@@ -267,7 +267,7 @@ func TestContentID(t *testing.T) {
 		"table":     func(e *Entry) { e.Table = "other" },
 		"stream":    func(e *Entry) { e.StreamARN += "x" },
 		"shard":     func(e *Entry) { e.ShardID += "x" },
-		"sequence":  func(e *Entry) { e.Sequence = "11" },
+		"sequence":  func(e *Entry) { e.Sequence = recordtest.Sequence(11) },
 		"event id":  func(e *Entry) { e.EventID += "x" },
 		"event":     func(e *Entry) { e.EventName = sluice.Snapshot },
 		"origin":    func(e *Entry) { e.Origin = sluice.Backfilled },

@@ -20,7 +20,7 @@ func TestFilter(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a=b"},"n":{"N":"7"},"b":{"B":"AQI="}}`})
 	e := newEntry(&rec, failure("r"), at)
-	g := gapEntry(gap("s", "1"))
+	g := gapEntry(gap("s", 1))
 	ref := newEntry(big(100_000), failure("r"), at)
 	byRef := fit(t, ref, leastFit)
 	for _, tt := range []struct {
@@ -79,10 +79,10 @@ func TestFilter(t *testing.T) {
 func TestPurge(t *testing.T) {
 	m := state.NewMemory()
 	b := NewBox(m, "app")
-	park(t, b, record("a", "1"), "r")
-	park(t, b, record("b", "2"), "r")
-	park(t, b, record("c", "3"), "s")
-	parkGap(t, b, gap("s", "1"))
+	park(t, b, record("a", 1), "r")
+	park(t, b, record("b", 2), "r")
+	park(t, b, record("c", 3), "s")
+	parkGap(t, b, gap("s", 1))
 	if err := m.PutLetter(t.Context(), "app", "zz", []byte(`{"version":9,"id":"zz"}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPurge(t *testing.T) {
 	if n != 2 || left() != 5 || !strings.Contains(fmt.Sprint(err), "zz is of version 9") {
 		t.Errorf("a dry run: %d of %d, %v", n, left(), err)
 	}
-	if held, _ := b.Holds(t.Context(), record("a", "9"), "r"); held {
+	if held, _ := b.Holds(t.Context(), record("a", 9), "r"); held {
 		t.Error("Holds tells what it cannot know") // zz cannot be read
 	}
 	if n, _ := b.Purge(t.Context(), Filter{Route: "r"}, false); n != 2 || left() != 3 {
@@ -113,14 +113,14 @@ func TestPurge(t *testing.T) {
 
 func TestPurgeFreesItems(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, record("a", "1"), "r")
-	if held, err := b.Holds(t.Context(), record("a", "9"), "r"); !held || err != nil {
+	park(t, b, record("a", 1), "r")
+	if held, err := b.Holds(t.Context(), record("a", 9), "r"); !held || err != nil {
 		t.Fatalf("%v, %v", held, err)
 	}
 	if n, err := b.Purge(t.Context(), Filter{}, false); n != 1 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if held, err := b.Holds(t.Context(), record("a", "9"), "r"); held || err != nil {
+	if held, err := b.Holds(t.Context(), record("a", 9), "r"); held || err != nil {
 		t.Errorf("the item is held still: %v, %v", held, err)
 	}
 }
@@ -149,11 +149,11 @@ func TestCounts(t *testing.T) {
 	fill := func(letters state.Letters) *Box {
 		b := NewBox(letters, "app")
 		for i := range 3 {
-			park(t, b, record("a", fmt.Sprint(i+1)), "r")
+			park(t, b, record("a", i+1), "r")
 		}
-		park(t, b, record("a", "9"), "")
+		park(t, b, record("a", 9), "")
 		park(t, b, big(100_000), strings.Repeat("long", 20))
-		parkGap(t, b, gap("s", "1"))
+		parkGap(t, b, gap("s", 1))
 		if err := letters.PutLetter(t.Context(), "app", "zz", []byte(`{"version":9,"id":"zz","position":{}}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestCounts(t *testing.T) {
 	for name, letters := range map[string]state.Letters{"heads": w, "all": state.NewMemory()} {
 		counts, err := fill(letters).Counts(t.Context())
 		want := []Count{{"", "orders", "gap", 1}, {"", "test", "record", 1}, {strings.Repeat("long", 20), "test", "record", 1}, {"r", "test", "record", 3}}
-		want[0].Table = gap("s", "1").Table
+		want[0].Table = gap("s", 1).Table
 		slices.SortFunc(want, func(a, b Count) int { return strings.Compare(a.Table+a.Route, b.Table+b.Route) })
 		slices.SortFunc(counts, func(a, b Count) int { return strings.Compare(a.Table+a.Route, b.Table+b.Route) })
 		if fmt.Sprint(counts) != fmt.Sprint(want) || err == nil || !strings.Contains(err.Error(), "zz") {
@@ -180,12 +180,12 @@ func TestRedriveEarlier(t *testing.T) {
 	var c calls
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}, {Name: "s", Handler: c.handle, Redrive: true}}
 	b := NewBox(state.NewMemory(), "app")
-	one := park(t, b, record("a", "10"), "r")
-	two := park(t, b, record("a", "1000000000000000000000"), "r")
-	old := park(t, b, itemOn(earlierARN, "a", "99"), "r")
-	three := park(t, b, record("a", "2000000000000000000000"), "r")
-	park(t, b, record("a", "5"), "s") // another route's
-	park(t, b, record("b", "5"), "r") // another item's
+	one := park(t, b, record("a", 9), "r")
+	two := park(t, b, record("a", 1000), "r")
+	old := park(t, b, itemOn(earlierARN, "a", 99), "r")
+	three := park(t, b, record("a", 2000), "r")
+	park(t, b, record("a", 5), "s") // another route's
+	park(t, b, record("b", 5), "r") // another item's
 
 	var earlier *EarlierError
 	var told []Outcome
@@ -205,16 +205,16 @@ func TestRedriveEarlier(t *testing.T) {
 	}
 	// One that fails ends it.
 	c.answer = func(rec *sluice.Record) error {
-		if rec.Sequence == "10" {
+		if rec.Sequence == recordtest.Sequence(9) {
 			return errors.New("still down")
 		}
 		return nil
 	}
-	if err := b.Redrive(t.Context(), m, three, How{Earlier: true}); err == nil || !slices.Equal(c.got, []string{"99 redriven", "10 redriven"}) {
+	if err := b.Redrive(t.Context(), m, three, How{Earlier: true}); err == nil || !slices.Equal(c.got, []string{"99 redriven", "9 redriven"}) {
 		t.Errorf("%v, ran %v", err, c.got)
 	}
 	c.answer, c.got = nil, nil
-	if err := b.Redrive(t.Context(), m, three, How{Earlier: true}); err != nil || !slices.Equal(c.got, []string{"10 redriven", "1000000000000000000000 redriven", "2000000000000000000000 redriven"}) {
+	if err := b.Redrive(t.Context(), m, three, How{Earlier: true}); err != nil || !slices.Equal(c.got, []string{"9 redriven", "1000 redriven", "2000 redriven"}) {
 		t.Errorf("%v, ran %v", err, c.got)
 	}
 	if got := list(t, b); len(got) != 2 {
@@ -226,8 +226,8 @@ func TestRedriveForced(t *testing.T) {
 	var c calls
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, record("a", "10"), "")
-	two := park(t, b, record("a", "20"), "r")
+	park(t, b, record("a", 10), "")
+	two := park(t, b, record("a", 20), "r")
 	if err := b.Redrive(t.Context(), m, two, How{}); err == nil {
 		t.Error("one for all routes is no earlier one")
 	}
@@ -247,7 +247,7 @@ func TestRedriveFiltered(t *testing.T) {
 	var c calls
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
 	b := NewBox(state.NewMemory(), "app")
-	early := park(t, b, record("a", "10"), "r")
+	early := park(t, b, record("a", 10), "r")
 	e, err := b.Get(t.Context(), early)
 	if err != nil {
 		t.Fatal(err)
@@ -256,9 +256,9 @@ func TestRedriveFiltered(t *testing.T) {
 	if err := b.store(t.Context(), &e, label{}); err != nil {
 		t.Fatal(err)
 	}
-	park(t, b, record("a", "20"), "r")
-	park(t, b, record("a", "30"), "r")
-	park(t, b, record("b", "31"), "r")
+	park(t, b, record("a", 20), "r")
+	park(t, b, record("a", 30), "r")
+	park(t, b, record("b", 31), "r")
 	var told []Outcome
 	r, err := b.RedriveAll(t.Context(), m, Filter{Error: "first"}, How{Told: func(o Outcome) { told = append(told, o) }})
 	if r != (Report{Done: 1, Waiting: 2}) || err != nil || len(c.got) != 1 {
@@ -270,7 +270,7 @@ func TestRedriveFiltered(t *testing.T) {
 }
 
 func TestOutline(t *testing.T) {
-	rec := record("a", "10")
+	rec := record("a", 10)
 	e := newEntry(rec, failure("r"), time.Now())
 	if o := e.Outline(false); o.Record != nil || o.Base64 != nil || string(o.Keys) != `{"pk":"a"}` || o.Kind != "record" || o.Bytes != len(rec.Raw()) || o.First.Error == "" {
 		t.Errorf("%+v", o)
@@ -282,7 +282,7 @@ func TestOutline(t *testing.T) {
 	if o := byRef.Outline(true); o.Kind != "reference" || o.Bytes < 100_000 || o.Record != nil || string(o.Keys) != `{"pk":"a"}` {
 		t.Errorf("%+v", o)
 	}
-	g := gapEntry(gap("s", "1"))
+	g := gapEntry(gap("s", 1))
 	if o := g.Outline(true); o.Kind != "gap" || o.Gap == "" || o.Record != nil || o.Base64 != nil {
 		t.Errorf("%+v", o)
 	}

@@ -19,16 +19,16 @@ import (
 // redrive was on its way there is not run.
 func TestDeletedWhileOthersAreRedriven(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, record("a", "10"), "r")
-	second := park(t, b, record("b", "20"), "r")
-	var got []string
+	park(t, b, record("a", 10), "r")
+	second := park(t, b, record("b", 20), "r")
+	var got []int
 	m := router.New()
 	m.Handle("*#*", func(ctx context.Context, rec *sluice.Record) error {
-		got = append(got, string(rec.Sequence))
+		got = append(got, recordtest.Nth(rec.Sequence))
 		return b.Delete(ctx, second)
 	}, router.Name("r"), router.Redrive())
 	report, err := b.RedriveAll(t.Context(), m, Filter{}, How{})
-	if err != nil || report != (Report{Done: 1}) || !slices.Equal(got, []string{"10"}) {
+	if err != nil || report != (Report{Done: 1}) || !slices.Equal(got, []int{10}) {
 		t.Errorf("%+v, %v; it ran %v, want 10 alone", report, err, got)
 	}
 }
@@ -36,16 +36,16 @@ func TestDeletedWhileOthersAreRedriven(t *testing.T) {
 // So too behind the earlier ones that a single redrive was asked to run first.
 func TestDeletedWhileEarlierOnesAreRedriven(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, record("a", "10"), "r")
-	later := park(t, b, record("a", "20"), "r")
-	var got []string
+	park(t, b, record("a", 10), "r")
+	later := park(t, b, record("a", 20), "r")
+	var got []int
 	m := router.New()
 	m.Handle("*#*", func(ctx context.Context, rec *sluice.Record) error {
-		got = append(got, string(rec.Sequence))
+		got = append(got, recordtest.Nth(rec.Sequence))
 		return b.Delete(ctx, later)
 	}, router.Name("r"), router.Redrive())
 	err := b.Redrive(t.Context(), m, later, How{Earlier: true})
-	if !errors.Is(err, ErrNotFound) || !slices.Equal(got, []string{"10"}) {
+	if !errors.Is(err, ErrNotFound) || !slices.Equal(got, []int{10}) {
 		t.Errorf("%v; it ran %v, want 10 alone", err, got)
 	}
 }
@@ -55,13 +55,13 @@ func TestDeletedWhileEarlierOnesAreRedriven(t *testing.T) {
 func TestRedriveBehindUnreadable(t *testing.T) {
 	letters := state.NewMemory()
 	b := NewBox(letters, "app")
-	park(t, b, record("a", "10"), "r")
-	middle := record("a", "20")
+	park(t, b, record("a", 10), "r")
+	middle := record("a", 20)
 	damaged := idOf(middle, "r")
-	if err := letters.PutLetter(t.Context(), "app", damaged, fmt.Appendf(nil, `{"version":9,"id":%q,"position":{"streamArn":%q,"sequence":"20"}}`, damaged, recordtest.ARN)); err != nil {
+	if err := letters.PutLetter(t.Context(), "app", damaged, fmt.Appendf(nil, `{"version":9,"id":%q,"position":{"streamArn":%q,"sequence":%q}}`, damaged, middle.StreamARN, middle.Sequence)); err != nil {
 		t.Fatal(err)
 	}
-	behind := park(t, b, record("a", "30"), "r")
+	behind := park(t, b, record("a", 30), "r")
 	var c calls
 	m := router.New()
 	m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
@@ -84,12 +84,12 @@ func TestRedriveBehindManyUnreadable(t *testing.T) {
 	letters := state.NewMemory()
 	b := NewBox(letters, "app")
 	for i := range 5 {
-		id := idOf(record("a", fmt.Sprint(10+i)), "r")
+		id := idOf(record("a", 10+i), "r")
 		if err := letters.PutLetter(t.Context(), "app", id, fmt.Appendf(nil, `{"version":9,"id":%q}`, id)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	park(t, b, record("b", "20"), "r")
+	park(t, b, record("b", 20), "r")
 	var told Outcome
 	if report, _ := b.RedriveAll(t.Context(), router.New(), Filter{}, How{Told: func(o Outcome) { told = o }}); report != (Report{Waiting: 1}) {
 		t.Errorf("%+v", report)
@@ -120,8 +120,8 @@ func TestRedriveWhenTheStoreFails(t *testing.T) {
 	for after := 1; after <= 6; after++ {
 		letters := &failsOnce{Letters: state.NewMemory()}
 		b := NewBox(letters, "app")
-		park(t, b, itemOn(earlierARN, "a", "20"), "r")
-		park(t, b, itemOn(laterARN, "a", "10"), "r")
+		park(t, b, itemOn(earlierARN, "a", 20), "r")
+		park(t, b, itemOn(laterARN, "a", 10), "r")
 		var c calls
 		m := router.New()
 		m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
@@ -140,7 +140,7 @@ func TestRedriveWhenTheStoreFails(t *testing.T) {
 func TestRedriveAllTakesWhatWasThere(t *testing.T) {
 	for seq := range 20 { // whose ids sort this way and that
 		b := NewBox(state.NewMemory(), "app")
-		park(t, b, record("a", fmt.Sprint(100+seq)), "")
+		park(t, b, record("a", 100+seq), "")
 		c := calls{answer: func(*sluice.Record) error { return errors.New("down") }}
 		m := router.New()
 		m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
@@ -155,7 +155,7 @@ func TestRedriveAllTakesWhatWasThere(t *testing.T) {
 func TestRedriveIsNotWaitedForForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBox(state.NewMemory(), "app")
-		id := park(t, b, record("a", "10"), "r")
+		id := park(t, b, record("a", 10), "r")
 		stuck := make(chan struct{})
 		m := router.New()
 		m.Handle("*#*", func(context.Context, *sluice.Record) error { <-stuck; return nil }, router.Name("r"), router.Redrive())
@@ -185,29 +185,32 @@ func TestRedriveIsNotWaitedForForever(t *testing.T) {
 // one may have numbers that are lower. It keeps nobody waiting of another table,
 // nor what came before it.
 func TestRedriveBehindUnreadableOfAnotherStream(t *testing.T) {
+	at20 := func(arn string) string {
+		return fmt.Sprintf(`{"streamArn":%q,"sequence":%q}`, arn, recordtest.Sequence(20))
+	}
 	otherTable := strings.Replace(recordtest.ARN, ":table/", ":table/other-", 1)
 	for name, tt := range map[string]struct {
 		unread string // its position
 		entry  *sluice.Record
 		waits  bool
 	}{
-		"an earlier stream, a greater number":          {`{"streamArn":"` + earlierARN + `","sequence":"20"}`, record("a", "10"), true},
-		"a later stream, a lower number":               {`{"streamArn":"` + laterARN + `","sequence":"20"}`, record("a", "30"), false},
-		"another table":                                {`{"streamArn":"` + otherTable + `","sequence":"20"}`, record("a", "30"), false},
-		"the same stream, a lower number":              {`{"streamArn":"` + recordtest.ARN + `","sequence":"20"}`, record("a", "30"), true},
-		"the same stream, a greater number":            {`{"streamArn":"` + recordtest.ARN + `","sequence":"20"}`, record("a", "10"), false},
-		"the same stream, no number":                   {`{"streamArn":"` + recordtest.ARN + `"}`, record("a", "10"), true},
-		"what it says is of another entry":             {`{"streamArn":"` + laterARN + `","sequence":"20"},"id":"other"`, record("a", "10"), true},
-		"nobody knows which stream, a lower number":    {`{}`, record("a", "30"), true},
-		"nobody knows which stream, a greater number":  {`{}`, record("a", "10"), true},
-		"nobody knows which stream, an entry of a gap": {"gap", record("a", "10"), false},
+		"an earlier stream, a greater number":          {at20(earlierARN), record("a", 10), true},
+		"a later stream, a lower number":               {at20(laterARN), record("a", 30), false},
+		"another table":                                {at20(otherTable), record("a", 30), false},
+		"the same stream, a lower number":              {at20(recordtest.ARN), record("a", 30), true},
+		"the same stream, a greater number":            {at20(recordtest.ARN), record("a", 10), false},
+		"the same stream, no number":                   {`{"streamArn":"` + recordtest.ARN + `"}`, record("a", 10), true},
+		"what it says is of another entry":             {at20(laterARN) + `,"id":"other"`, record("a", 10), true},
+		"nobody knows which stream, a lower number":    {`{}`, record("a", 30), true},
+		"nobody knows which stream, a greater number":  {`{}`, record("a", 10), true},
+		"nobody knows which stream, an entry of a gap": {"gap", record("a", 10), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			letters := state.NewMemory()
 			b := NewBox(letters, "app")
-			damaged := idOf(record("a", "20"), "r")
+			damaged := idOf(record("a", 20), "r")
 			if tt.unread == "gap" {
-				damaged, tt.unread = gapID(gap("s", "1")), "{}"
+				damaged, tt.unread = gapID(gap("s", 1)), "{}"
 			}
 			if err := letters.PutLetter(t.Context(), "app", damaged, fmt.Appendf(nil, `{"version":9,"id":%q,"position":%s}`, damaged, tt.unread)); err != nil {
 				t.Fatal(err)
@@ -245,24 +248,24 @@ func TestRedriveOfOneOnceTheUnreadableIsDealtWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			letters := state.NewMemory()
 			b := NewBox(letters, "app")
-			rec := record("b", "20")
+			rec := record("b", 20)
 			damaged := idOf(rec, "r")
 			if err := letters.PutLetter(t.Context(), "app", damaged, []byte("{")); err != nil {
 				t.Fatal(err)
 			}
-			id := park(t, b, record("a", "30"), "r")
+			id := park(t, b, record("a", 30), "r")
 			m := router.New()
 			m.Handle("*#*", (&calls{}).handle, router.Name("r"), router.Redrive())
 			if err := b.Redrive(t.Context(), m, id, How{}); err == nil || !strings.Contains(err.Error(), damaged) {
 				t.Errorf("while it is there: %v", err)
 			}
-			if _, err := b.Holds(t.Context(), record("c", "40"), "r"); err == nil || !strings.Contains(err.Error(), damaged) {
+			if _, err := b.Holds(t.Context(), record("c", 40), "r"); err == nil || !strings.Contains(err.Error(), damaged) {
 				t.Errorf("which items are held: %v", err)
 			}
 			if err := deal(b, rec); err != nil {
 				t.Fatal(err)
 			}
-			if held, err := b.Holds(t.Context(), record("c", "40"), "r"); held || err != nil {
+			if held, err := b.Holds(t.Context(), record("c", 40), "r"); held || err != nil {
 				t.Errorf("afterwards: %v, %v", held, err)
 			}
 			if err := b.Redrive(t.Context(), m, id, How{}); err != nil {
@@ -276,15 +279,15 @@ func TestRedriveOfOneOnceTheUnreadableIsDealtWith(t *testing.T) {
 // when it is only one of the earlier ones.
 func TestEarlierOnesOfAnEntryForAllRoutes(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, record("a", "10"), "s")
-	park(t, b, record("a", "20"), "")
-	id := park(t, b, record("a", "30"), "r")
-	park(t, b, record("a", "25"), "s") // which 30 has nothing to do with
+	park(t, b, record("a", 10), "s")
+	park(t, b, record("a", 20), "")
+	id := park(t, b, record("a", 30), "r")
+	park(t, b, record("a", 25), "s") // which 30 has nothing to do with
 	var got []string
 	m := router.New()
 	for _, route := range []string{"r", "s"} {
 		m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
-			got = append(got, route+" "+string(rec.Sequence))
+			got = append(got, fmt.Sprint(route, " ", recordtest.Nth(rec.Sequence)))
 			return nil
 		}, router.Name(route), router.Redrive())
 	}
@@ -297,14 +300,14 @@ func TestEarlierOnesOfAnEntryForAllRoutes(t *testing.T) {
 // What waits holds what comes behind it, for all routes that it is of.
 func TestRedriveBehindOneThatWaits(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, record("a", "10"), "s")
-	park(t, b, record("a", "20"), "")
-	park(t, b, record("a", "30"), "r")
+	park(t, b, record("a", 10), "s")
+	park(t, b, record("a", 20), "")
+	park(t, b, record("a", 30), "r")
 	var got []string
 	m := router.New()
 	for _, route := range []string{"r", "s"} {
 		m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
-			got = append(got, route+" "+string(rec.Sequence))
+			got = append(got, fmt.Sprint(route, " ", recordtest.Nth(rec.Sequence)))
 			return errors.New("down")
 		}, router.Name(route), router.Redrive())
 	}
@@ -317,17 +320,17 @@ func TestRedriveBehindOneThatWaits(t *testing.T) {
 // An earlier one that somebody has deleted meanwhile is not waited for.
 func TestEarlierOneIsDeletedMeanwhile(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	park(t, b, record("a", "10"), "r")
-	second := park(t, b, record("a", "20"), "r")
-	id := park(t, b, record("a", "30"), "r")
-	var got []string
+	park(t, b, record("a", 10), "r")
+	second := park(t, b, record("a", 20), "r")
+	id := park(t, b, record("a", 30), "r")
+	var got []int
 	m := router.New()
 	m.Handle("*#*", func(ctx context.Context, rec *sluice.Record) error {
-		got = append(got, string(rec.Sequence))
+		got = append(got, recordtest.Nth(rec.Sequence))
 		return b.Delete(ctx, second)
 	}, router.Name("r"), router.Redrive())
-	if err := b.Redrive(t.Context(), m, id, How{Earlier: true}); err != nil || !slices.Equal(got, []string{"10", "30"}) {
-		t.Errorf("%v; it ran %q, want 10 and 30", err, got)
+	if err := b.Redrive(t.Context(), m, id, How{Earlier: true}); err != nil || !slices.Equal(got, []int{10, 30}) {
+		t.Errorf("%v; it ran %v, want 10 and 30", err, got)
 	}
 }
 
@@ -335,7 +338,7 @@ func TestEarlierOneIsDeletedMeanwhile(t *testing.T) {
 func TestDeletedWhileItIsRedriven(t *testing.T) {
 	for _, route := range []string{"r", ""} {
 		b := NewBox(state.NewMemory(), "app")
-		id := park(t, b, record("a", "10"), route)
+		id := park(t, b, record("a", 10), route)
 		m := router.New()
 		m.Handle("*#*", func(ctx context.Context, _ *sluice.Record) error {
 			return errors.Join(errors.New("still down"), b.Delete(ctx, id))
@@ -348,7 +351,7 @@ func TestDeletedWhileItIsRedriven(t *testing.T) {
 		if left := list(t, b); left != nil {
 			t.Errorf("route %q: it came back: %v", route, left)
 		}
-		if held, err := b.Holds(t.Context(), record("a", "20"), "r"); held || err != nil {
+		if held, err := b.Holds(t.Context(), record("a", 20), "r"); held || err != nil {
 			t.Errorf("route %q: its item is held: %v, %v", route, held, err)
 		}
 	}
@@ -357,7 +360,7 @@ func TestDeletedWhileItIsRedriven(t *testing.T) {
 // A record that fails anew while its entry is run and fails keeps the new failure.
 func TestFailedAnewWhileItIsRedriven(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	rec := record("a", "10")
+	rec := record("a", 10)
 	id := park(t, b, rec, "r")
 	m := router.New()
 	m.Handle("*#*", func(ctx context.Context, _ *sluice.Record) error {

@@ -24,7 +24,7 @@ type calls struct {
 }
 
 func (c *calls) handle(_ context.Context, rec *sluice.Record) error {
-	c.got = append(c.got, fmt.Sprint(rec.Sequence, " ", rec.Origin))
+	c.got = append(c.got, fmt.Sprint(recordtest.Nth(rec.Sequence), " ", rec.Origin))
 	if c.answer == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func TestRedrive(t *testing.T) {
 			m := router.New()
 			m.Handle("*#INSERT", r.handle, router.Name("r"), router.Redrive())
 			m.Handle("*#*", other.handle, router.Name("other"))
-			one := park(t, b, record("a", "10"), "r")
+			one := park(t, b, record("a", 10), "r")
 			err := b.Redrive(t.Context(), m, one, How{})
 			if !slices.Equal(r.got, []string{"10 redriven"}) || other.got != nil {
 				t.Fatalf("the routes got %v and %v", r.got, other.got)
@@ -88,7 +88,7 @@ func TestRedriveRefused(t *testing.T) {
 		"":          "fenceless",
 		"removed":   `route "removed"`,
 	} {
-		one := park(t, b, record("a", "10"), route)
+		one := park(t, b, record("a", 10), route)
 		before, _ := b.Get(t.Context(), one)
 		err := b.Redrive(t.Context(), m, one, How{})
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
@@ -117,7 +117,7 @@ func (m anyMatcher) Match(dst []*sluice.Route, _ *sluice.Record) ([]*sluice.Rout
 func TestRedriveNeedsTheOption(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	var c calls
-	one := park(t, b, record("a", "10"), "r")
+	one := park(t, b, record("a", 10), "r")
 	err := b.Redrive(t.Context(), anyMatcher{{Name: "r", Handler: c.handle}}, one, How{})
 	if !errors.Is(err, ErrRefused) || c.got != nil {
 		t.Fatalf("Redrive: %v, calls %v", err, c.got)
@@ -129,7 +129,7 @@ func TestRedriveOfAllRoutes(t *testing.T) {
 	var good, bad calls
 	bad.answer = func(*sluice.Record) error { return errors.New("no") }
 	m := anyMatcher{{Name: "good", Handler: good.handle, Redrive: true}, {Name: "bad", Handler: bad.handle, Redrive: true}}
-	rec := record("a", "10")
+	rec := record("a", 10)
 	one := park(t, b, rec, "")
 	if err := b.Redrive(t.Context(), m, one, How{}); err == nil || !strings.Contains(err.Error(), `"bad"`) {
 		t.Fatalf("Redrive: %v", err)
@@ -137,10 +137,10 @@ func TestRedriveOfAllRoutes(t *testing.T) {
 	if got := list(t, b); !slices.Equal(got, []string{"test/10/bad"}) {
 		t.Fatalf("left: %v, want one entry of the route that failed", got)
 	}
-	if held, _ := b.Holds(t.Context(), record("a", "11"), "good"); held {
+	if held, _ := b.Holds(t.Context(), record("a", 11), "good"); held {
 		t.Error("the route that succeeded is held")
 	}
-	if held, _ := b.Holds(t.Context(), record("a", "11"), "bad"); !held {
+	if held, _ := b.Holds(t.Context(), record("a", 11), "bad"); !held {
 		t.Error("the route that failed is not held")
 	}
 	bad.answer = nil
@@ -173,21 +173,21 @@ func TestRedriveAll(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	var r, s calls
 	r.answer = func(rec *sluice.Record) error {
-		if rec.Sequence == "102" {
+		if rec.Sequence == recordtest.Sequence(102) {
 			return errors.New("poison")
 		}
 		return nil
 	}
 	m := anyMatcher{{Name: "r", Handler: r.handle, Redrive: true}, {Name: "s", Handler: s.handle, Redrive: true}}
 	for i := range 2*page + 50 { // several pages of other items
-		park(t, b, record(fmt.Sprint("item ", i), fmt.Sprint(1000+i)), "s")
+		park(t, b, record(fmt.Sprint("item ", i), 1000+i), "s")
 	}
-	for _, seq := range []string{"101", "102", "103"} {
-		park(t, b, record("a", seq), "r")
-		park(t, b, record("b", seq+"0"), "r")
+	for n := 101; n <= 103; n++ {
+		park(t, b, record("a", n), "r")
+		park(t, b, record("b", 10*n), "r")
 	}
-	park(t, b, record("a", "104"), "s")
-	park(t, b, record("a", "105"), "")
+	park(t, b, record("a", 104), "s")
+	park(t, b, record("a", 105), "")
 	bad := sluice.DecodeRecord([]byte("bad"))
 	if err := b.Park(t.Context(), bad, failure("")); err != nil {
 		t.Fatal(err)
@@ -225,17 +225,17 @@ func TestRedriveAllOfSeveralStreams(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	down := true
 	c := calls{answer: func(rec *sluice.Record) error {
-		if down && rec.Sequence == "10" {
+		if down && rec.Sequence == recordtest.Sequence(10) {
 			return errors.New("down")
 		}
 		return nil
 	}}
 	m := router.New()
 	m.Handle("*#INSERT", c.handle, router.Name("r"), router.Redrive())
-	park(t, b, itemOn(laterARN, "a", "5"), "r")
-	park(t, b, itemOn(recordtest.ARN, "a", "10"), "r")
-	park(t, b, itemOn(earlierARN, "a", "20"), "r")
-	parkGap(t, b, gap("s", "1"))
+	park(t, b, itemOn(laterARN, "a", 5), "r")
+	park(t, b, itemOn(recordtest.ARN, "a", 10), "r")
+	park(t, b, itemOn(earlierARN, "a", 20), "r")
+	parkGap(t, b, gap("s", 1))
 	report, _ := b.RedriveAll(t.Context(), m, Filter{}, How{})
 	if want := (Report{Done: 1, Failed: 1, Waiting: 1, Gaps: 1}); report != want {
 		t.Fatalf("RedriveAll = %+v, want %+v", report, want)
@@ -254,8 +254,8 @@ func TestRedriveAllBehindAllRoutes(t *testing.T) {
 	var c calls
 	c.answer = func(*sluice.Record) error { return errors.New("no") }
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
-	unmatched := park(t, b, record("a", "10"), "")
-	park(t, b, record("a", "11"), "r")
+	unmatched := park(t, b, record("a", 10), "")
+	park(t, b, record("a", 11), "r")
 	report, _ := b.RedriveAll(t.Context(), m, Filter{}, How{})
 	if want := (Report{Failed: 1, Waiting: 1}); report != want || len(c.got) != 1 {
 		t.Fatalf("RedriveAll = %+v, calls %v; want %+v and one call", report, c.got, want)
@@ -271,10 +271,10 @@ func TestRedriveOfARouteBehindAllRoutes(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	var c calls
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
-	park(t, b, record("a", "10"), "r")
-	park(t, b, record("a", "11"), "")
-	park(t, b, record("a", "12"), "r")
-	park(t, b, record("b", "13"), "r")
+	park(t, b, record("a", 10), "r")
+	park(t, b, record("a", 11), "")
+	park(t, b, record("a", 12), "r")
+	park(t, b, record("b", 13), "r")
 	report, err := b.RedriveAll(t.Context(), m, Filter{Route: "r"}, How{})
 	if want := (Report{Done: 2, Waiting: 1}); report != want || err != nil {
 		t.Errorf("RedriveAll = %+v, %v; want %+v", report, err, want)
@@ -290,8 +290,8 @@ func TestRedriveCancelled(t *testing.T) {
 	var c calls
 	c.answer = func(*sluice.Record) error { cancel(); return ctx.Err() }
 	m := anyMatcher{{Name: "r", Handler: c.handle, Redrive: true}}
-	one := park(t, b, record("a", "10"), "r")
-	park(t, b, record("b", "11"), "r")
+	one := park(t, b, record("a", 10), "r")
+	park(t, b, record("b", 11), "r")
 	if _, err := b.RedriveAll(ctx, m, Filter{}, How{}); !errors.Is(err, context.Canceled) || len(c.got) != 1 {
 		t.Fatalf("RedriveAll: %v after %v", err, c.got)
 	}
@@ -317,7 +317,7 @@ func TestRedriveTimeout(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}}}
-		one := park(t, b, record("a", "10"), "r")
+		one := park(t, b, record("a", 10), "r")
 		if err := b.Redrive(t.Context(), m, one, How{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Redrive: %v", err)
 		}

@@ -29,8 +29,8 @@ func (g *getFails) GetLetter(ctx context.Context, app, id string) ([]byte, bool,
 // what comes behind it.
 func TestRedriveEndsAtWhatCannotBeReadAgain(t *testing.T) {
 	b := NewBox(&getFails{Letters: state.NewMemory()}, "app")
-	park(t, b, record("a", "10"), "r")
-	park(t, b, record("a", "20"), "r")
+	park(t, b, record("a", 10), "r")
+	park(t, b, record("a", 20), "r")
 	var c calls
 	m := router.New()
 	m.Handle("*#*", c.handle, router.Name("r"), router.Redrive())
@@ -44,7 +44,7 @@ func TestRedriveEndsAtWhatCannotBeReadAgain(t *testing.T) {
 func TestRedriveOfWhatHasNoItemWaitsForNone(t *testing.T) {
 	letters := state.NewMemory()
 	b := NewBox(letters, "app")
-	damaged := idOf(record("a", "10"), "r")
+	damaged := idOf(record("a", 10), "r")
 	if err := letters.PutLetter(t.Context(), "app", damaged, []byte(`{"version":9}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRedriveOfWhatHasNoItemWaitsForNone(t *testing.T) {
 // An outcome says which route it was once, and why it was refused.
 func TestOutcomeSaysWhy(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
-	id := park(t, b, record("a", "10"), "r")
+	id := park(t, b, record("a", 10), "r")
 	for _, tt := range []struct {
 		options   []router.Option
 		want, not string

@@ -24,7 +24,7 @@ func big(n int) *sluice.Record {
 		text[i] = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[rng.IntN(64)]
 	}
 	rec := recordtest.New(recordtest.Spec{
-		Keys: `{"pk":{"S":"a"}}`, New: `{"pk":{"S":"a"},"x":{"S":"` + string(text) + `"}}`, Sequence: "10", Shard: "shard",
+		Keys: `{"pk":{"S":"a"}}`, New: `{"pk":{"S":"a"},"x":{"S":"` + string(text) + `"}}`, Sequence: recordtest.Sequence(10), Shard: "shard",
 	})
 	return &rec
 }
@@ -47,7 +47,7 @@ func fit(t *testing.T, e Entry, most int) Entry {
 
 // A letter loses as little as its place makes it lose.
 func TestFit(t *testing.T) {
-	small := newEntry(record("a", "1"), failure("r"), time.Now())
+	small := newEntry(record("a", 1), failure("r"), time.Now())
 	whole, err := small.Append(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -76,13 +76,13 @@ func TestFit(t *testing.T) {
 	if got.Raw != nil || got.Ref == nil || got.Ref.Bytes != len(rec.Raw()) || string(got.Ref.Keys.Raw()) != `{"pk":{"S":"a"}}` || !got.Ref.Created.Equal(rec.Created) {
 		t.Fatalf("by reference: %+v", got.Ref)
 	}
-	if got.ID != e.ID || got.StreamARN != rec.StreamARN || got.ShardID != "shard" || got.Sequence != "10" || got.EventID != rec.EventID || got.Route != "r" || got.First.Error != e.First.Error {
+	if got.ID != e.ID || got.StreamARN != rec.StreamARN || got.ShardID != "shard" || got.Sequence != rec.Sequence || got.EventID != rec.EventID || got.Route != "r" || got.First.Error != e.First.Error {
 		t.Errorf("where it was: %+v", got)
 	}
 	if again := fit(t, got, 1<<20); again.Ref == nil || again.Ref.Bytes != got.Ref.Bytes || again.Ref.Keys.Raw() == nil {
 		t.Errorf("stored again: %+v", again.Ref)
 	}
-	if r := got.Record(); r.Err() == nil || !r.Keys.Exists() || r.Sequence != "10" || r.Origin != sluice.Redriven {
+	if r := got.Record(); r.Err() == nil || !r.Keys.Exists() || r.Sequence != rec.Sequence || r.Origin != sluice.Redriven {
 		t.Errorf("its record: %+v", r)
 	}
 }
@@ -122,7 +122,7 @@ func TestSenderAtMost(t *testing.T) {
 		sent = append(sent, data)
 		return nil
 	}).AtMost(20_000)
-	for _, rec := range []*sluice.Record{record("a", "1"), big(100_000)} {
+	for _, rec := range []*sluice.Record{record("a", 1), big(100_000)} {
 		if err := s.Park(t.Context(), rec, failure("r")); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestRedriveByReference(t *testing.T) {
 		runs  string
 	}{
 		{"from the stream", func(context.Context, *Entry) (*sluice.Record, error) { return big(100_000), nil }, Done, "is read again", "[10 redriven]"},
-		{"the item", func(context.Context, *Entry) (*sluice.Record, error) { return snapshot, nil }, Done, "the item as it is now", "[ redriven]"},
+		{"the item", func(context.Context, *Entry) (*sluice.Record, error) { return snapshot, nil }, Done, "the item as it is now", "[0 redriven]"},
 		{"nothing", func(context.Context, *Entry) (*sluice.Record, error) { return nil, fmt.Errorf("item a: %w", ErrGone) }, Refused, "item a: neither", "[]"},
 		{"the service is away", func(context.Context, *Entry) (*sluice.Record, error) { return nil, errors.New("no network") }, Failed, "no network", "[]"},
 		{"nobody can", nil, Refused, "too large to be kept", "[]"},
@@ -203,7 +203,7 @@ func TestReferenceFailsAgain(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Ref == nil || entries[0].Route != "r" || entries[0].Redrives != 1 {
 		t.Fatalf("%+v, %v", entries, err)
 	}
-	if held, err := b.Holds(t.Context(), record("a", "20"), "r"); !held || err != nil {
+	if held, err := b.Holds(t.Context(), record("a", 20), "r"); !held || err != nil {
 		t.Errorf("it holds its item: %v, %v", held, err)
 	}
 }

@@ -33,7 +33,7 @@ func largeLetters(tb testing.TB, n, size int) *counted {
 	b := NewBox(store, "app")
 	for i := range n {
 		image := fmt.Sprintf(`{"pk":{"S":"%d"},"text":{"S":"%s"}}`, i, strings.Repeat("x", size))
-		rec := recordtest.New(recordtest.Spec{Keys: fmt.Sprintf(`{"pk":{"S":"%d"}}`, i), New: image, Sequence: fmt.Sprint(i + 1)})
+		rec := recordtest.New(recordtest.Spec{Keys: fmt.Sprintf(`{"pk":{"S":"%d"}}`, i), New: image, Sequence: recordtest.Sequence(i + 1)})
 		if err := b.Park(tb.Context(), &rec, failure("r")); err != nil {
 			tb.Fatal(err)
 		}
@@ -47,11 +47,11 @@ func TestStartReadsOneLetter(t *testing.T) {
 	for _, n := range []int{1, 1000} {
 		store := largeLetters(t, n, 100)
 		b := NewBox(store, "app")
-		parkGap(t, b, gap("shard", "5"))
+		parkGap(t, b, gap("shard", 5))
 		if got := gaps(t, b); len(got) != 1 {
 			t.Errorf("gaps: %v", got)
 		}
-		if err := b.Handled(t.Context(), record("a", "999999"), "r"); err != nil {
+		if err := b.Handled(t.Context(), record("a", 999999), "r"); err != nil {
 			t.Error(err)
 		}
 		if store.letters != 2 || store.bytes > 4096 {
@@ -97,13 +97,13 @@ func openInFile(tb testing.TB) *inFile {
 // letters that an older program stored, each once.
 func TestStartReadsLabels(t *testing.T) {
 	store := openInFile(t)
-	rec := record("a", "10")
+	rec := record("a", 10)
 	message := sluice.DecodeRecord([]byte("?"))
 	b := NewBox(store, "app")
 	park(t, b, rec, "r")
-	park(t, b, record("b", "11"), "")
+	park(t, b, record("b", 11), "")
 	park(t, b, message, "r")
-	parkGap(t, b, gap("shard", "5"))
+	parkGap(t, b, gap("shard", 5))
 	holds := func(when string, letters int) {
 		t.Helper()
 		store.letters = 0
@@ -113,12 +113,12 @@ func TestStartReadsLabels(t *testing.T) {
 			route string
 			want  bool
 		}{
-			{record("a", "20"), "r", true},
-			{record("a", "20"), "s", false},
-			{record("a", "9"), "r", false},
-			{record("b", "20"), "s", true},
-			{record("c", "20"), "r", false},
-			{itemOn(strings.Replace(recordtest.ARN, "table/test", "table/rest", 1), "a", "20"), "r", false},
+			{record("a", 20), "r", true},
+			{record("a", 20), "s", false},
+			{record("a", 9), "r", false},
+			{record("b", 20), "s", true},
+			{record("c", 20), "r", false},
+			{itemOn(strings.Replace(recordtest.ARN, "table/test", "table/rest", 1), "a", 20), "r", false},
 		} {
 			if held, err := b.Holds(t.Context(), tt.rec, tt.route); held != tt.want || err != nil {
 				t.Errorf("%s: %s %s for %s: %v, %v", when, tt.rec.Keys.Raw(), tt.rec.Sequence, tt.route, held, err)
@@ -153,7 +153,7 @@ func TestStartReadsLabels(t *testing.T) {
 
 // A label that is not whole, or longer, is none.
 func TestLabelIsWhole(t *testing.T) {
-	l := labelOf("route", record("a", "10"))
+	l := labelOf("route", record("a", 10))
 	data := l.append(nil)
 	if got, ok := parseLabel(data); !ok || got.route != l.route || got.stream != l.stream || got.sequence != l.sequence || got.keys.Hash() != l.keys.Hash() {
 		t.Errorf("%+v, %v; want %+v", got, ok, l)

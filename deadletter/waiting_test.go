@@ -23,14 +23,14 @@ func (d deaf) DeleteLetter(ctx context.Context, app, id string) error {
 func TestWaitingHeedsTheContext(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *Box) error{
 		"park": func(ctx context.Context, b *Box) error {
-			return b.Park(ctx, record("b", "20"), failure("r"))
+			return b.Park(ctx, record("b", 20), failure("r"))
 		},
 		"delete": func(ctx context.Context, b *Box) error { return b.Delete(ctx, "other") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := NewBox(deaf{state.NewMemory()}, "app")
-				id := park(t, b, record("a", "10"), "r")
+				id := park(t, b, record("a", 10), "r")
 				go func() {
 					if err := b.Delete(t.Context(), id); err != nil {
 						t.Error(err)
@@ -50,7 +50,7 @@ func TestWaitingHeedsTheContext(t *testing.T) {
 				if got := list(t, b); len(got) != 0 {
 					t.Errorf("left are %v", got)
 				}
-				park(t, b, record("b", "20"), "r")
+				park(t, b, record("b", 20), "r")
 			})
 		})
 	}
@@ -69,14 +69,14 @@ func (d deafLists) ListLetters(ctx context.Context, app, after string, limit int
 func TestWaitingForWhatIsHeldHeedsTheContext(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *Box) error{
 		"holds": func(ctx context.Context, b *Box) error {
-			_, err := b.Holds(ctx, record("b", "20"), "r")
+			_, err := b.Holds(ctx, record("b", 20), "r")
 			return err
 		},
 		"load": func(ctx context.Context, b *Box) error { return b.Load(ctx) },
 		"park": func(ctx context.Context, b *Box) error {
-			return b.Park(ctx, record("b", "20"), failure("r"))
+			return b.Park(ctx, record("b", 20), failure("r"))
 		},
-		"park a gap": func(ctx context.Context, b *Box) error { return b.ParkGap(ctx, gap("s", "5")) },
+		"park a gap": func(ctx context.Context, b *Box) error { return b.ParkGap(ctx, gap("s", 5)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestCloseGivesObedientHandlersTheTimeToReturn(t *testing.T) {
 		start := time.Now()
 		var cancelled time.Duration
 		f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
-			if r.Sequence == "1" {
+			if nth(r) == 1 {
 				return nil
 			}
 			<-ctx.Done()
@@ -109,7 +109,7 @@ func TestCancellingOpensContextEndsTheFlow(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var l, told log
 		f := Open(ctx, routes(func(ctx context.Context, r *sluice.Record) error {
-			l.add("%s", r.Sequence)
+			l.add("%d", nth(r))
 			select {
 			case <-ctx.Done():
 				return ctx.Err()

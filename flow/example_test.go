@@ -23,13 +23,13 @@ func Example() {
 		return nil
 	}}}
 	f := flow.Open(ctx, m, flow.Options{Order: flow.ByShard})
-	last, err := f.Submit(ctx, sluice.Record{Sequence: "100"}, sluice.Record{Sequence: "101"})
+	last, err := f.Submit(ctx, sluice.Record{Sequence: "100000000003498069978"}, sluice.Record{Sequence: "100000000003498069979"})
 	fmt.Println("submitted", last, err)
 	settled, err := f.Close(ctx)
 	fmt.Println("settled", settled, err)
 	// Unordered output:
 	// submitted 2 <nil>
-	// handled 100
-	// handled 101
+	// handled 100000000003498069978
+	// handled 100000000003498069979
 	// settled 2 <nil>
 }

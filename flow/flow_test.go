@@ -7,13 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -52,8 +52,8 @@ func routes(hs ...sluice.Handler) *table {
 
 func ok(context.Context, *sluice.Record) error { return nil }
 
-// rec is a change of item key; seq is its sequence number.
-func rec(key string, seq int) sluice.Record {
+// rec is a change of item key; n counts its sequence number.
+func rec(key string, n int) sluice.Record {
 	it, err := item.Parse(fmt.Appendf(nil, `{"pk":{"S":%q}}`, key))
 	if err != nil {
 		panic(err)
@@ -61,11 +61,14 @@ func rec(key string, seq int) sluice.Record {
 	return sluice.Record{
 		EventName: sluice.Modify,
 		Table:     "t",
-		Sequence:  sluice.Sequence(strconv.Itoa(seq)),
+		Sequence:  recordtest.Sequence(n),
 		Keys:      it,
 		SizeBytes: 100,
 	}
 }
+
+// nth is the number that rec was given.
+func nth(r *sluice.Record) int { return recordtest.Nth(r.Sequence) }
 
 // recs makes one record for each key, numbered from 1.
 func recs(keys ...string) (out []sluice.Record) {
@@ -130,7 +133,7 @@ func TestOrderWithinItemsAndConcurrencyAcrossPages(t *testing.T) {
 			} else {
 				time.Sleep(10 * time.Millisecond)
 			}
-			l.add("%s %s %v", keyOf(r), r.Sequence, time.Since(start))
+			l.add("%s %d %v", keyOf(r), nth(r), time.Since(start))
 			return nil
 		}), Options{Logger: quiet})
 		mustSubmit(t, f, rec("slow", 1), rec("x", 2), rec("slow", 3))

@@ -133,7 +133,7 @@ func TestAFlowWithoutSlotsDoesNotKeepPermits(t *testing.T) {
 func TestRouteLimitsAreFirstInFirstOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
-		m := routes(func(ctx context.Context, r *sluice.Record) error { l.add("%s", r.Sequence); return nil })
+		m := routes(func(ctx context.Context, r *sluice.Record) error { l.add("%d", nth(r)); return nil })
 		m.routes[0].Rate = 10
 		f := Open(t.Context(), m, Options{Logger: quiet, Concurrency: 1})
 		start := time.Now()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
 // Dead letters whose disk is full must not fill another one with the log.
@@ -59,15 +60,16 @@ func (*named) ID(rec *sluice.Record, route string) string { return route + "/" +
 // The line of a parked record says where to find it; what a record of a backfill
 // has not, a shard and a position in it, is not told as empty.
 func TestParkedRecordIsNamedInTheLog(t *testing.T) {
+	seven := recordtest.Sequence(7)
 	for _, tt := range []struct {
 		name   string
 		record *sluice.Record
 		want   string
 	}{
-		{"of a stream", &sluice.Record{EventID: "e-1", Table: "orders", ShardID: "shard-1", Sequence: "7"},
-			`route=a table=orders shard=shard-1 sequence=7 event=e-1 attempts=1 error=down deadLetter=a/e-1`},
-		{"of a Lambda event", &sluice.Record{EventID: "e-1", Table: "orders", Sequence: "7"},
-			`route=a table=orders sequence=7 event=e-1 attempts=1 error=down deadLetter=a/e-1`},
+		{"of a stream", &sluice.Record{EventID: "e-1", Table: "orders", ShardID: "shard-1", Sequence: seven},
+			`route=a table=orders shard=shard-1 sequence=` + string(seven) + ` event=e-1 attempts=1 error=down deadLetter=a/e-1`},
+		{"of a Lambda event", &sluice.Record{EventID: "e-1", Table: "orders", Sequence: seven},
+			`route=a table=orders sequence=` + string(seven) + ` event=e-1 attempts=1 error=down deadLetter=a/e-1`},
 		{"of a backfill", &sluice.Record{EventID: "e-1", EventName: sluice.Snapshot, Table: "orders"},
 			`route=a table=orders event=e-1 attempts=1 error=down deadLetter=a/e-1`},
 	} {

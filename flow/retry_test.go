@@ -13,18 +13,19 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
 // script is a handler that returns its errors one after another, then nil.
 func script(l *log, name string, errs ...error) sluice.Handler {
 	return func(ctx context.Context, r *sluice.Record) error {
 		if len(errs) == 0 {
-			l.add("%s %s ok", name, r.Sequence)
+			l.add("%s %d ok", name, nth(r))
 			return nil
 		}
 		err := errs[0]
 		errs = errs[1:]
-		l.add("%s %s %v", name, r.Sequence, err)
+		l.add("%s %d %v", name, nth(r), err)
 		return err
 	}
 }
@@ -36,7 +37,7 @@ func (l *log) hooks() Hooks {
 		if route != nil {
 			name = route.Name
 		}
-		l.add("%s %s %v", name, rec.Sequence, r)
+		l.add("%s %d %v", name, nth(rec), r)
 	}}
 }
 
@@ -57,7 +58,7 @@ func (d *letters) Park(ctx context.Context, r *sluice.Record, f sluice.Failure) 
 		return err
 	}
 	d.failures, d.recs = append(d.failures, f), append(d.recs, r)
-	d.lines = append(d.lines, fmt.Sprintf("%s %s %d", f.Route, r.Sequence, f.Attempts))
+	d.lines = append(d.lines, fmt.Sprintf("%s %d %d", f.Route, nth(r), f.Attempts))
 	return nil
 }
 
@@ -89,12 +90,12 @@ func TestRemainingReplacesTheHandlerForThatRecord(t *testing.T) {
 		var l log
 		start := time.Now()
 		rest := func(ctx context.Context, r *sluice.Record) error {
-			l.add("rest %s after %v", r.Sequence, time.Since(start))
+			l.add("rest %d after %v", nth(r), time.Since(start))
 			return nil
 		}
 		f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
-			l.add("all %s", r.Sequence)
-			if r.Sequence == "1" {
+			l.add("all %d", nth(r))
+			if nth(r) == 1 {
 				return fmt.Errorf("wrapped: %w", &sluice.Remaining{Rest: rest, After: 5 * time.Second, Err: errDown})
 			}
 			return nil
@@ -313,9 +314,9 @@ func TestTimeoutKeepsTheLaneUntilTheHandlerReturns(t *testing.T) {
 		start := time.Now()
 		m := routes(func(ctx context.Context, r *sluice.Record) error {
 			<-ctx.Done()
-			l.add("%s cancelled after %v", r.Sequence, time.Since(start))
+			l.add("%d cancelled after %v", nth(r), time.Since(start))
 			time.Sleep(time.Minute) // does not obey
-			l.add("%s returned after %v", r.Sequence, time.Since(start))
+			l.add("%d returned after %v", nth(r), time.Since(start))
 			return nil
 		})
 		m.routes[0].Timeout = time.Second
@@ -328,7 +329,7 @@ func TestTimeoutKeepsTheLaneUntilTheHandlerReturns(t *testing.T) {
 
 func TestRecordIsCopiedOutOfItsPageWhenItFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		page := []byte(`{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"abc"}},"SequenceNumber":"42600004062755084192341"}}`)
+		page := []byte(`{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"abc"}},"SequenceNumber":"` + string(recordtest.Sequence(42)) + `"}}`)
 		r := sluice.DecodeRecord(page)
 		if r.Err() != nil {
 			t.Fatal(r.Err())
@@ -370,7 +371,7 @@ func TestOneFailureASecondIsLogged(t *testing.T) {
 				lines = append(lines, line)
 			}
 		}
-		if len(lines) != 2 || !strings.Contains(lines[0], "sequence=1 ") || !strings.Contains(lines[0], "unlogged=0") || !strings.Contains(lines[1], "unlogged=2") {
+		if len(lines) != 2 || !strings.Contains(lines[0], "sequence="+string(recordtest.Sequence(1))+" ") || !strings.Contains(lines[0], "unlogged=0") || !strings.Contains(lines[1], "unlogged=2") {
 			t.Errorf("logged:\n%s", strings.Join(lines, ""))
 		}
 	})
@@ -396,7 +397,7 @@ func TestRecordsBehindAHeldOneAreCopiedOutOfTheirPages(t *testing.T) {
 			}), Options{Logger: quiet})
 			var pages [][]byte
 			for i := range 4 {
-				page := fmt.Appendf(nil, `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"abc"}},"SequenceNumber":"%d"}}`, i+1)
+				page := fmt.Appendf(nil, `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"abc"}},"SequenceNumber":%q}}`, recordtest.Sequence(i+1))
 				mustSubmit(t, f, *sluice.DecodeRecord(page))
 				pages = append(pages, page)
 				time.Sleep(8 * time.Second) // the second is there before the first fails

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
 // F059
@@ -16,16 +17,16 @@ func TestStopStartsNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l, told log
 		f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
-			l.add("%s", r.Sequence)
-			switch r.Sequence {
-			case "1":
+			l.add("%d", nth(r))
+			switch nth(r) {
+			case 1:
 				time.Sleep(10 * time.Second)
-			case "2":
+			case 2:
 				time.Sleep(time.Second)
-			case "3":
+			case 3:
 				time.Sleep(2 * time.Second)
 				return errDown
-			case "4":
+			case 4:
 				time.Sleep(time.Minute) // runs, and may finish
 			}
 			return nil
@@ -56,17 +57,17 @@ func TestStopGoesOnBelowTheFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
 		f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
-			l.add("%s", r.Sequence)
+			l.add("%d", nth(r))
 			time.Sleep(time.Second)
-			if r.Sequence == "3" || r.Sequence == "2" && keyOf(r) == "a" {
-				return fmt.Errorf("failure of %s", r.Sequence)
+			if nth(r) == 3 || nth(r) == 2 && keyOf(r) == "a" {
+				return fmt.Errorf("failure of %d", nth(r))
 			}
 			return nil
 		}), Options{Logger: quiet, Policy: Stop})
 		mustSubmit(t, f, rec("a", 1), rec("a", 2), rec("b", 3), rec("b", 4), rec("a", 5))
 		n, err := f.Close(t.Context())
 		var re *RecordError
-		if n != 1 || !errors.As(err, &re) || re.Ordinal != 2 || err.Error() != `flow: record 2 (table "t", sequence 2), route "a": failure of 2` {
+		if n != 1 || !errors.As(err, &re) || re.Ordinal != 2 || err.Error() != `flow: record 2 (table "t", sequence `+string(recordtest.Sequence(2))+`), route "a": failure of 2` {
 			t.Errorf("Close = %d, %v: want the lowest failure", n, err)
 		}
 		if got := l.all(); len(got) != 3 {
@@ -79,13 +80,13 @@ func TestStopWithSeveralRoutesStartsNoFurtherRouteOfALaterRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l log
 		f := Open(t.Context(), routes(func(ctx context.Context, r *sluice.Record) error {
-			if r.Sequence == "1" {
+			if nth(r) == 1 {
 				return errDown
 			}
 			time.Sleep(time.Second)
 			return nil
 		}, func(ctx context.Context, r *sluice.Record) error {
-			l.add("b %s", r.Sequence)
+			l.add("b %d", nth(r))
 			return nil
 		}), Options{Logger: quiet, Policy: Stop})
 		mustSubmit(t, f, recs("x", "y")...)
@@ -119,7 +120,7 @@ func TestStopRetriesNothing(t *testing.T) {
 
 func TestStopParksWhatFailedForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		raw := `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"x"}},"NewImage":{"a":{"Q":1}},"SequenceNumber":"42600004062755084192341"}}`
+		raw := `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"x"}},"NewImage":{"a":{"Q":1}},"SequenceNumber":"` + string(recordtest.Sequence(42)) + `"}}`
 		d := &letters{}
 		f := Open(t.Context(), routes(bad(sluice.Permanent(errDown))), Options{Logger: quiet, Policy: Stop, DeadLetter: d})
 		mustSubmit(t, f, rec("bad", 1), *sluice.DecodeRecord([]byte(raw)), rec("good", 3))
@@ -255,7 +256,7 @@ func TestHandlersAreCancelledInTheMiddleOfTheMargin(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		f := Open(ctx, routes(func(ctx context.Context, r *sluice.Record) error {
-			if r.Sequence == "2" {
+			if nth(r) == 2 {
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -277,7 +278,7 @@ func TestAFailureIsToldRatherThanTheDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		f := Open(ctx, routes(func(ctx context.Context, r *sluice.Record) error {
-			if r.Sequence == "1" {
+			if nth(r) == 1 {
 				return errDown
 			}
 			<-ctx.Done()
@@ -296,7 +297,7 @@ func TestMarginWithAHandlerThatDoesNotObey(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		f := Open(ctx, routes(func(ctx context.Context, r *sluice.Record) error {
-			if r.Sequence == "2" {
+			if nth(r) == 2 {
 				time.Sleep(time.Minute)
 			}
 			return nil

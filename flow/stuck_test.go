@@ -15,7 +15,7 @@ func TestStuckHandlerIsReportedOnceAndAgainWhenItReturns(t *testing.T) {
 		var l log
 		start := time.Now()
 		hooks := Hooks{Stuck: func(r *sluice.Record, route *sluice.Route, since time.Duration, returned bool) {
-			l.add("%s %s %v", route.Name, r.Sequence, returned)
+			l.add("%s %d %v", route.Name, nth(r), returned)
 			if d := time.Since(start); since < time.Minute || since > d {
 				t.Errorf("since %v after %v", since, d)
 			}
@@ -54,7 +54,7 @@ func TestStuckDeadLettersAreReported(t *testing.T) {
 		f := Open(t.Context(), routes(bad(sluice.Permanent(errDown))), Options{
 			Logger: quiet, DeadLetter: slowLetters{}, StuckAfter: time.Second,
 			Hooks: Hooks{Stuck: func(r *sluice.Record, route *sluice.Route, since time.Duration, returned bool) {
-				l.add("%s %v", r.Sequence, returned)
+				l.add("%d %v", nth(r), returned)
 			}},
 		})
 		mustSubmit(t, f, recs("bad")...)

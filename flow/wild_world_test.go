@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -188,7 +189,7 @@ func (w *world) record(i int, due time.Duration) sluice.Record {
 	return sluice.Record{
 		EventName: sluice.Modify,
 		Table:     "t",
-		Sequence:  sluice.Sequence(strconv.Itoa(len(w.fates))),
+		Sequence:  recordtest.Sequence(len(w.fates)),
 		Created:   w.begun.Add(due - w.age),
 		Keys:      c.keys,
 		SizeBytes: 500,
@@ -203,11 +204,7 @@ func (w *world) submit(recs []sluice.Record) {
 
 // fateOf finds the fate of a record. mu is held.
 func (w *world) fateOf(rec *sluice.Record) *fate {
-	n, err := strconv.Atoi(string(rec.Sequence))
-	if err != nil {
-		w.t.Errorf("a record whose page was given back: %v", err)
-	}
-	return w.fates[n-1]
+	return w.fates[recordtest.Nth(rec.Sequence)-1] // which panics where the page of rec was given back
 }
 
 // handle is the route's handler.

@@ -115,7 +115,7 @@ func TestFullNamesTheBudget(t *testing.T) {
 					return nil
 				default:
 				}
-				if o.HeldBytes > 0 && r.Sequence == "1" {
+				if o.HeldBytes > 0 && nth(r) == 1 {
 					return errDown
 				}
 				<-block

@@ -24,14 +24,14 @@ func TestHandledIsLogged(t *testing.T) {
 	hooks := flow.Hooks{Handled: func(*sluice.Record, *sluice.Route, flow.Result, time.Duration, error) { calls++ }}
 	o := Options{LogFormat: "json", LogLevel: "debug"}
 	h := logged(hooks, newLogger(o, &out))
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"secret key"}}`, New: `{"pk":{"S":"secret key"},"x":{"S":"secret"}}`, Sequence: "123", Shard: "shard"})
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"secret key"}}`, New: `{"pk":{"S":"secret key"},"x":{"S":"secret"}}`, Sequence: recordtest.Sequence(123), Shard: "shard"})
 	h.Handled(&rec, &sluice.Route{Name: "r"}, flow.Retried, time.Millisecond, errors.New("down"))
 	h.Handled(&rec, nil, flow.Unrouted, 0, nil)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 2 || calls != 2 {
 		t.Fatalf("%d lines, %d calls: %s", len(lines), calls, out.String())
 	}
-	for _, want := range []string{`"msg":"handled"`, `"table":"test"`, `"shard":"shard"`, `"sequence":"123"`, `"result":"retried"`, `"took":1000000`, `"route":"r"`, `"error":"down"`} {
+	for _, want := range []string{`"msg":"handled"`, `"table":"test"`, `"shard":"shard"`, `"sequence":"` + string(rec.Sequence) + `"`, `"result":"retried"`, `"took":1000000`, `"route":"r"`, `"error":"down"`} {
 		if !strings.Contains(lines[0], want) {
 			t.Errorf("no %s in %s", want, lines[0])
 		}

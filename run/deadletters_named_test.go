@@ -19,7 +19,7 @@ import (
 func TestDeadLettersAreRedrivenAllTheSame(t *testing.T) {
 	l := newLetters(t, t.Context())
 	letters := state.NewMemory()
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1)})
 	l.box = deadletter.NewBox(letters, "app")
 	if err := l.box.Park(t.Context(), &rec, sluice.Failure{Route: "strict", Last: errors.New("down")}); err != nil {
 		t.Fatal(err)

@@ -39,12 +39,12 @@ type lettersOf struct {
 func newLetters(t *testing.T, ctx context.Context) *lettersOf {
 	l := &lettersOf{t: t, box: deadletter.NewBox(state.NewMemory(), "app")}
 	for i, key := range []string{"a", "a", "b"} {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"},"x":{"S":"secret"}}`, Sequence: fmt.Sprint(i + 1)})
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"},"x":{"S":"secret"}}`, Sequence: recordtest.Sequence(i + 1)})
 		if err := l.box.Park(ctx, &rec, sluice.Failure{Route: "r", Last: fmt.Errorf("cause %d", i+1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.box.ParkGap(ctx, &sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "s", After: "5"}); err != nil {
+	if err := l.box.ParkGap(ctx, &sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "s", After: recordtest.Sequence(5)}); err != nil {
 		t.Fatal(err)
 	}
 	entries, _, err := l.box.List(ctx, "", 10)
@@ -56,7 +56,7 @@ func newLetters(t *testing.T, ctx context.Context) *lettersOf {
 	}
 	m := router.New(router.TypeFrom(router.Table(map[string]string{"test": "t"})))
 	m.Handle("t#INSERT", func(_ context.Context, rec *sluice.Record) error {
-		l.handled = append(l.handled, string(rec.Sequence)+" "+rec.Origin.String())
+		l.handled = append(l.handled, fmt.Sprint(recordtest.Nth(rec.Sequence), " ", rec.Origin))
 		time.Sleep(l.takes)
 		if l.fails {
 			return errors.New("still down")
@@ -419,7 +419,7 @@ func TestRedriveEndsWithItsClient(t *testing.T) {
 func TestDeadLettersThatCannotBeRead(t *testing.T) {
 	l := newLetters(t, t.Context())
 	letters := state.NewMemory()
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1)})
 	l.box = deadletter.NewBox(letters, "app")
 	if err := l.box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Last: errors.New("cause")}); err != nil {
 		t.Fatal(err)

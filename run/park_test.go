@@ -54,7 +54,7 @@ func TestParkedRouteIsRedriven(t *testing.T) {
 		n := 0
 		submit := func(key string) {
 			n++
-			rec := recordtest.New(recordtest.Spec{Keys: fmt.Sprintf(`{"pk":{"S":"%s%d"}}`, key, n), Sequence: fmt.Sprint(n), Shard: "shard"})
+			rec := recordtest.New(recordtest.Spec{Keys: fmt.Sprintf(`{"pk":{"S":"%s%d"}}`, key, n), Sequence: recordtest.Sequence(n), Shard: "shard"})
 			rec.Created = time.Now()
 			if _, err := f.Submit(t.Context(), rec); err != nil {
 				t.Fatal(err)

@@ -22,10 +22,10 @@ func TestMemoryOwners(t *testing.T) {
 
 func TestPositionString(t *testing.T) {
 	for want, p := range map[string]state.Position{
-		"the beginning": {},
-		"12":            {Sequence: "12"},
-		"12 (finished)": {Sequence: "12", Finished: true},
-		"(finished)":    {Finished: true},
+		"the beginning":                    {},
+		"100000000003498069978":            {Sequence: "100000000003498069978"},
+		"100000000003498069978 (finished)": {Sequence: "100000000003498069978", Finished: true},
+		"(finished)":                       {Finished: true},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("%#v: %q, want %q", p, got, want)

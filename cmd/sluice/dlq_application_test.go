@@ -21,7 +21,7 @@ func parkedAs(t *testing.T, apps ...string) (path, id string) {
 		t.Fatal(err)
 	}
 	for _, app := range apps {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1", Shard: "shard"})
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1), Shard: "shard"})
 		box := deadletter.NewBox(store, app)
 		if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
 			t.Fatal(err)

@@ -32,12 +32,12 @@ func TestOutcomeLines(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			box := deadletter.NewBox(state.NewMemory(), "app")
-			sequences := []string{"2"}
+			sequences := []int{2}
 			if tt.twice {
-				sequences = []string{"1", "2"}
+				sequences = []int{1, 2}
 			}
-			for _, sequence := range sequences {
-				rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: sequence, Shard: "shard"})
+			for _, n := range sequences {
+				rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(n), Shard: "shard"})
 				if err := box.Park(t.Context(), &rec, sluice.Failure{Route: tt.route, Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
 					t.Fatal(err)
 				}
@@ -67,18 +67,18 @@ func TestOutcomeLines(t *testing.T) {
 // What a daemon parks after the letters were counted, nobody has agreed to delete.
 func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 	box := deadletter.NewBox(state.NewMemory(), "app")
-	parks := func(sequence string) {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: sequence, Shard: "shard"})
+	parks := func(n int) {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(n), Shard: "shard"})
 		if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
 			t.Error(err)
 		}
 	}
-	parks("1")
+	parks(1)
 	letters := run.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
 	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		letters.ServeHTTP(w, r)
 		if r.URL.Query().Get("dryRun") == "1" {
-			parks("2")
+			parks(2)
 		}
 	}))
 	defer daemon.Close()
@@ -88,7 +88,7 @@ func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, &stdout, &stderr)
 	}
 	entries, _, err := box.List(t.Context(), "", 10)
-	if err != nil || len(entries) != 1 || entries[0].Sequence != "2" {
+	if err != nil || len(entries) != 1 || entries[0].Sequence != recordtest.Sequence(2) {
 		t.Errorf("left: %+v, %v", entries, err)
 	}
 }
@@ -97,8 +97,8 @@ func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 func TestPartsOfIDsAreLookedUpFirst(t *testing.T) {
 	for _, command := range []string{"purge --yes", "redrive"} {
 		letters := state.NewMemory()
-		for _, id := range []string{"1-cea09b3400000000", "2-cea09b34ffffffff"} {
-			rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + id + `"}}`, Sequence: id[:1], Shard: "shard"})
+		for i, id := range []string{"1-cea09b3400000000", "2-cea09b34ffffffff"} {
+			rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + id + `"}}`, Sequence: recordtest.Sequence(i + 1), Shard: "shard"})
 			e := deadletter.Entry{ID: id, Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: rec.Sequence, Raw: rec.Raw()}
 			data, err := e.Append(nil)
 			if err == nil {
@@ -129,7 +129,7 @@ func TestPartsOfIDsAreLookedUpFirst(t *testing.T) {
 func TestOutcomeLineBehindUnreadable(t *testing.T) {
 	letters := state.NewMemory()
 	box := deadletter.NewBox(letters, "sluice")
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "2", Shard: "shard"})
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(2), Shard: "shard"})
 	if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestListOfManyPages(t *testing.T) {
 	}
 	box := deadletter.NewBox(state.NewMemory(), "app")
 	for i := range 1100 {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: fmt.Sprint(i + 1), Shard: "shard"})
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(i + 1), Shard: "shard"})
 		if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, Last: fmt.Errorf("cause %d", i+1)}); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestAskedOfADaemon(t *testing.T) {
 // What was parked before a time is deleted, and no more than that.
 func TestPurgeUntil(t *testing.T) {
 	box := deadletter.NewBox(state.NewMemory(), "app")
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1", Shard: "shard"})
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1), Shard: "shard"})
 	if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Last: errors.New("last")}); err != nil {
 		t.Fatal(err)
 	}

@@ -33,14 +33,14 @@ func parkSome(ts *testscript.TestScript, letters state.Letters) {
 	ctx := ts.Value(testKey{}).(*testing.T).Context()
 	box := deadletter.NewBox(letters, "sluice")
 	for i, key := range []string{"a", "a", "b", "c"} {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"},"note":{"S":"hush"},"entityType":{"S":"search"}}`, Sequence: fmt.Sprint(i + 1), Shard: "shard"})
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"},"note":{"S":"hush"},"entityType":{"S":"search"}}`, Sequence: recordtest.Sequence(i + 1), Shard: "shard"})
 		f := sluice.Failure{Route: "log", Attempts: 8, First: errors.New("first cause"), Last: fmt.Errorf("cause %d", i+1)}
 		if key == "c" {
 			f.Route = "strict"
 		}
 		ts.Check(box.Park(ctx, &rec, f))
 	}
-	ts.Check(box.ParkGap(ctx, &sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "shard", After: "5"}))
+	ts.Check(box.ParkGap(ctx, &sluice.Gap{Table: "test", StreamARN: recordtest.ARN, ShardID: "shard", After: recordtest.Sequence(5)}))
 }
 
 // parkOdd parks a record that is no JSON, one by reference, and one that a newer
@@ -50,10 +50,10 @@ func parkOdd(ts *testscript.TestScript, letters state.Letters) {
 	rec := sluice.DecodeRecord([]byte("no \xff JSON"))
 	rec.Table = "test"
 	ts.Check(deadletter.NewBox(letters, "sluice").Park(ctx, rec, sluice.Failure{Attempts: 1, First: errors.New("first\tcause"), Last: errors.New("one\nline")}))
-	large := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "7", Shard: "shard"})
+	large := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(7), Shard: "shard"})
 	for _, letter := range []string{
-		fmt.Sprintf(`{"version":3,"kind":"reference","id":"large","table":"test","position":{"streamArn":%q,"sequence":"7"},"eventName":"INSERT","origin":"live","reference":{"keys":%s,"bytes":900000}}`, large.StreamARN, large.Keys.Raw()),
-		fmt.Sprintf(`{"version":9,"id":"newer","position":{"streamArn":%q,"sequence":"6"}}`, large.StreamARN),
+		fmt.Sprintf(`{"version":3,"kind":"reference","id":"large","table":"test","position":{"streamArn":%q,"sequence":%q},"eventName":"INSERT","origin":"live","reference":{"keys":%s,"bytes":900000}}`, large.StreamARN, large.Sequence, large.Keys.Raw()),
+		fmt.Sprintf(`{"version":9,"id":"newer","position":{"streamArn":%q,"sequence":%q}}`, large.StreamARN, recordtest.Sequence(6)),
 	} {
 		var head struct{ ID string }
 		ts.Check(json.Unmarshal([]byte(letter), &head))
@@ -94,10 +94,10 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		_, err = s.Start(ctx, st, state.Start{Position: "TRIM_HORIZON"})
 		ts.Check(err)
 		for _, sh := range []state.Shard{
-			{ID: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: "7", Finished: true}},
-			{ID: "shardId-00000001414576573621-bbbb", Parent: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: "9", Finished: true}},
-			{ID: "shardId-00000001414576573621-cccc", Parent: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: "10"}},
-			{ID: "shardId-00000001414576573621-dddd", Parent: "shardId-00000001414576573621-bbbb", Position: state.Position{Sequence: "11"}},
+			{ID: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: string(recordtest.Sequence(7)), Finished: true}},
+			{ID: "shardId-00000001414576573621-bbbb", Parent: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: string(recordtest.Sequence(9)), Finished: true}},
+			{ID: "shardId-00000001414576573621-cccc", Parent: "shardId-00000001414576573621-aaaa", Position: state.Position{Sequence: string(recordtest.Sequence(10))}},
+			{ID: "shardId-00000001414576573621-dddd", Parent: "shardId-00000001414576573621-bbbb", Position: state.Position{Sequence: string(recordtest.Sequence(11))}},
 		} {
 			got, err := s.Claim(ctx, st, sh.ID, sh.Parent, "me")
 			ts.Check(err)

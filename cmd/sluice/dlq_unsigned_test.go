@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,8 +28,8 @@ func TestRedriveOfUnsigned(t *testing.T) {
 	letters := state.NewMemory()
 	plain := deadletter.NewBox(letters, "app")
 	var ids []string
-	for _, sequence := range []string{"1", "2", "3"} {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + sequence + `"}}`, Sequence: sequence, Shard: "shard"})
+	for n := range 3 {
+		rec := recordtest.New(recordtest.Spec{Keys: fmt.Sprintf(`{"pk":{"S":"%d"}}`, n), Sequence: recordtest.Sequence(n + 1), Shard: "shard"})
 		if err := plain.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 1, First: errors.New("down"), Last: errors.New("down")}); err != nil {
 			t.Fatal(err)
 		}

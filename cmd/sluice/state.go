@@ -313,7 +313,11 @@ listed in the order of their creation, so that a parent stands before its childr
 						if !sh.Created.IsZero() {
 							created = sh.Created.Format(time.DateOnly)
 						}
-						t.row("  "+sh.ID, state.Position{Sequence: sh.Position, Finished: sh.Finished}, created, dash(endOfShard(sh.Parent)), sh.Epoch, dash(sh.Owner))
+						settled := state.Position{Sequence: sh.Position}.String()
+						if sh.Finished { // its number would leave no room to say so
+							settled = "the end"
+						}
+						t.row("  "+sh.ID, settled, created, dash(endOfShard(sh.Parent)), sh.Epoch, dash(sh.Owner))
 					}
 					if err := t.print(c.stdout, c.stderr, "--json has all of it"); err != nil {
 						return err

@@ -46,7 +46,7 @@ func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "SendMessage":
 		e, err := deadletter.Parse([]byte(in.MessageBody))
 		q.last = in.MessageBody
-		q.seen = append(q.seen, fmt.Sprintf("send %s, %d redrives", e.Sequence, e.Redrives))
+		q.seen = append(q.seen, fmt.Sprintf("send %d, %d redrives", recordtest.Nth(e.Sequence), e.Redrives))
 		if err != nil || len(in.MessageBody) > mostMessage {
 			q.t.Errorf("%d bytes: %v", len(in.MessageBody), err)
 		}
@@ -73,8 +73,8 @@ func (q *takesMessages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// inHand are the letters of changes of one item, received from a queue.
-func inHand(t *testing.T, route string, sequences ...string) (*takesMessages, *Letters, []string) {
+// inHand are the letters of n changes of one item, received from a queue.
+func inHand(t *testing.T, route string, n int) (*takesMessages, *Letters, []string) {
 	service := &takesMessages{t: t}
 	svc := httptest.NewServer(service)
 	t.Cleanup(svc.Close)
@@ -84,12 +84,12 @@ func inHand(t *testing.T, route string, sequences ...string) (*takesMessages, *L
 	}
 	var ids []string
 	sender := deadletter.Sender(func(_ context.Context, e deadletter.Entry, data []byte) error {
-		q.add(types.Message{Body: aws.String(string(q.keys.Sign(data))), ReceiptHandle: aws.String(string(e.Sequence))})
+		q.add(types.Message{Body: aws.String(string(q.keys.Sign(data))), ReceiptHandle: aws.String(fmt.Sprint(recordtest.Nth(e.Sequence)))})
 		ids = append(ids, e.ID)
 		return nil
 	})
-	for _, sequence := range sequences {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: sequence, Shard: "shard"})
+	for i := range n {
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(i + 1), Shard: "shard"})
 		if err := sender.Park(t.Context(), &rec, sluice.Failure{Route: route, Attempts: 1, First: errors.New("down"), Last: errors.New("down")}); err != nil {
 			t.Fatal(err)
 		}
@@ -100,12 +100,12 @@ func inHand(t *testing.T, route string, sequences ...string) (*takesMessages, *L
 // A letter that failed again and was sent back is not in hand any more, but it is
 // there: later changes of its item wait for it, and it is not said to be deleted.
 func TestSentBackToTheQueue(t *testing.T) {
-	service, q, ids := inHand(t, "r", "1", "2")
+	service, q, ids := inHand(t, "r", 2)
 	box := deadletter.NewBox(q, "app")
-	var ran []string
+	var ran []int
 	m := router.New()
 	m.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
-		ran = append(ran, string(rec.Sequence))
+		ran = append(ran, recordtest.Nth(rec.Sequence))
 		if len(ran) == 1 {
 			return errors.New("still down")
 		}
@@ -118,8 +118,8 @@ func TestSentBackToTheQueue(t *testing.T) {
 	if err := box.Redrive(t.Context(), m, ids[1], how); err == nil || !strings.Contains(err.Error(), "was sent back to the queue a moment ago") {
 		t.Error(err)
 	}
-	if want := []string{"1", "1"}; !slices.Equal(ran, want) {
-		t.Errorf("it ran %q, want %q: the later one waits", ran, want)
+	if want := []int{1, 1}; !slices.Equal(ran, want) {
+		t.Errorf("it ran %d, want %d: the later one waits", ran, want)
 	}
 	if want := []string{"send 1, 1 redrives", "delete 1"}; !slices.Equal(service.seen, want) {
 		t.Errorf("the queue saw %q, want %q", service.seen, want)
@@ -147,7 +147,7 @@ func TestNotAllInHand(t *testing.T) {
 		{"letters.fifo", "2", "0", "9", "9 messages of the queue are behind those that are here"},
 		{"letters.fifo", "3", "0", "9", "1 messages of the queue are in other hands"},
 	} {
-		service, q, _ := inHand(t, "r", "1", "2")
+		service, q, _ := inHand(t, "r", 2)
 		*q.url += strings.TrimPrefix(tt.queue, "letters")
 		service.attributes = map[string]string{
 			"ApproximateNumberOfMessagesNotVisible": tt.hidden, "ApproximateNumberOfMessagesDelayed": tt.delayed, "ApproximateNumberOfMessages": tt.visible,
@@ -165,7 +165,7 @@ func TestSentBackAsTheQueueWantsIt(t *testing.T) {
 		"":      {"send 1, 1 redrives", "delete 1"},
 		".fifo": {"send 1, 1 redrives", "to the group ID", "delete 1"},
 	} {
-		service, q, ids := inHand(t, "r", "1")
+		service, q, ids := inHand(t, "r", 1)
 		*q.url += suffix
 		e, err := deadletter.Parse(q.letters[ids[0]])
 		if err != nil {
@@ -189,8 +189,8 @@ func TestSentBackAsTheQueueWantsIt(t *testing.T) {
 func TestLetterInSeveralMessages(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	message := func(redrives int, last time.Time) string {
-		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
-		e := deadletter.Entry{ID: "one", Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: "1", Raw: rec.Raw(), Redrives: redrives, Last: deadletter.Fault{At: last}}
+		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1)})
+		e := deadletter.Entry{ID: "one", Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: rec.Sequence, Raw: rec.Raw(), Redrives: redrives, Last: deadletter.Fault{At: last}}
 		data, err := e.Append(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestLetterInSeveralMessages(t *testing.T) {
 	}
 	oldest, older, newest := message(1, at.Add(time.Hour)), message(2, at), message(2, at.Add(time.Minute))
 	for _, bodies := range [][]string{{oldest, older, newest}, {newest, older, oldest}, {older, newest, oldest}} {
-		service, q, _ := inHand(t, "r")
+		service, q, _ := inHand(t, "r", 0)
 		for i, body := range append(bodies, `{"version":9,"id":"newer"}`, "no letter") {
 			q.add(types.Message{Body: aws.String(body), ReceiptHandle: aws.String(fmt.Sprint(i))})
 		}
@@ -217,8 +217,8 @@ func TestLetterInSeveralMessages(t *testing.T) {
 // looked at, to name it.
 func TestForgedLetterInTheQueue(t *testing.T) {
 	keys := letterKeys(t)
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: "1"})
-	e := deadletter.Entry{ID: "one", Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: "1", Raw: rec.Raw()}
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1)})
+	e := deadletter.Entry{ID: "one", Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: rec.Sequence, Raw: rec.Raw()}
 	letter := func(e deadletter.Entry) string {
 		data, err := e.Append(nil)
 		if err != nil {
@@ -247,7 +247,7 @@ func TestForgedLetterInTheQueue(t *testing.T) {
 		{"the same, which failed again", []string{unsigned, again}, 1},
 	} {
 		for range 2 {
-			_, q, _ := inHand(t, "r")
+			_, q, _ := inHand(t, "r", 0)
 			for i, body := range tt.bodies {
 				q.add(types.Message{Body: aws.String(body), ReceiptHandle: aws.String(fmt.Sprint(i))})
 			}
@@ -279,7 +279,7 @@ func letterKeys(t *testing.T) deadletter.Keys {
 // A letter for all routes becomes one for each that fails. When nobody has signed it,
 // none of those takes the place of the signed letter of the same record and route.
 func TestForgedLetterOfAllRoutes(t *testing.T) {
-	service, q, ids := inHand(t, "r", "1")
+	service, q, ids := inHand(t, "r", 1)
 	e, err := deadletter.Parse(q.letters[ids[0]])
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestForgedLetterOfAllRoutes(t *testing.T) {
 // What was signed is signed when it is made to fit, too; what was not is not.
 func TestSentBackSigned(t *testing.T) {
 	for _, signed := range []bool{true, false} {
-		service, q, ids := inHand(t, "r", "1")
+		service, q, ids := inHand(t, "r", 1)
 		e, err := deadletter.Parse(q.letters[ids[0]])
 		if err != nil {
 			t.Fatal(err)

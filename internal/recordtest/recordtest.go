@@ -4,6 +4,7 @@ package recordtest
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ type Spec struct {
 	Event    sluice.EventName // default by the images: INSERT, MODIFY or REMOVE
 	Keys     string           // attribute map; default {"pk":{"S":"a"}}
 	Old, New string           // attribute maps; absent when empty
-	Sequence string           // default: one more than that of the last record made without one
+	Sequence sluice.Sequence  // default: the next one of [Sequence]
 	ID       string           // default "id-" and the sequence number
 	ARN      string           // default ARN
 	Shard    string           // default none, as under Lambda
@@ -30,7 +31,35 @@ type Spec struct {
 	Size     int              // SizeBytes; default the length of the images
 }
 
-var last atomic.Uint64
+var last atomic.Int64
+
+// Sequence returns the nth sequence number of a stream, and none for 0. Like those
+// of AWS it is long, and its width grows: from 27 digits to 28 with the tenth.
+func Sequence(n int) sluice.Sequence {
+	if n == 0 {
+		return ""
+	}
+	high := 9_999_999
+	if n >= 10 {
+		high = 10_000_000
+	}
+	return sluice.Sequence(fmt.Sprintf("%d%020d", high, low+n))
+}
+
+const low = 2_395_190_001_559_217 // of numbers that AWS has given out
+
+// Nth returns the n of what Sequence returned. It panics on other numbers.
+func Nth[S ~string](seq S) int {
+	n := 0
+	if len(seq) > 20 {
+		n, _ = strconv.Atoi(string(seq[len(seq)-20:]))
+		n -= low
+	}
+	if S(Sequence(n)) != seq {
+		panic(fmt.Sprintf("%q was not made by recordtest.Sequence", string(seq)))
+	}
+	return n
+}
 
 // New returns the record that s describes, decoded from JSON as a source would
 // do it; it shares no memory with any other. It panics on a Spec that is no
@@ -63,10 +92,10 @@ func JSON(s Spec) []byte {
 		s.Keys = `{"pk":{"S":"a"}}`
 	}
 	if s.Sequence == "" {
-		s.Sequence = fmt.Sprint("1000000000", fmt.Sprintf("%012d", last.Add(1)))
+		s.Sequence = Sequence(int(last.Add(1)))
 	}
 	if s.ID == "" {
-		s.ID = "id-" + s.Sequence
+		s.ID = "id-" + string(s.Sequence)
 	}
 	if s.ARN == "" {
 		s.ARN = ARN
@@ -93,7 +122,7 @@ func JSON(s Spec) []byte {
 		fmt.Fprintf(&sb, `"OldImage":%s,`, s.Old)
 	}
 	fmt.Fprintf(&sb, `"SequenceNumber":%s,"SizeBytes":%d,"StreamViewType":%q},"eventSourceARN":%s}`,
-		quote(s.Sequence), s.Size, s.ViewType, quote(s.ARN))
+		quote(string(s.Sequence)), s.Size, s.ViewType, quote(s.ARN))
 	return []byte(sb.String())
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -87,8 +86,7 @@ func TestFailedForAllRoutes(t *testing.T) {
 		var w world
 		o := w.options()
 		o.Items = new(Items)
-		broken := `{"eventID":"e","eventName":"INSERT","dynamodb":{"SequenceNumber":"1","Keys":{"pk":{"S":"a"}},"NewImage":{"pk":{"X":"?"}}}}`
-		broken = strings.Replace(broken, `"dynamodb"`, `"eventSourceARN":"`+recordtest.ARN+`","dynamodb"`, 1)
+		broken := strings.Replace(rec("a", 1), `"NewImage":{"pk":{"S"`, `"NewImage":{"pk":{"X"`, 1)
 		for _, in := range []string{broken, later + "\n" + rec("b", 3)} {
 			if _, err := Run(t.Context(), w.routes(), strings.NewReader(in), o); err != nil {
 				t.Fatal(err)

@@ -33,7 +33,7 @@ type world struct {
 func (w *world) Park(_ context.Context, rec *sluice.Record, f sluice.Failure) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.parked = append(w.parked, fmt.Sprintf("%s %s %s: %v", f.Route, key(rec), rec.Sequence, f.Last))
+	w.parked = append(w.parked, fmt.Sprintf("%s %s %d: %v", f.Route, key(rec), recordtest.Nth(rec.Sequence), f.Last))
 	return nil
 }
 
@@ -51,7 +51,7 @@ func (w *world) routes() *router.Router {
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.handled = append(w.handled, fmt.Sprintf("%s %s %s %v", name, key(rec), rec.Sequence, rec.Origin))
+			w.handled = append(w.handled, fmt.Sprintf("%s %s %d %v", name, key(rec), recordtest.Nth(rec.Sequence), rec.Origin))
 			return w.fails[name+" "+key(rec)]
 		}, router.Name(name), router.Redrive())
 	}
@@ -84,8 +84,15 @@ func (w *world) options() Options {
 }
 
 func rec(key string, seq int) string {
-	return string(recordtest.JSON(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"}}`, Sequence: fmt.Sprint(seq)}))
+	return string(recordtest.JSON(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"}}`, Sequence: recordtest.Sequence(seq)}))
 }
+
+// first and last are where a range begins and ends, in an on-failure record.
+func first(seq int) string { return fmt.Sprintf(`"startSequenceNumber":%q`, recordtest.Sequence(seq)) }
+func last(seq int) string  { return fmt.Sprintf(`"endSequenceNumber":%q`, recordtest.Sequence(seq)) }
+
+// undecodable is a record of a key of no type.
+var undecodable = fmt.Sprintf(`{"eventID":"e","eventName":"INSERT","dynamodb":{"SequenceNumber":%q,"Keys":{"pk":{"X":"?"}}}}`, recordtest.Sequence(77))
 
 func letter(key string, seq int, route string) string {
 	return fmt.Sprintf(`{"letter":%s,"route":%q}`, rec(key, seq), route)
@@ -118,7 +125,7 @@ func quoted(text string) string {
 // Every kind of input, also one in another, in one file.
 func TestKinds(t *testing.T) {
 	event := func(recs ...string) string { return `{"Records":[` + strings.Join(recs, ",") + `]}` }
-	batchInfo := `{"requestContext":{},"version":"1.0","DDBStreamBatchInfo":{"shardId":"shard","startSequenceNumber":"8","endSequenceNumber":"9","streamArn":"` + recordtest.ARN + `"}`
+	batchInfo := `{"requestContext":{},"version":"1.0","DDBStreamBatchInfo":{"shardId":"shard",` + first(8) + `,` + last(9) + `,"streamArn":"` + recordtest.ARN + `"}`
 	in := strings.Join([]string{
 		rec("a", 1),
 		event(rec("a", 2), rec("a", 3)),
@@ -137,7 +144,7 @@ func TestKinds(t *testing.T) {
 	var w world
 	o := w.options()
 	o.Reread = func(_ context.Context, rng Range, f func([]sluice.Record) error) error {
-		if rng != (Range{recordtest.ARN, "shard", "8", "9"}) {
+		if rng != (Range{recordtest.ARN, "shard", recordtest.Sequence(8), recordtest.Sequence(9)}) {
 			t.Errorf("%+v", rng)
 		}
 		for _, seq := range []int{8, 9} { // a page each
@@ -186,7 +193,7 @@ func TestBad(t *testing.T) {
 		{"another object", `{"a":1}` + "\r\n" + good, []string{"1: "}, 1},
 		{"another event", `{"Records":[{"eventSource":"aws:kinesis"}]}` + "\n" + good, []string{"1: not a batch of stream records"}, 1},
 		{"Kinesis", `{"KinesisBatchInfo":{}}` + "\n" + good, []string{"1: it is an on-failure record of a Kinesis stream"}, 1},
-		{"nobody can reread", `{"DDBStreamBatchInfo":{"shardId":"s","streamArn":"a","startSequenceNumber":"1","endSequenceNumber":"2"}}` + "\n" + good, []string{"1: it names records of a stream"}, 1},
+		{"nobody can reread", `{"DDBStreamBatchInfo":{"shardId":"s","streamArn":"a",` + first(1) + `,` + last(2) + `}}` + "\n" + good, []string{"1: it names records of a stream"}, 1},
 		{"no position", `{"DDBStreamBatchInfo":{"shardId":"s"}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
 		{"envelopes without end", nest(`{"a":1}`, 6), []string{"1: too many envelopes"}, 0},
 		{"not JSON in an envelope", `{"Type":"Notification","Message":"hello"}` + "\n" + good, []string{"1: what the envelope holds is no JSON"}, 1},
@@ -203,10 +210,10 @@ func TestBad(t *testing.T) {
 		{"another object behind one that is cut off", "{\"cut\":\n  {\"a\": 1}\n" + good, []string{"1: no JSON", "2: "}, 1},
 		{"a letter that cannot be read", `{"unreadable":1}` + "\n" + good, []string{"1: of another version"}, 1},
 		{"no answer of a queue", `{"Messages":7}` + "\n" + good, []string{"1: it is none of the kinds"}, 1},
-		{"no stream", `{"DDBStreamBatchInfo":{"shardId":"s","startSequenceNumber":"1","endSequenceNumber":"2"}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
-		{"no shard", `{"DDBStreamBatchInfo":{"streamArn":"a","startSequenceNumber":"1","endSequenceNumber":"2"}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
-		{"no first", `{"DDBStreamBatchInfo":{"streamArn":"a","shardId":"s","endSequenceNumber":"2"}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
-		{"no last", `{"DDBStreamBatchInfo":{"streamArn":"a","shardId":"s","startSequenceNumber":"1"}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
+		{"no stream", `{"DDBStreamBatchInfo":{"shardId":"s",` + first(1) + `,` + last(2) + `}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
+		{"no shard", `{"DDBStreamBatchInfo":{"streamArn":"a",` + first(1) + `,` + last(2) + `}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
+		{"no first", `{"DDBStreamBatchInfo":{"streamArn":"a","shardId":"s",` + last(2) + `}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
+		{"no last", `{"DDBStreamBatchInfo":{"streamArn":"a","shardId":"s",` + first(1) + `}}`, []string{"1: its DDBStreamBatchInfo lacks"}, 0},
 		{"an event without records", `{"Records":[]}` + "\n" + good, nil, 1},
 		{"empty", "", nil, 0},
 		{"empty lines", "\n \n", nil, 0},
@@ -253,8 +260,7 @@ func nest(text string, n int) string {
 // A record that cannot be decoded is parked whole.
 func TestUndecodable(t *testing.T) {
 	var w world
-	in := `{"eventID":"e","eventName":"INSERT","dynamodb":{"SequenceNumber":"77","Keys":{"pk":{"X":"?"}}}}`
-	if p, err := Run(t.Context(), w.routes(), strings.NewReader(in), w.options()); err != nil || p.Parked != 1 || len(w.parked) != 1 || !strings.Contains(w.parked[0], "77") {
+	if p, err := Run(t.Context(), w.routes(), strings.NewReader(undecodable), w.options()); err != nil || p.Parked != 1 || len(w.parked) != 1 || !strings.Contains(w.parked[0], "77") {
 		t.Errorf("%v, %+v, %v", err, p, w.parked)
 	}
 }
@@ -432,25 +438,25 @@ func TestErrors(t *testing.T) {
 func TestTell(t *testing.T) {
 	in := strings.Join([]string{
 		rec("a", 1), letter("a", 2, "one"), letter("a", 3, "gone"), "bad",
-		`{"eventID":"e","eventName":"INSERT","dynamodb":{"SequenceNumber":"77","Keys":{"pk":{"X":"?"}}}}`,
+		undecodable,
 	}, "\n")
 	var w world
 	o := w.options()
 	var mu sync.Mutex
-	told := map[string]string{}
+	told := map[int]string{}
 	o.Tell = func(rec *sluice.Record, routes []*sluice.Route, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, rt := range routes {
-			told[string(rec.Sequence)] += rt.Name + " "
+			told[recordtest.Nth(rec.Sequence)] += rt.Name + " "
 		}
 		if err != nil {
-			told[string(rec.Sequence)] += err.Error()
+			told[recordtest.Nth(rec.Sequence)] += err.Error()
 		}
 	}
 	p, err := Run(t.Context(), w.routes(), strings.NewReader(in), o)
-	if err != nil || w.handled != nil || w.parked != nil || p.Bad != 1 || len(told) != 4 || told["1"] != "one two " || told["2"] != "one " ||
-		!strings.Contains(told["3"], "does not take") || !strings.Contains(told["77"], "undecodable") {
+	if err != nil || w.handled != nil || w.parked != nil || p.Bad != 1 || len(told) != 4 || told[1] != "one two " || told[2] != "one " ||
+		!strings.Contains(told[3], "does not take") || !strings.Contains(told[77], "undecodable") {
 		t.Errorf("%v, %+v, told %v, handled %v", err, p, told, w.handled)
 	}
 }

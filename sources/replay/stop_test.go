@@ -161,7 +161,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 	for kind, second := range map[string]string{
 		"a record": rec("b", 2), "an event": event, "a letter": letter("b", 2, ""), "a notification": nest(event, 2), "messages": `{"Messages":[{"Body":` + quoted(event) + `}]}`,
 		"a payload": `{"requestContext":{},"payload":` + event + `}`, "a payload as text": `{"requestContext":{},"payload":` + quoted(event) + `}`,
-		"a range": `{"DDBStreamBatchInfo":{"shardId":"s","streamArn":"a","startSequenceNumber":"2","endSequenceNumber":"3"}}`,
+		"a range": `{"DDBStreamBatchInfo":{"shardId":"s","streamArn":"a",` + first(2) + `,` + last(3) + `}}`,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -126,7 +126,7 @@ func whatIsFound(t *testing.T, path string) int {
 	sh, err3 := s.Claim(ctx(), stream, "another", "", "me")
 	told(err1, err2, err3)
 	l := state.Lease{Stream: stream, ShardID: "another", Owner: "me", Epoch: sh.Epoch}
-	told(s.Checkpoint(ctx(), []state.Checkpoint{{Lease: l, Position: state.Position{Sequence: "7"}}})...)
+	told(s.Checkpoint(ctx(), []state.Checkpoint{{Lease: l, Position: position(7)}})...)
 	close(r.letters)
 	<-s.letters.done
 	told(s.DamagedLetters())

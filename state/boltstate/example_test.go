@@ -35,7 +35,7 @@ func Example() {
 		}
 		fmt.Println(owner, "begins after", shard.Position, "in epoch", shard.Epoch)
 		lease := state.Lease{Stream: stream, ShardID: shard.ID, Owner: owner, Epoch: shard.Epoch}
-		if errs := store.Checkpoint(ctx, []state.Checkpoint{{Lease: lease, Position: state.Position{Sequence: "111"}}}); errs != nil {
+		if errs := store.Checkpoint(ctx, []state.Checkpoint{{Lease: lease, Position: state.Position{Sequence: "100000000003498069978"}}}); errs != nil {
 			fmt.Println(errs)
 		}
 		if err := store.Close(); err != nil {
@@ -44,5 +44,5 @@ func Example() {
 	}
 	// Output:
 	// yesterday begins after the beginning in epoch 1
-	// today begins after 111 in epoch 2
+	// today begins after 100000000003498069978 in epoch 2
 }

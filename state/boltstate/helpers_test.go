@@ -5,10 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/state"
 )
 
 var stream = state.Stream{Application: "app", ARN: "arn:aws:dynamodb:us-east-1:1:table/t/stream/1"}
+
+// position is that of the nth record.
+func position(n int) state.Position {
+	return state.Position{Sequence: string(recordtest.Sequence(n))}
+}
 
 func ctx() context.Context { return context.Background() }
 

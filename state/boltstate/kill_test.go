@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -25,13 +26,13 @@ func count(path string) error {
 		return err
 	}
 	l := state.Lease{Stream: stream, ShardID: "shard", Owner: sh.Owner, Epoch: sh.Epoch}
-	n, _ := strconv.Atoi(sh.Position.Sequence) // 0 at the beginning
+	n := recordtest.Nth(sh.Position.Sequence) // 0 at the beginning
 	for {
 		n++
 		if err := s.PutLetter(ctx(), "app", fmt.Sprintf("%06d", n), make([]byte, n%5000)); err != nil {
 			return err
 		}
-		if errs := s.Checkpoint(ctx(), []state.Checkpoint{{Lease: l, Position: state.Position{Sequence: fmt.Sprint(n)}}}); errs != nil {
+		if errs := s.Checkpoint(ctx(), []state.Checkpoint{{Lease: l, Position: position(n)}}); errs != nil {
 			return errs[0]
 		}
 		fmt.Println("stored", n)
@@ -81,7 +82,7 @@ func TestKilledLosesNothing(t *testing.T) {
 		}
 		stored := 0
 		if len(shards) > 0 {
-			stored, _ = strconv.Atoi(shards[0].Position.Sequence)
+			stored = recordtest.Nth(shards[0].Position.Sequence)
 		}
 		letters, err := s.ListLetters(ctx(), "app", "", 1<<20)
 		if err != nil {

@@ -122,7 +122,7 @@ func TestChecksLettersBehindOpen(t *testing.T) {
 		}
 		l := state.Lease{Stream: stream, ShardID: "shard", Owner: "me", Epoch: sh.Epoch}
 		for i := range 100 { // commits for which pages are freed and taken
-			if errs := s.Checkpoint(t.Context(), []state.Checkpoint{{Lease: l, Position: state.Position{Sequence: fmt.Sprint(i)}}}); errs != nil {
+			if errs := s.Checkpoint(t.Context(), []state.Checkpoint{{Lease: l, Position: position(i + 1)}}); errs != nil {
 				t.Fatal(errs)
 			}
 		}

@@ -2,11 +2,13 @@ package boltstate
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -23,7 +25,7 @@ func TestReset(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if errs := s.Checkpoint(ctx(), []state.Checkpoint{{Lease: state.Lease{Stream: st, ShardID: id, Owner: "me", Epoch: sh.Epoch}, Position: state.Position{Sequence: "7"}}}); errs != nil {
+			if errs := s.Checkpoint(ctx(), []state.Checkpoint{{Lease: state.Lease{Stream: st, ShardID: id, Owner: "me", Epoch: sh.Epoch}, Position: position(7)}}); errs != nil {
 				t.Fatal(errs)
 			}
 		}
@@ -37,7 +39,7 @@ func TestReset(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, sh := range all {
-			ids = append(ids, sh.ID+" "+sh.Position.Sequence)
+			ids = append(ids, fmt.Sprint(sh.ID, " ", recordtest.Nth(sh.Position.Sequence)))
 		}
 		return ids
 	}

@@ -34,7 +34,7 @@ func commits(t *testing.T, s *Store) []func() {
 		n++
 		var cs []state.Checkpoint
 		for _, l := range leases {
-			cs = append(cs, state.Checkpoint{Lease: l, Position: state.Position{Sequence: fmt.Sprint(n)}})
+			cs = append(cs, state.Checkpoint{Lease: l, Position: position(n)})
 		}
 		if errs := s.Checkpoint(ctx(), cs); errs != nil {
 			t.Fatal(errs)
@@ -197,7 +197,7 @@ func opens(t *testing.T, name, path string, image []byte, want ...string) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	l := state.Lease{Stream: stream, ShardID: "another", Owner: "me", Epoch: sh.Epoch}
-	if errs := s.Checkpoint(ctx(), []state.Checkpoint{{Lease: l, Position: state.Position{Sequence: "7"}}}); errs != nil {
+	if errs := s.Checkpoint(ctx(), []state.Checkpoint{{Lease: l, Position: position(7)}}); errs != nil {
 		t.Fatalf("%s: %v", name, errs)
 	}
 	later := contents(t, s)
