@@ -208,6 +208,11 @@ func TestDaemon(t *testing.T) {
 	}
 	w.answers("head whatever dev", answers["head whatever dev"]) // it is not set back
 
+	for _, command := range []string{"events nobody dev 1.0.0", "status nobody dev 1.0.0"} {
+		if got, err := w.command(strings.Fields(command)...); got != "" || err == nil || !strings.HasPrefix(err.Error(), "nothing found for "+command) {
+			t.Errorf("%s: %s%v", command, got, err)
+		}
+	}
 	w.pages()
 	for command, want := range map[string]string{
 		"builds email prod 2.1": build,
