@@ -121,7 +121,7 @@ func headsInAnyOrder(t *testing.T, nth int) {
 		queuedEvent("017f22e2-7d98-7cc3-98c4-dc0c0c07398f", "1.1.0", "2", ""),                          // 19:22:23.000, version 7
 		queuedEvent("01FWHE50C0TTTTTTTTTTTTTTTT", "1.2.0", "3", "2020-01-01T00:00:00.000Z"),            // 19:22:24.000, a ULID
 		queuedEvent("1ec9414c-48ed-6e00-8000-000000000000", "1.3.0", "", ""),                           // 19:22:25.984, version 6
-		queuedEvent("c594bb80-9414-11ec-8000-000000000000", "1.0.0", "1", "2030-01-01T00:00:00+01:00"), // later still
+		queuedEvent("017f22e2-8d38-7cc3-98c4-dc0c0c07398f", "1.0.0", "1", "2030-01-01T00:00:00+01:00"), // later still, and the smaller text
 	}
 	var first string
 	n := 0
