@@ -81,11 +81,11 @@ func Connect(c Connection) (*router.Router, error) {
 	}}
 	c.Check("table "+d.Table, func(ctx context.Context) error { return store.Check(ctx, d.Table) })
 	c.Check("opensearch", (Indices{Call: client.Call, Prefix: d.IndexPrefix}).Check, "document")
-	alerts, err := c.queue("MEADOWLARK_ALERTS", "those who watch over the data are told of dangling references by", "dangling", "look again")
+	alerts, err := c.queue("MEADOWLARK_ALERTS", "for alerts about dangling references", "dangling", "look again")
 	if err != nil {
 		return nil, err
 	}
-	checks, err := c.queue("MEADOWLARK_CHECKS", "references are looked at again by, a minute later", "reference", "look again")
+	checks, err := c.queue("MEADOWLARK_CHECKS", "for references that are checked again a minute later", "reference", "look again")
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,11 @@ func (c Connection) Client() (*opensearch.Client, error) {
 	if c.Env("MEADOWLARK_OPENSEARCH_SIGN") != "" {
 		o.AWS, o.Service = &c.OpenSearch, c.Env("MEADOWLARK_OPENSEARCH_SIGN")
 	}
-	return opensearch.Connect(o)
+	client, err := opensearch.Connect(o)
+	if err != nil {
+		return nil, fmt.Errorf("MEADOWLARK_OPENSEARCH, _USER, _PASSWORD, _CA, _SIGN: %w", err)
+	}
+	return client, nil
 }
 
 // queue connects the queue that a variable names, for these routes.
@@ -113,7 +117,7 @@ func (c Connection) queue(variable, what string, routes ...string) (*sqs.Queue, 
 	name := c.Env(variable)
 	switch {
 	case name == "":
-		return nil, fmt.Errorf("%s is not set; want the URL or the name of the queue that %s", variable, what)
+		return nil, fmt.Errorf("%s is not set: set it to the URL or name of the queue %s", variable, what)
 	case strings.HasSuffix(name, ".fifo"):
 		return nil, fmt.Errorf("%s=%s is a FIFO queue, which cannot delay a message: want a standard queue", variable, name)
 	}

@@ -15,5 +15,6 @@ func TestProofEveryOrderOfEvents(t *testing.T) {
 
 func TestProofEveryOrderInMemory(t *testing.T) {
 	eventsInAnyOrder(t, 1)
+	headsInAnyOrder(t, 1)
 	buildHeads(t, 1000)
 }

@@ -20,10 +20,11 @@ status_counter {"key":"whatever!dev!1.0.0!en-GB","marker":true}
 status_counter {"key":"whatever!dev!1.0.0!en-US","marker":true}
 `
 
-func TestEventsInAnyOrder(t *testing.T) { eventsInAnyOrder(t, 11) }
+func TestEventsInAnyOrder(t *testing.T) { eventsInAnyOrder(t, 22) }
 
-// In each order of the events, handled as they come or in an order of its own,
-// the items are the same. One order in so many is tried.
+// The items are the same in each order of the events, both when each event is
+// handled as it comes and when all are handled in an order that is drawn. One
+// order in nth is tried.
 func eventsInAnyOrder(t *testing.T, nth uint64) {
 	fx := Fixtures()
 	events := make([]sluice.Item, 6)
@@ -37,29 +38,38 @@ func eventsInAnyOrder(t *testing.T, nth uint64) {
 		if seed++; seed%nth > 0 {
 			continue
 		}
-		m := newMemory(t)
-		m.put("status_head", fx[0].Item)
-		if seed%2 == 0 {
-			m.drawn(seed)
-		}
-		for _, i := range order {
-			m.put("status_event", events[i])
-			if m.Rand == nil {
-				m.run()
+		for _, drawn := range []bool{false, true} {
+			m := newMemory(t)
+			m.put("status_head", fx[0].Item)
+			if drawn {
+				m.drawn(seed)
 			}
+			for _, i := range order {
+				m.put("status_event", events[i])
+				if !drawn {
+					m.run()
+				}
+			}
+			m.run()
+			m.checkBuild(fmt.Sprintf("order %v, drawn %t", order, drawn), fx[7].Item)
 		}
-		m.run()
-		if got := m.state("status", "status_head", "status_counter"); got != wanted {
-			t.Fatalf("in the order %v:\n%s", order, got)
-		}
-		if len(m.told) != 2 {
-			t.Fatalf("in the order %v told %v", order, m.told)
-		}
-		m.put("status_event", fx[7].Item) // late, and of the build before
-		m.run()
-		if head, _, err := m.StatusHead(t.Context(), "whatever", "dev"); err != nil || head.Version != "1.0.0" || head.Updated != "2026-01-31T10:06:00.000Z" {
-			t.Fatalf("%+v, %v", head, err)
-		}
+	}
+}
+
+// checkBuild compares what the events of the fixtures leave, before and after a
+// late event of the version before.
+func (m *memory) checkBuild(order string, late sluice.Item) {
+	m.t.Helper()
+	if got := m.state("status", "status_head", "status_counter"); got != wanted {
+		m.t.Fatalf("%s:\n%s", order, got)
+	}
+	if len(m.told) != 2 {
+		m.t.Fatalf("%s: told %v", order, m.told)
+	}
+	m.put("status_event", late)
+	m.run()
+	if head, _, err := m.StatusHead(m.t.Context(), "whatever", "dev"); err != nil || head.Version != "1.0.0" || head.Updated != "2026-01-31T10:06:00.000Z" {
+		m.t.Fatalf("%s: %+v, %v", order, head, err)
 	}
 }
 
@@ -101,20 +111,22 @@ func TestTotalsInAnyOrder(t *testing.T) {
 	}
 }
 
+func TestHeadsInAnyOrder(t *testing.T) { headsInAnyOrder(t, 3) }
+
 // Heads and predecessors go by the time of ids of all kinds. A version that is
-// queued twice keeps its smallest total.
-func TestHeadsInAnyOrder(t *testing.T) {
+// queued twice keeps its smallest total. One order in nth is tried.
+func headsInAnyOrder(t *testing.T, nth int) {
 	events := []sluice.Item{
 		queuedEvent("c232ab00-9414-11ec-b3c8-9f6bdeced846", "1.0.0", "5", ""),                          // 19:22:22.000, version 1
 		queuedEvent("017f22e2-7d98-7cc3-98c4-dc0c0c07398f", "1.1.0", "2", ""),                          // 19:22:23.000, version 7
 		queuedEvent("01FWHE50C0TTTTTTTTTTTTTTTT", "1.2.0", "3", "2020-01-01T00:00:00.000Z"),            // 19:22:24.000, a ULID
 		queuedEvent("1ec9414c-48ed-6e00-8000-000000000000", "1.3.0", "", ""),                           // 19:22:25.984, version 6
-		queuedEvent("c594bb80-9414-11ec-8000-000000000000", "1.0.0", "1", "2030-01-01T00:00:00+01:00"), // later still
+		queuedEvent("017f22e2-8d38-7cc3-98c4-dc0c0c07398f", "1.0.0", "1", "2030-01-01T00:00:00+01:00"), // later still, and the smaller text
 	}
 	var first string
 	n := 0
 	for order := range permutations(len(events)) {
-		if n++; n%3 > 0 { // one in three
+		if n++; n%nth > 0 {
 			continue
 		}
 		m := newMemory(t)

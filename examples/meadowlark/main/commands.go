@@ -23,13 +23,16 @@ import (
 
 // commands are what the program does besides running.
 var commands = map[string]struct {
-	usage, does string
-	run         func(ctx context.Context, args []string, env func(string) string, out io.Writer) error
+	usage, such, does string
+	run               func(ctx context.Context, args []string, env func(string) string, out io.Writer) error
 }{
-	"create": {"create", "make the table if it does not exist, and install the template of the indices", create},
-	"seed":   {"seed", "write the documents of the fixtures that do not exist", seed},
-	"delete": {"delete TYPE ID", "delete a document, unless others refer to it", remove},
+	"create": {"create", "create", "make the table if it does not exist, and install the template of the indices", create},
+	"seed":   {"seed", "seed", "write the documents of the fixtures that do not exist", seed},
+	"delete": {"delete TYPE ID", deletion, "delete a document, unless others refer to it", remove},
 }
+
+// deletion is an example: the course of the fixtures.
+const deletion = "delete TYPE#Ed-Fi#3.3.1-b#Course 2717e6e9275502cb2da0e3bdbf5c2ba3395f9e2117bdc7e03c216138"
 
 // help lists the commands. The flags of a daemon follow it.
 func help() string {
@@ -38,6 +41,7 @@ func help() string {
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		fmt.Fprintf(&b, "  %s\n      %s\n", commands[name].usage, commands[name].does)
 	}
+	b.WriteString("\nExamples:\n  meadowlark create\n  meadowlark --start TRIM_HORIZON --state meadowlark.db\n  meadowlark " + deletion + "\n")
 	return b.String() + "\nWithout a command:"
 }
 
@@ -48,7 +52,7 @@ func execute(ctx context.Context, name string, args []string, env func(string) s
 		return usage(fmt.Sprintf("there is no such command: want %s, or flags", strings.Join(slices.Sorted(maps.Keys(commands)), ", ")))
 	}
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
-		_, err := fmt.Fprintf(out, "%s: %s\n", c.usage, c.does)
+		_, err := fmt.Fprintf(out, "meadowlark %s: %s\n\nExample:\n  meadowlark %s\n", c.usage, c.does, c.such)
 		return err
 	}
 	return c.run(ctx, args, env, out)
@@ -110,7 +114,7 @@ func seed(ctx context.Context, args []string, env func(string) string, out io.Wr
 // remove deletes a document, and answers as an API would.
 func remove(ctx context.Context, args []string, env func(string) string, out io.Writer) error {
 	if len(args) != 2 || args[0] == "" || args[1] == "" {
-		return usage("want delete TYPE ID, such as delete TYPE#Ed-Fi#3.3.1-b#Course 2717e6e9275502cb2da0e3bdbf5c2ba3395f9e2117bdc7e03c216138")
+		return usage("want delete TYPE ID, such as " + deletion)
 	}
 	w, err := open(ctx, env)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
+	"os"
 	"testing"
 	"time"
 
@@ -23,30 +22,36 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// function is the built program as Lambda runs it.
+// function is the program as Lambda runs it.
 type function struct {
 	*world
 	*runtimeapi.Function
 	log bytes.Buffer
 }
 
-func (w *world) build() (binary string) {
-	w.t.Helper()
-	binary = filepath.Join(w.t.TempDir(), "bootstrap")
-	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, ".").CombinedOutput(); err != nil {
-		w.t.Fatalf("go build: %v\n%s", err, out)
+// runMain is the variable that makes the test binary the program: the function
+// needs no build of its own.
+const runMain = "MEADOWLARK_TEST_RUN_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runMain) != "" {
+		main()
+		return
 	}
-	return binary
+	os.Exit(m.Run())
 }
 
-func (w *world) start(binary string, more ...string) *function {
+func (w *world) start(more ...string) *function {
 	w.t.Helper()
-	env := append([]string{"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}, more...)
+	binary, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	env := append([]string{runMain + "=1", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}, more...)
 	for name, value := range w.env {
 		env = append(env, name+"="+value)
 	}
 	f := &function{world: w}
-	var err error
 	if f.Function, err = runtimeapi.Start(w.t.Context(), runtimeapi.Command{Path: binary, Stdout: &f.log, Stderr: &f.log, Env: env}); err != nil {
 		w.t.Fatalf("%v\n%s", err, f.log.String())
 	}
@@ -99,8 +104,7 @@ func (f *function) stop() {
 // dangles, and with a queue for dead letters the batches behind go on, too.
 func TestFunction(t *testing.T) {
 	w := newWorld(t)
-	binary := w.build()
-	f := w.start(binary)
+	f := w.start()
 	fx := meadowlark.Fixtures()
 	all := []record{}
 	for _, it := range fx {
@@ -131,7 +135,7 @@ func TestFunction(t *testing.T) {
 	f.stop()
 
 	letters := w.queue("letters")
-	f = w.start(binary, "SLUICE_DEAD_LETTER_QUEUE="+letters, "SLUICE_DEAD_LETTER_MAX_AGE=15m")
+	f = w.start("SLUICE_DEAD_LETTER_QUEUE="+letters, "SLUICE_DEAD_LETTER_MAX_AGE=15m")
 	f.expect(-1, time.Now(), broken)
 	w.proxy.Fail(streamtest.ProxyFault{Drop: true})
 	f.expect(0, time.Now().Add(-14*time.Minute), batch...)

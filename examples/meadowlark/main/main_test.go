@@ -279,7 +279,7 @@ func TestCommandsRefuse(t *testing.T) {
 func TestHelp(t *testing.T) {
 	w := &world{t: t}
 	for name, c := range commands {
-		if got, err := w.command(name, "--help"); err != nil || got != c.usage+": "+c.does+"\n" || !strings.Contains(help(), "  "+c.usage+"\n") {
+		if got, err := w.command(name, "--help"); err != nil || got != "meadowlark "+c.usage+": "+c.does+"\n\nExample:\n  meadowlark "+c.such+"\n" || !strings.Contains(help(), "  "+c.usage+"\n") {
 			t.Errorf("%s: %q, %v, help %s", name, got, err, help())
 		}
 	}

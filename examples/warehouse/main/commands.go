@@ -24,18 +24,18 @@ import (
 
 // command is what the program does besides running.
 type command struct {
-	usage, does string
-	run         func(ctx context.Context, args []string, env func(string) string, out io.Writer) error
+	usage, such, does string
+	run               func(ctx context.Context, args []string, env func(string) string, out io.Writer) error
 }
 
 // all returns the commands by name.
 func all() map[string]command {
 	commands := map[string]command{
-		"create": {"create", "make the tables and indices that do not exist", create},
-		"seed":   {"seed", "write the fixtures that do not exist", seed},
+		"create": {"create", "create", "make the tables and indices that do not exist", create},
+		"seed":   {"seed", "seed", "write the fixtures that do not exist", seed},
 	}
 	for name, q := range questions {
-		commands[name] = command{q.usage(name), q.does, ask(name)}
+		commands[name] = command{q.usage(name), name + " " + q.such, q.does, ask(name)}
 	}
 	return commands
 }
@@ -43,11 +43,12 @@ func all() map[string]command {
 // help lists the commands. The flags of a daemon follow it.
 func help() string {
 	var b strings.Builder
-	b.WriteString("Commands, which answer in lines of JSON:\n")
+	b.WriteString("Commands. Those that read answer in lines of JSON:\n")
 	for _, c := range slices.SortedFunc(maps.Values(all()), func(a, b command) int { return strings.Compare(a.usage, b.usage) }) {
 		fmt.Fprintf(&b, "  %s\n      %s\n", c.usage, c.does)
 	}
-	return b.String() + "\nWithout a command:"
+	b.WriteString("\nExamples:\n  warehouse create\n  warehouse --start TRIM_HORIZON --state warehouse.db\n  warehouse status whatever dev 1.0.0\n")
+	return b.String() + "\n`warehouse COMMAND --help` has an example of each command. Without a command:"
 }
 
 // execute runs a command, or prints how it is used.
@@ -57,7 +58,7 @@ func execute(ctx context.Context, name string, args []string, env func(string) s
 		return usage(fmt.Sprintf("there is no such command: want %s, or flags", strings.Join(slices.Sorted(maps.Keys(all())), ", ")))
 	}
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
-		_, err := fmt.Fprintf(out, "%s: %s\n", c.usage, c.does)
+		_, err := fmt.Fprintf(out, "warehouse %s: %s\n\nExample:\n  warehouse %s\n", c.usage, c.does, c.such)
 		return err
 	}
 	return c.run(ctx, args, env, out)

@@ -50,12 +50,12 @@ func TestCommandsRefuse(t *testing.T) {
 		"create now":               "takes no arguments",
 		"create":                   `WAREHOUSE_REPLICAS="many"`,
 		"seed it":                  "takes no arguments",
-		"status whatever dev":      "2 arguments: want status PKG ENV VERSION",
-		"packages all":             "1 arguments: want packages [--limit N] [--after NEXT]",
+		"status whatever dev":      "wrong number of arguments (2): want status PKG ENV VERSION, such as status whatever dev 1.0.0",
+		"packages all":             "wrong number of arguments (1): want packages [--limit N] [--after NEXT]",
 		"packages --limit 0":       "--limit is 0, want 1 or more",
 		"foo":                      "there is no such command: want builds, create, dependent-of, dependents, events,",
-		"versions":                 "0 arguments: want versions NAME [FROM] [TO]",
-		"versions a 1 2 3":         "4 arguments: want versions NAME [FROM] [TO]",
+		"versions":                 "wrong number of arguments (0): want versions NAME [FROM] [TO]",
+		"versions a 1 2 3":         "wrong number of arguments (4): want versions NAME [FROM] [TO]",
 		"heads email prod --first": "unknown flag: --first: want heads NAME ENV",
 	} {
 		var usage *run.UsageError
@@ -72,8 +72,13 @@ func TestCommandsRefuse(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for name, c := range all() {
 		var out strings.Builder
-		if err := execute(t.Context(), name, []string{"--help"}, nil, &out); err != nil || out.String() != c.usage+": "+c.does+"\n" {
+		if err := execute(t.Context(), name, []string{"--help"}, nil, &out); err != nil || out.String() != "warehouse "+c.usage+": "+c.does+"\n\nExample:\n  warehouse "+c.such+"\n" {
 			t.Errorf("%s: %q, %v", name, out.String(), err)
+		}
+		if q, ok := questions[name]; ok {
+			if _, err := q.read(name, strings.Fields(c.such)[1:]); err != nil {
+				t.Errorf("the example %s: %v", c.such, err)
+			}
 		}
 		if !strings.Contains(help(), "  "+c.usage+"\n") {
 			t.Errorf("help has no %s", name)

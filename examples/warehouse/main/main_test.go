@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +31,18 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
+// runMain is the variable that makes the test binary the program: the function
+// needs no build of its own.
+const runMain = "WAREHOUSE_TEST_RUN_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runMain) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // world is tables, indices and a queue of the test's own, the first two made by
 // the program.
 type world struct {
@@ -43,7 +55,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	db, q := localtest.OwnDynamoDB(t), localtest.SQS(t)
+	db, q := localtest.DynamoDB(t), localtest.SQS(t)
 	name := localtest.Name("warehouse")
 	w := &world{t: t, queues: awssqs.NewFromConfig(q)}
 	made, err := w.queues.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &name})
@@ -196,6 +208,11 @@ func TestDaemon(t *testing.T) {
 	}
 	w.answers("head whatever dev", answers["head whatever dev"]) // it is not set back
 
+	for _, command := range []string{"events nobody dev 1.0.0", "status nobody dev 1.0.0"} {
+		if got, err := w.command(strings.Fields(command)...); got != "" || err == nil || !strings.HasPrefix(err.Error(), "nothing found for "+command) {
+			t.Errorf("%s: %s%v", command, got, err)
+		}
+	}
 	w.pages()
 	for command, want := range map[string]string{
 		"builds email prod 2.1": build,
@@ -267,12 +284,12 @@ func (w *world) pages() {
 // that their streams have.
 func TestFunction(t *testing.T) {
 	w := newWorld(t)
-	binary := filepath.Join(t.TempDir(), "bootstrap")
-	if out, err := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	var env []string
+	env := []string{runMain + "=1"}
 	for name, value := range w.env {
 		env = append(env, name+"="+value)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,6 +17,7 @@ import (
 // question is a read of the warehouse. It is answered by lines of JSON.
 type question struct {
 	args   string // words in brackets may be left out
+	such   string // arguments of an example
 	does   string
 	pages  bool // it takes --limit and --after
 	answer func(ctx context.Context, w *warehouse.Warehouse, a asked) (rows []any, next string, err error)
@@ -39,49 +39,49 @@ func (a asked) arg(i int) string {
 }
 
 var questions = map[string]question{
-	"packages": {"", "all packages, in pages", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"packages": {"", "--limit 10", "all packages, in pages", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, next, err := w.Packages(ctx, a.limit, a.after)
 		return lines(all), next, err
 	}},
-	"package": {"NAME", "a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"package": {"NAME", "email", "a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.Package(ctx, a.arg(0)))
 	}},
-	"versions": {"NAME [FROM] [TO]", "the versions of a package, the oldest first", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"versions": {"NAME [FROM] [TO]", "email 1.0.0 2.9.9", "the versions of a package, the oldest first", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, err := w.Versions(ctx, a.arg(0), a.arg(1), a.arg(2))
 		return lines(all), "", err
 	}},
-	"dependents": {"NAME", "the packages that depend on one", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"dependents": {"NAME", "button", "the packages that depend on one", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, err := w.Dependents(ctx, a.arg(0))
 		return lines(all), "", err
 	}},
-	"dependent-of": {"PKG", "the first dependency of a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"dependent-of": {"PKG", "email", "the first dependency of a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		of, err := w.DependentOf(ctx, a.arg(0))
 		return oneOf(of, of != "", err)
 	}},
-	"builds": {"NAME ENV VERSION", "the builds of a version, by locale", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"builds": {"NAME ENV VERSION", "email prod 2.1", "the builds of a version, by locale", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, err := w.Builds(ctx, a.arg(0), a.arg(1), a.arg(2))
 		return lines(all), "", err
 	}},
-	"heads": {"NAME ENV", "the largest build of a package in each locale", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"heads": {"NAME ENV", "email prod", "the largest build of a package in each locale", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, err := w.Heads(ctx, a.arg(0), a.arg(1))
 		return lines(all), "", err
 	}},
-	"file": {"FINGERPRINT", "a file of a build", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"file": {"FINGERPRINT", "d41d8cd98f00b204", "a file of a build", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.BuildFile(ctx, a.arg(0)))
 	}},
-	"line": {"PKG VERSION", "a release line with its dependents", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"line": {"PKG VERSION", "email 2.1.0", "a release line with its dependents", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.ReleaseLine(ctx, a.arg(0), a.arg(1)))
 	}},
-	"line-head": {"PKG", "the newest release line of a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"line-head": {"PKG", "email", "the newest release line of a package", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.ReleaseLineHead(ctx, a.arg(0)))
 	}},
-	"status": {"PKG ENV VERSION", "the status of a build", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"status": {"PKG ENV VERSION", "whatever dev 1.0.0", "the status of a build", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.Status(ctx, a.arg(0), a.arg(1), a.arg(2)))
 	}},
-	"head": {"PKG ENV", "the version that was queued last", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"head": {"PKG ENV", "whatever dev", "the version that was queued last", false, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		return oneOf(w.StatusHead(ctx, a.arg(0), a.arg(1)))
 	}},
-	"events": {"PKG ENV VERSION", "the events of a build by time, in pages", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
+	"events": {"PKG ENV VERSION", "whatever dev 1.0.0 --limit 2", "the events of a build by time, in pages", true, func(ctx context.Context, w *warehouse.Warehouse, a asked) ([]any, string, error) {
 		all, next, err := w.Events(ctx, a.arg(0), a.arg(1), a.arg(2), a.limit, a.after)
 		return lines(all), next, err
 	}},
@@ -108,8 +108,8 @@ func ask(name string) func(context.Context, []string, func(string) string, io.Wr
 		if err != nil {
 			return err
 		}
-		if len(rows) == 0 && !q.pages {
-			return errors.New("there is none")
+		if len(rows) == 0 && a.after == "" && next == "" {
+			return fmt.Errorf("nothing found for %s: check the arguments, and that the daemon has handled the changes", strings.TrimSpace(name+" "+strings.Join(a.args, " ")))
 		}
 		for _, row := range rows {
 			if err := print(out, row); err != nil {
@@ -141,7 +141,7 @@ func (q question) usage(name string) string {
 
 // read reads the arguments of a question.
 func (q question) read(name string, args []string) (a asked, err error) {
-	how := "want " + q.usage(name)
+	how := "want " + q.usage(name) + ", such as " + name + " " + q.such
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	if q.pages {
@@ -158,7 +158,7 @@ func (q question) read(name string, args []string) (a asked, err error) {
 	most := len(strings.Fields(q.args))
 	least := most - strings.Count(q.args, "[")
 	if n := len(a.args); n > most || n < least {
-		return a, usage(fmt.Sprintf("%d arguments: %s", n, how))
+		return a, usage(fmt.Sprintf("wrong number of arguments (%d): %s", n, how))
 	}
 	if slices.Contains(a.args[:least], "") {
 		return a, usage("an argument is empty: " + how)
