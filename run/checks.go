@@ -76,9 +76,8 @@ type sinkCheck struct {
 
 	passed atomic.Bool
 	mu     sync.Mutex
-	err    error                 // of the last try
-	since  time.Time             // of the first one
-	held   map[identity]struct{} // that were tried since the check before
+	err    error     // of the last try
+	since  time.Time // of the first one
 }
 
 // start makes all checks. Its error ends the daemon. A sink that is down is an error
@@ -211,15 +210,11 @@ func (c *sinkCheck) holds() bool { return !c.passed.Load() }
 // longer the sink is down.
 func (c *sinkCheck) wish(rec *sluice.Record) error {
 	after := checkEvery
-	c.mu.Lock()
-	if c.held == nil {
-		c.held = make(map[identity]struct{})
-	}
-	c.held[identify(rec).cloned()] = struct{}{}
 	if _, ok := rec.Message(); ok {
+		c.mu.Lock()
 		after = min(max(3*time.Since(c.since), heldLeast), heldMost)
+		c.mu.Unlock()
 	}
-	c.mu.Unlock()
 	return sluice.RetryAfter(after, c.lastError())
 }
 
@@ -245,9 +240,6 @@ func (c *checks) run(ctx context.Context, logger *slog.Logger) {
 func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 	down := true
 	for {
-		c.mu.Lock()
-		clear(c.held) // each record of a stream is held again meanwhile
-		c.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
@@ -258,11 +250,7 @@ func (c *sinkCheck) repeat(ctx context.Context, logger *slog.Logger) {
 		cancel()
 		switch {
 		case err == nil:
-			c.mu.Lock()
-			n := len(c.held)
-			c.held = nil
-			c.mu.Unlock()
-			logger.Info("the sink is checked: its routes go on", "sink", c.sink, "routes", c.routes, "records", n)
+			logger.Info("the sink is checked: its routes go on", "sink", c.sink, "routes", c.routes)
 			return
 		case ctx.Err() != nil:
 			return

@@ -111,8 +111,8 @@ func TestSinkIsDownAtTheStart(t *testing.T) {
 
 		set(nil)
 		time.Sleep(time.Minute)
-		if n := strings.Count(w.log.String(), "its routes go on"); n != 1 || !strings.Contains(w.log.String(), " records=2\n") {
-			t.Errorf("%d lines say that the routes go on, or not with 2 records", n)
+		if n := strings.Count(w.log.String(), "its routes go on"); n != 1 {
+			t.Errorf("%d lines say that the routes go on", n)
 		}
 		handled("both a", "both b", "search a", "search b")
 		put("a", 2)

@@ -16,7 +16,7 @@ var regressions = []struct {
 	{701677, "an ancestor that the listing of a start at LATEST had left out was read beside its descendants"},
 	{982019302, "a stream behind another was expected sooner than listings that leave shards out allow"},
 	{983004987, "a record was expected to be read past a route's only call, which hung"},
-	{986113217, "the child of a shard that was read waited for what no listing shows"},
+	{1795510438370, "a shard from before the start was handled beside its descendant, because an ancestor of it had been read"},
 	{987022842, "a stream that was found gone while the poller stopped failed the stop"},
 	{450, "shards that ended together put off the next listing, and with it the next stream"},
 }

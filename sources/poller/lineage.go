@@ -160,7 +160,7 @@ func (f *forest) blocked(n *node) bool {
 // next of those that must wait for a moment may be (zero: none).
 func (f *forest) ready(now time.Time) (start []*node, next time.Time) {
 	for _, n := range f.nodes {
-		if n.phase != waiting || n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.possible(n) || f.blocked(n) {
+		if n.phase != waiting || n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.past.possible(n) || f.blocked(n) {
 			continue
 		}
 		if n.notYet.After(now) {
@@ -188,7 +188,7 @@ func (f *forest) unsure() bool {
 		if n.phase != waiting {
 			continue
 		}
-		if n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.possible(n) {
+		if n.gone && n.missing < confirmations || n.unlisted && n.missing < lateListings || f.past.possible(n) {
 			return true
 		}
 		if n.parent != "" && f.nodes[n.parent] == nil && f.blocked(n) {

@@ -115,13 +115,6 @@ func TestForest(t *testing.T) {
 				f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			}
 		}, "[a]"},
-		{"nor does the child of a shard that was read here", func(f *forest) {
-			f.merge([]listed{{id: "a", closed: true}, {id: "b", parent: "a"}, {id: "c", parent: "z"}}, whole)
-			f.remember([]state.Shard{
-				{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}, // read
-				{ID: "z", Position: state.Position{Finished: true}},           // from before the start, and in no listing
-			})
-		}, "[b]"},
 		{"a shard that was created after the start does not", func(f *forest) {
 			f.past.before = time.UnixMilli(1700000000000)
 			f.merge([]listed{{id: "shardId-00000001700000000001-a"}}, whole)

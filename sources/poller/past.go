@@ -51,12 +51,8 @@ func (p *past) trace(nodes map[string]*node) {
 }
 
 // possible reports whether n may turn out to be one of them: it waits for a
-// listing that shows how they are related, but not for ever. What follows a
-// shard that was read here was made after the start.
-func (f *forest) possible(n *node) bool {
-	if parent := f.nodes[n.parent]; parent != nil && parent.stored && !f.past.has(parent.id) {
-		return false
-	}
-	return f.past.partial && !f.past.has(n.id) && !n.stored && n.latest == "" && n.shown+n.missing < lateListings &&
-		!shardCreated(n.id).After(f.past.before)
+// listing that shows how they are related, but not for ever.
+func (p *past) possible(n *node) bool {
+	return p.partial && !p.has(n.id) && !n.stored && n.latest == "" && n.shown+n.missing < lateListings &&
+		!shardCreated(n.id).After(p.before)
 }
