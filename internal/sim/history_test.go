@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
 	"github.com/sluicehq/sluice/streamtest"
@@ -62,7 +63,7 @@ func (h *history) now() time.Duration { return time.Since(h.began) - h.skipped }
 // Bounds of the end.
 const (
 	restBound  = 3 * time.Minute  // from the end of all faults until everything is settled
-	freshBound = 15 * time.Second // from a write to its being settled, when all is well and all shards are known
+	freshBound = 15 * time.Second // from a write to its being settled, when all is well and the shards' ancestors are known
 )
 
 // runHistory runs a seed; it is called in a bubble.
@@ -163,12 +164,12 @@ func (h *history) run() {
 		return
 	}
 	h.finalWrites()
-	if l = h.rest(l, h.plan.o.DiscoverEvery+freshBound, false); l == nil {
+	if l = h.rest(l, h.freshBound(), false); l == nil {
 		return
 	}
 	if h.plan.trial != nil {
 		h.plan.trial(h)
-		if l = h.rest(l, h.plan.o.DiscoverEvery+freshBound, false); l == nil {
+		if l = h.rest(l, h.freshBound(), false); l == nil {
 			return
 		}
 	}
@@ -287,6 +288,20 @@ func (h *history) calm() {
 		}
 		h.enable(t)
 	}
+}
+
+// freshBound is how long a write may take to be settled once all faults are over.
+// After a start at LATEST whose listing left shards out, a new shard waits for
+// five listings, and the poller asks for five pages a second.
+func (h *history) freshBound() time.Duration {
+	bound := h.plan.o.DiscoverEvery + freshBound
+	if h.plan.o.Start == poller.Latest {
+		for _, t := range h.tables {
+			pages := (len(t.Shards()) + h.plan.limits.PageShards - 1) / h.plan.limits.PageShards
+			bound += 5 * time.Duration(pages) * time.Second / 5
+		}
+	}
+	return bound
 }
 
 // rest waits until everything is settled and stored, and returns the life that

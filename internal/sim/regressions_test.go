@@ -15,6 +15,7 @@ var regressions = []struct {
 	{700304, "a dead letter was parked under a mutex, while the store took its time to delete another"},
 	{701677, "an ancestor that the listing of a start at LATEST had left out was read beside its descendants"},
 	{982019302, "a stream behind another was expected sooner than listings that leave shards out allow"},
+	{986113217, "the child of a shard that ended was expected before five listings of 16 pages each"},
 	{983004987, "a record was expected to be read past a route's only call, which hung"},
 	{1795510438370, "a shard from before the start was handled beside its descendant, because an ancestor of it had been read"},
 	{987022842, "a stream that was found gone while the poller stopped failed the stop"},
