@@ -158,7 +158,6 @@ func (c *cli) commands() []*cobra.Command {
 		stateCommand(c),
 		replayCommand(c),
 		lambdaCommand(c),
-		demoCommand(c),
 		versionCommand(c),
 	}
 }

@@ -93,7 +93,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/localstack", "internal/runtimeapi", "internal/demo", "examples/...",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/runtimeapi",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

@@ -1,5 +1,5 @@
 // Package localstack runs DynamoDB Local, ElasticMQ and OpenSearch as child
-// processes, for the tests, the demo and the command line.
+// processes, for the tests and the demo.
 //
 // All are Java programs. The first start fetches them with Maven into a cache
 // folder: .cache/ of the repository, or the user's cache directory outside of

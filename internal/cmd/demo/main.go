@@ -1,5 +1,5 @@
-// Command demo shows the whole of Sluice at work; see package internal/demo. It
-// is what make demo runs, and the same as sluice demo.
+// Command demo shows the whole of Sluice at work: make demo runs it. See package
+// internal/demo.
 package main
 
 import (
