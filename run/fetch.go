@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/sources/reread"
+	"github.com/sluicehq/sluice/internal/reread"
 )
 
 // Fetch reads again what dead letters have by reference, with the configuration

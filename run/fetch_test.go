@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/sources/reread"
+	"github.com/sluicehq/sluice/internal/reread"
 	"github.com/sluicehq/sluice/streamtest"
 )
 

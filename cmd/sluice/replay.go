@@ -21,9 +21,9 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/replay"
+	"github.com/sluicehq/sluice/internal/reread"
 	"github.com/sluicehq/sluice/run"
-	"github.com/sluicehq/sluice/sources/replay"
-	"github.com/sluicehq/sluice/sources/reread"
 )
 
 const stdinName = "-"

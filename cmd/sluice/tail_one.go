@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/reread"
 	"github.com/sluicehq/sluice/sources/poller"
-	"github.com/sluicehq/sluice/sources/reread"
 )
 
 // one shows the record of a sequence number, such as one that a daemon holds.

@@ -47,7 +47,8 @@ var rules = []rule{
 	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
 	{pkgs: "sources/snapshot/...", ours: []string{".", "flow", "state", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx"}},
 
-	{pkgs: "sources/reread", ours: []string{".", "sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi"}},
+	{pkgs: "internal/reread", ours: []string{".", "sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi"}},
+	{pkgs: "internal/replay", ours: []string{".", "flow", "state"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
 	{pkgs: "internal/awsclient"},
@@ -81,7 +82,7 @@ var rules = []rule{
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
-	{pkgs: "run/...", ours: []string{"internal/access", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "run/...", ours: []string{"internal/access", "internal/reread", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash"}},
@@ -92,7 +93,7 @@ var rules = []rule{
 	{pkgs: "internal/function", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/awsclient", "internal/letterqueue"}},
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
-		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "reindex", "handlers/...",
+		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "internal/replay", "internal/reread", "reindex", "handlers/...",
 		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/runtimeapi",
 	}},
 
