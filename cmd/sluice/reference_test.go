@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md")
@@ -63,6 +64,8 @@ func reference(root *cobra.Command) string {
 	eachOfOurs(root, func(cmd *cobra.Command) {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.CommandPath(), strings.ReplaceAll(cmd.CommandPath(), " ", "-"), escape(cmd.Short))
 	})
+	shared := sharedFlags(root)
+	fmt.Fprintf(&b, "\n## Common flags\n\nSeveral commands take these flags; `--help` lists them for each.\n\n```text\n%s```\n", shared.FlagUsages())
 	eachOfOurs(root, func(cmd *cobra.Command) {
 		long := cmd.Long
 		if long == "" {
@@ -71,8 +74,19 @@ func reference(root *cobra.Command) string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", cmd.CommandPath(), prose(long))
 		if !cmd.HasSubCommands() {
 			fmt.Fprintf(&b, "\n```text\n%s\n", cmd.UseLine())
-			if flags := cmd.LocalFlags(); flags.HasAvailableFlags() {
-				b.WriteString("\n" + flags.FlagUsages())
+			own, common := pflag.NewFlagSet("", pflag.ContinueOnError), ""
+			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+				if s := shared.Lookup(f.Name); s != nil && sameFlag(s, f) {
+					common += " --" + f.Name
+				} else {
+					own.AddFlag(f)
+				}
+			})
+			if own.HasAvailableFlags() {
+				b.WriteString("\n" + own.FlagUsages())
+			}
+			if common != "" {
+				b.WriteString("\ncommon flags:" + common + "\n")
 			}
 			b.WriteString("```\n")
 		}
@@ -87,6 +101,34 @@ func reference(root *cobra.Command) string {
 		}
 	})
 	return b.String()
+}
+
+// sharedFlags are the flags that three commands and more describe in the same words.
+func sharedFlags(root *cobra.Command) *pflag.FlagSet {
+	shared := pflag.NewFlagSet("", pflag.ContinueOnError)
+	times := map[string][]*pflag.Flag{}
+	eachOfOurs(root, func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden || f.Name == "help" || cmd.HasSubCommands() {
+				return
+			}
+			times[f.Name] = append(times[f.Name], f)
+			n := 0
+			for _, other := range times[f.Name] {
+				if sameFlag(other, f) {
+					n++
+				}
+			}
+			if n >= 3 && shared.Lookup(f.Name) == nil {
+				shared.AddFlag(f)
+			}
+		})
+	})
+	return shared
+}
+
+func sameFlag(a, b *pflag.Flag) bool {
+	return a.Usage == b.Usage && a.DefValue == b.DefValue && a.Shorthand == b.Shorthand && a.Value.Type() == b.Value.Type()
 }
 
 // each goes through the commands, those below root and those below them.
