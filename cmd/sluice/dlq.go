@@ -63,12 +63,12 @@ type filterFlags struct {
 
 func (f *filterFlags) add(fs *pflag.FlagSet, kinds bool) {
 	f.given = fs.Changed
-	fs.StringVar(&f.route, "route", "", "those of the route of this `name`")
-	fs.StringVar(&f.table, "table", "", "those of the table (or queue) of this `name`")
-	fs.StringArrayVar(&f.key, "key", nil, "those of the item with this key `attribute=value`; repeat it for the sort key")
-	fs.StringVar(&f.since, "since", "", "parked since then: a `time` such as 2026-01-31T15:04:05Z, or how long ago, such as 30m")
-	fs.StringVar(&f.until, "until", "", "parked before: a `time`, as for --since")
-	fs.StringVar(&f.text, "error", "", "with this `text` in their first or last error")
+	fs.StringVar(&f.route, "route", "", "only letters of the route of this `name`")
+	fs.StringVar(&f.table, "table", "", "only letters of the table or queue of this `name`")
+	fs.StringArrayVar(&f.key, "key", nil, "only letters of the item with this key `attribute=value`; repeat it for the sort key")
+	fs.StringVar(&f.since, "since", "", "only letters parked since this `time`, such as 2026-01-31T15:04:05Z, or how long ago, such as 30m")
+	fs.StringVar(&f.until, "until", "", "only letters parked before this `time`, as for --since")
+	fs.StringVar(&f.text, "error", "", "only letters with this `text` in their first or last error")
 	if kinds {
 		fs.StringVar(&f.kind, "kind", "", "record or gap: records, or the ranges that were lost before they were read (default both)")
 	}
