@@ -23,7 +23,7 @@ func main() {
 			os.Args[1] = "--help" // the flags follow
 		case !strings.HasPrefix(name, "-") && name != "worker":
 			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdin, os.Stdout), "estuve "+name, os.Stderr))
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdin, os.Stdout), "estuve", os.Stderr))
 		}
 	}
 	a, args := app(os.Getenv, os.Args[1:])
