@@ -24,6 +24,8 @@ import (
 func main() {
 	if len(os.Args) > 1 {
 		switch name := os.Args[1]; {
+		case name == "help" && len(os.Args) == 3: // help COMMAND
+			os.Exit(run.Exit(execute(context.Background(), os.Args[2], []string{"--help"}, os.Getenv, os.Stdout), "transit-gateway", os.Stderr))
 		case name == "help" || name == "--help" || name == "-h":
 			fmt.Println(help)
 			os.Args[1] = "--help" // the flags follow
