@@ -52,7 +52,7 @@ func help() string {
 func execute(ctx context.Context, name string, args []string, env func(string) string, in io.Reader, out io.Writer) error {
 	c, ok := commands[name]
 	if !ok {
-		return usage(fmt.Sprintf("there is no such command: want %s, worker, or flags", strings.Join(slices.Sorted(maps.Keys(commands)), ", ")))
+		return usage(fmt.Sprintf("unknown command %q; commands are %s, worker. Without one, flags alone run the daemon", name, strings.Join(slices.Sorted(maps.Keys(commands)), ", ")))
 	}
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		_, err := fmt.Fprintf(out, "%s: %s\n", c.usage, c.does)

@@ -135,7 +135,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"recount --hard u-1":       "unknown flag: --hard: want recount",
 		"recount --settle=0 u-1":   "--settle is 0s, want more than 0",
 		"recount --max-deletes=-1": "--max-deletes is -1, want 0 or more",
-		"foo":                      "there is no such command: want create, plan, recount, worker, or flags",
+		"foo":                      `unknown command "foo"; commands are create, plan, recount, worker. Without one, flags alone run the daemon`,
 	} {
 		var usage *run.UsageError
 		if _, err := w.command(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {

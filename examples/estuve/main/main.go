@@ -18,12 +18,14 @@ import (
 func main() {
 	if len(os.Args) > 1 {
 		switch name := os.Args[1]; {
+		case name == "help" && len(os.Args) == 3 && os.Args[2] != "worker": // help COMMAND
+			os.Exit(run.Exit(execute(context.Background(), os.Args[2], []string{"--help"}, os.Getenv, os.Stdin, os.Stdout), "estuve", os.Stderr))
 		case name == "help" || name == "--help" || name == "-h":
 			fmt.Println(help())
 			os.Args[1] = "--help" // the flags follow
 		case !strings.HasPrefix(name, "-") && name != "worker":
 			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdin, os.Stdout), "estuve "+name, os.Stderr))
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdin, os.Stdout), "estuve", os.Stderr))
 		}
 	}
 	a, args := app(os.Getenv, os.Args[1:])

@@ -49,7 +49,7 @@ func help() string {
 func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
 	c, ok := commands[name]
 	if !ok {
-		return usage(fmt.Sprintf("there is no such command: want %s, or flags", strings.Join(slices.Sorted(maps.Keys(commands)), ", ")))
+		return usage(fmt.Sprintf("unknown command %q; commands are %s. Without one, flags alone run the daemon", name, strings.Join(slices.Sorted(maps.Keys(commands)), ", ")))
 	}
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		_, err := fmt.Fprintf(out, "meadowlark %s: %s\n\nExample:\n  meadowlark %s\n", c.usage, c.does, c.such)

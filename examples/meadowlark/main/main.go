@@ -20,13 +20,13 @@ func main() {
 	if len(os.Args) > 1 {
 		switch name := os.Args[1]; {
 		case name == "help" && len(os.Args) == 3: // help COMMAND
-			os.Exit(run.Exit(execute(context.Background(), os.Args[2], []string{"--help"}, os.Getenv, os.Stdout), "meadowlark help", os.Stderr))
+			os.Exit(run.Exit(execute(context.Background(), os.Args[2], []string{"--help"}, os.Getenv, os.Stdout), "meadowlark", os.Stderr))
 		case name == "help" || name == "--help" || name == "-h":
 			fmt.Println(help())
 			os.Args[1] = "--help" // the flags follow
 		case !strings.HasPrefix(name, "-"):
 			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "meadowlark "+name, os.Stderr))
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "meadowlark", os.Stderr))
 		}
 	}
 	run.Main(app(os.Getenv))

@@ -267,7 +267,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"seed it":      "takes no arguments",
 		"delete":       "want delete TYPE ID",
 		"delete a b c": "want delete TYPE ID",
-		"foo":          "there is no such command: want create, delete, seed, or flags",
+		"foo":          `unknown command "foo"; commands are create, delete, seed. Without one, flags alone run the daemon`,
 	} {
 		var usage *run.UsageError
 		if _, err := w.command(strings.Fields(args)...); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {

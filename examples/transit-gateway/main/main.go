@@ -24,12 +24,14 @@ import (
 func main() {
 	if len(os.Args) > 1 {
 		switch name := os.Args[1]; {
+		case name == "help" && len(os.Args) == 3: // help COMMAND
+			os.Exit(run.Exit(execute(context.Background(), os.Args[2], []string{"--help"}, os.Getenv, os.Stdout), "transit-gateway", os.Stderr))
 		case name == "help" || name == "--help" || name == "-h":
 			fmt.Println(help)
 			os.Args[1] = "--help" // the flags follow
 		case !strings.HasPrefix(name, "-"):
 			ctx := run.OnSignals(context.Background())
-			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "transit-gateway "+name, os.Stderr))
+			os.Exit(run.Exit(execute(ctx, name, os.Args[2:], os.Getenv, os.Stdout), "transit-gateway", os.Stderr))
 		}
 	}
 	run.Main(app(os.Getenv))
@@ -55,7 +57,7 @@ Without a command:`
 // execute runs a command, or prints how it is used.
 func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
 	if name != "create" {
-		return &run.UsageError{Err: errors.New("there is no such command: want create, or flags")}
+		return &run.UsageError{Err: fmt.Errorf("unknown command %q; commands are create. Without one, flags alone run the daemon", name)}
 	}
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		_, err := fmt.Fprintln(out, "create: make the tables and the index that do not exist; TGW_PREFIX and TGW_INDEX name them")

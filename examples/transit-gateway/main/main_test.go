@@ -253,7 +253,7 @@ func TestCommandsRefuse(t *testing.T) {
 	}{
 		{"create now", "", "takes no arguments"},
 		{"create", "-1", `TGW_REPLICAS="-1": want how many`},
-		{"foo", "", "there is no such command: want create, or flags"},
+		{"foo", "", `unknown command "foo"; commands are create. Without one, flags alone run the daemon`},
 	} {
 		var usage *run.UsageError
 		words := strings.Fields(tt.command)

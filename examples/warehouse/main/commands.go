@@ -55,7 +55,7 @@ func help() string {
 func execute(ctx context.Context, name string, args []string, env func(string) string, out io.Writer) error {
 	c, ok := all()[name]
 	if !ok {
-		return usage(fmt.Sprintf("there is no such command: want %s, or flags", strings.Join(slices.Sorted(maps.Keys(all())), ", ")))
+		return usage(fmt.Sprintf("unknown command %q; commands are %s. Without one, flags alone run the daemon", name, strings.Join(slices.Sorted(maps.Keys(all())), ", ")))
 	}
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		_, err := fmt.Fprintf(out, "warehouse %s: %s\n\nExample:\n  warehouse %s\n", c.usage, c.does, c.such)

@@ -53,7 +53,7 @@ func TestCommandsRefuse(t *testing.T) {
 		"status whatever dev":      "wrong number of arguments (2): want status PKG ENV VERSION, such as status whatever dev 1.0.0",
 		"packages all":             "wrong number of arguments (1): want packages [--limit N] [--after NEXT]",
 		"packages --limit 0":       "--limit is 0, want 1 or more",
-		"foo":                      "there is no such command: want builds, create, dependent-of, dependents, events,",
+		"foo":                      `unknown command "foo"; commands are builds, create, dependent-of, dependents, events,`,
 		"versions":                 "wrong number of arguments (0): want versions NAME [FROM] [TO]",
 		"versions a 1 2 3":         "wrong number of arguments (4): want versions NAME [FROM] [TO]",
 		"heads email prod --first": "unknown flag: --first: want heads NAME ENV",
