@@ -28,7 +28,7 @@ func TestMatchErrors(t *testing.T) {
 		want string
 	}{
 		"undecodable":   {undecodable, undecodable.Err().Error()},
-		"unknown event": {&sluice.Record{EventName: "DELETE", Table: "t", ShardID: "s", Sequence: "17"}, `table t, shard s, sequence number 17: unknown event name "DELETE"`},
+		"unknown event": {&sluice.Record{EventName: "DELETE", Table: "t", ShardID: "s", Sequence: "300000000000000000017"}, `table t, shard s, sequence number 300000000000000000017: unknown event name "DELETE"`},
 		"resolver":      {&sluice.Record{EventName: sluice.Insert, Table: "bad"}, "type of the record: no such thing"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func TestFlattenOfAnAmbiguousPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops, err := must(t, nil, o).Project(&sluice.Record{EventName: sluice.Insert, New: it, Sequence: "1"})
+	ops, err := must(t, nil, o).Project(&sluice.Record{EventName: sluice.Insert, New: it, Sequence: "300000000000000000001"})
 	if want := `{"a":{"b":{"m":2}},"n":1}`; err != nil || string(ops[0].Body) != want {
 		t.Errorf("%+v, %v, want %s", ops, err, want)
 	}

@@ -60,7 +60,7 @@ func TestLocal(t *testing.T) {
 	if n, _ := rec.New.Lookup("n"); err != nil || rec.EventName != sluice.Snapshot || rec.Table != name || n.Str() != "7" || !rec.Keys.Equal(whole[2].Keys) {
 		t.Errorf("the item: %+v, %v", rec, err)
 	}
-	gone := sluice.DecodeRecord([]byte(`{"eventName":"REMOVE","dynamodb":{"SequenceNumber":"1","Keys":{"id":{"S":"nobody"}}}}`)).Keys
+	gone := sluice.DecodeRecord([]byte(`{"eventName":"REMOVE","dynamodb":{"SequenceNumber":"300000000000000000001","Keys":{"id":{"S":"nobody"}}}}`)).Keys
 	if _, err := r.Item(t.Context(), arn, gone); !errors.Is(err, ErrNoItem) {
 		t.Errorf("an item that is not there: %v", err)
 	}
