@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -132,7 +131,7 @@ func (c *city) daemon(db, q aws.Config, manhuntTable string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	quiet := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	hooks := flow.Hooks{Handled: func(rec *sluice.Record, _ *sluice.Route, _ flow.Result, _ time.Duration, err error) {
 		c.mu.Lock()
 		if sluice.IsPermanent(err) {
