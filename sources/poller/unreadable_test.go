@@ -148,8 +148,8 @@ func TestAnAnswerThatHoldsNoRecord(t *testing.T) {
 		"nothing":         "{}",
 		"an empty answer": `{"Records":[],"NextShardIterator":`,
 		"no position":     `{"Records":[{"eventID":"1"],"NextShardIterator":"n"}`,
-		"two positions":   `{"Records":[{"SequenceNumber":"300000000000000000005","SequenceNumber":"300000000000000000006"],"NextShardIterator":"n"}`,
-		"an old position": `{"Records":[{"SequenceNumber":"300000000000000000007"],"NextShardIterator":"n"}`,
+		"two positions":   `{"Records":[{"SequenceNumber":"5","SequenceNumber":"6"],"NextShardIterator":"n"}`,
+		"an old position": `{"Records":[{"SequenceNumber":"7"],"NextShardIterator":"n"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
