@@ -139,6 +139,14 @@ func (c *checker) parking(life int, arn string, seq sluice.Sequence) {
 	}
 }
 
+// lettersUnlisted notes that a listing of dead letters failed. No record is called
+// before its flow knows whether an earlier change of its item is parked.
+func (c *checker) lettersUnlisted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unlisted = time.Now()
+}
+
 // parked notes a dead letter that is durable.
 func (c *checker) parked(life int, id, arn string, seq sluice.Sequence, route, why string) {
 	c.mu.Lock()

@@ -134,6 +134,9 @@ const (
 	moment         = 2 * time.Second
 )
 
+// longestBackoff is how long a flow waits at most before it tries a record again.
+const longestBackoff = 30 * time.Second
+
 // partialItems is how many items may fail; more make a partial outage.
 const partialItems = 3
 
@@ -235,7 +238,9 @@ func (c *checker) unproven(want proof) string {
 		if len(c.older(s.arn)) > 0 {
 			listed += want.behind
 		}
-		unread := len(ch.tries) == 0 && ch.parking != want.life // parked behind another without a call, it was read
+		// A record that was parked behind another without a call was read. So may one
+		// be that waits to ask for the dead letters of its item again.
+		unread := len(ch.tries) == 0 && ch.parking != want.life && now.Sub(c.unlisted) > longestBackoff+want.polled
 		switch {
 		case read && ch.settledBy(r.session) && now.Sub(ch.end) > want.stored:
 			return fmt.Sprintf("%v is settled since %v and not stored", ch, ch.end)

@@ -109,6 +109,7 @@ type checker struct {
 	busy       map[string]int // life, by item that is being handled
 	letters    map[string]letter
 	parks      []park
+	unlisted   time.Time           // when a listing of dead letters failed last
 	endedAt    time.Time           // when the end of a shard was stored last
 	gates      map[string]*allowed // by route, of the life that runs
 	known      map[string]bool     // streams, by ARN, whose start is stored

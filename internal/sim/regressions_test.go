@@ -17,6 +17,7 @@ var regressions = []struct {
 	{982019302, "a stream behind another was expected sooner than listings that leave shards out allow"},
 	{986113217, "the child of a shard that ended was expected before five listings of 16 pages each"},
 	{983004987, "a record was expected to be read past a route's only call, which hung"},
+	{989142100, "records that waited for dead letters to be listed, once the state had room again, were taken for unread"},
 	{1795510438370, "a shard from before the start was handled beside its descendant, because an ancestor of it had been read"},
 	{987022842, "a stream that was found gone while the poller stopped failed the stop"},
 	{450, "shards that ended together put off the next listing, and with it the next stream"},

@@ -221,6 +221,9 @@ func (s *store) ListLetters(ctx context.Context, app, after string, limit int) (
 		got, err = s.keeper.ListLetters(ctx, app, after, limit)
 		return err
 	})
+	if err != nil {
+		s.life.h.check.lettersUnlisted()
+	}
 	return got, err
 }
 
