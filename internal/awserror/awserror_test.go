@@ -107,6 +107,7 @@ func TestHint(t *testing.T) {
 
 func TestPlain(t *testing.T) {
 	const http = "https response error StatusCode: 400, RequestID: 1F, "
+	const unsent = `operation error DynamoDB: CreateTable, exceeded maximum number of attempts, 3, https response error StatusCode: 0, RequestID: , request send failed, Post "http://127.0.0.1:1/": dial tcp 127.0.0.1:1: connect: connection refused`
 	for _, c := range []struct{ text, want string }{
 		{"refused", "refused"},
 		{"wait... and see", "wait... and see"},
@@ -118,6 +119,9 @@ func TestPlain(t *testing.T) {
 		{"The " + expired[4:] + ": operation error DynamoDB: PutItem, " + http + "api error ExpiredTokenException: no", "The " + expired[4:] + ": DynamoDB PutItem: ExpiredTokenException: no"},
 		{"open ..: is a directory; cd .. first", "open ..: is a directory; cd .. first"},
 		{"SQS SendMessage: canceled, context deadline exceeded", "SQS SendMessage: no answer in time"},
+		{"creating table t: " + unsent, "creating table t: DynamoDB CreateTable at http://127.0.0.1:1: " + unreached + ": dial tcp 127.0.0.1:1: connect: connection refused"},
+		{"at http://127.0.0.1:1: " + unreached + ": " + unsent, "at http://127.0.0.1:1: " + unreached + ": DynamoDB CreateTable: dial tcp 127.0.0.1:1: connect: connection refused"},
+		{"at last: " + unsent + ". Is the service running?", "at last: DynamoDB CreateTable: dial tcp 127.0.0.1:1: connect: connection refused. Is the service running?"},
 		{"operation error DynamoDB: GetItem, get identity: get credentials: failed to refresh", "DynamoDB GetItem: no credentials: failed to refresh: " + noCredentials},
 	} {
 		if got := Plain(c.text); got != c.want {

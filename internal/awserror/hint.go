@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// unreached is what helps when nothing answers at an endpoint.
+const unreached = "the endpoint cannot be reached: is it right, and is the service running?"
+
 // What helps against credentials that do not work.
 const (
 	noCredentials = "there are no credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID, or run with a role"
@@ -31,7 +34,7 @@ func Hint(err error, action, thing, name string) string {
 		return "the KMS key of the " + thing + " cannot be used: see that it is there and enabled"
 	case Lost:
 		if errors.As(err, &unreachable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			return "the endpoint cannot be reached: is it right, and is the service running?"
+			return unreached
 		}
 	}
 	return ""
@@ -58,11 +61,14 @@ var (
 	sdkWords = regexp.MustCompile(`operation error ([^:,]+): (\w+), (?:exceeded maximum number of attempts, \d+, )?https response error StatusCode: \d+, RequestID: [^,]*, (?:api error )?(?:(\w+): )?`)
 	// unsigned are the SDK's words when there is nothing to sign with.
 	unsigned = regexp.MustCompile(`operation error ([^:,]+): (\w+), (?:exceeded maximum number of attempts, \d+, )?(?:get identity: )?get credentials: `)
+	// undialed are the SDK's words when there is no connection to the endpoint.
+	undialed = regexp.MustCompile(`: request send failed, \w+ "(\w+://[^/"]+)[^"]*": dial `)
 	twoDots  = regexp.MustCompile(`([\pL\pN"')\]])\.\.(\s|$)`) // no folder
 )
 
 // Plain is the text of an error without the SDK's words around service, call and
-// code, and with what to do about credentials.
+// code, and with what to do about credentials and about an endpoint that cannot be
+// reached.
 func Plain(text string) string {
 	hint := ""
 	if m := sdkWords.FindStringSubmatch(text); m != nil {
@@ -79,6 +85,11 @@ func Plain(text string) string {
 		hint = noCredentials
 		text = unsigned.ReplaceAllString(text, "$1 $2: no credentials: ")
 	}
+	where := " at $1: " + unreached
+	if strings.Contains(strings.ToLower(text), "is the service running") { // Hint or the poller says it
+		where = ""
+	}
+	text = undialed.ReplaceAllString(text, where+": dial ")
 	text = strings.ReplaceAll(text, "canceled, context deadline exceeded", "no answer in time")
 	text = twoDots.ReplaceAllString(text, "$1.$2")
 	if hint == "" || strings.Contains(strings.ToLower(text), strings.ToLower(hint)) {

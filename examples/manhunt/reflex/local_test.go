@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,9 +32,9 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// city is two daemons on real servers, each of which reads all records. Its
-// clock stands where the test puts it; a message that is due later hops each
-// second, and is there a second after the clock was moved.
+// city is daemons on real servers, each of which reads all records. Its clock begins
+// where the test puts it; a message that is due later hops each second, and is there a
+// second after the clock was moved.
 type city struct {
 	t        *testing.T
 	store    *dynamodb.Store
@@ -43,10 +42,12 @@ type city struct {
 	table    string // Reflex's
 	queues   *awssqs.Client
 	urls     []string
-	now      atomic.Int64
+	daemon   func() // starts one more
 
 	mu      sync.Mutex
+	moves   []move
 	handled int // and not for later
+	opened  int // INSERTs of searches
 	calls   map[string]int
 	bodies  map[string]map[string]bool // by dedupeKey
 	skipped map[string]bool            // by dedupeKey: messages that were dropped
@@ -88,14 +89,12 @@ func newCity(t *testing.T, clock string) *city {
 		t.Fatal(err)
 	}
 	c.searches = manhunt.NewTable(c.store, name+"-manhunt")
-	for range 2 {
-		c.daemon(db, q, name+"-manhunt")
-	}
+	c.daemon = func() { c.start(db, q, name+"-manhunt") }
 	return c
 }
 
-// daemon runs the routes of both applications until the test ends.
-func (c *city) daemon(db, q aws.Config, manhuntTable string) {
+// start runs the routes of both applications until the test ends.
+func (c *city) start(db, q aws.Config, manhuntTable string) {
 	t := c.t
 	sends := make([]func(context.Context, sluice.Message) error, len(c.urls))
 	for i, url := range c.urls {
@@ -110,14 +109,14 @@ func (c *city) daemon(db, q aws.Config, manhuntTable string) {
 			return sink.Send(ctx, m)
 		}
 	}
-	now := func() time.Time { return time.UnixMilli(c.now.Load()).UTC() }
+	now := func() time.Time { return c.showed(time.Now()) }
 	provider := func(_ context.Context, call manhunt.Call) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.calls[call.DedupeKey]++
 		return nil
 	}
-	r := router.New(manhunt.TypeFrom())
+	r := router.New(manhunt.TypeFrom(), router.UseAll(c.dated))
 	err := errors.Join(
 		Register(r, Deps{Store: c.store, Table: c.table, Manhunt: manhuntTable, Send: sends[1], MaxDelay: time.Second, Now: now}),
 		manhunt.Register(r, manhunt.Deps{
@@ -132,7 +131,7 @@ func (c *city) daemon(db, q aws.Config, manhuntTable string) {
 		t.Fatal(err)
 	}
 	quiet := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	hooks := flow.Hooks{Handled: func(rec *sluice.Record, _ *sluice.Route, _ flow.Result, _ time.Duration, err error) {
+	hooks := flow.Hooks{Handled: func(rec *sluice.Record, route *sluice.Route, _ flow.Result, _ time.Duration, err error) {
 		c.mu.Lock()
 		if sluice.IsPermanent(err) {
 			c.parked = append(c.parked, err)
@@ -143,6 +142,9 @@ func (c *city) daemon(db, q aws.Config, manhuntTable string) {
 		}
 		if !hop && (err == nil || sluice.IsSkip(err)) {
 			c.handled++
+			if route != nil && route.Name == "first step" {
+				c.opened++
+			}
 		}
 		c.mu.Unlock()
 	}}
@@ -182,8 +184,42 @@ func (c *city) note(m sluice.Message) {
 	c.bodies[key][m.Body] = true
 }
 
+// move is where the test put the clock, and when.
+type move struct{ when, to time.Time }
+
+// runs is how long the clock runs on from where the test put it. A lease of two minutes
+// that nobody could release ends in that time. What is due five minutes later is not.
+const runs = 4 * time.Minute
+
 // move puts the clock forward.
-func (c *city) move(clock string) { c.now.Store(at(clock).UnixMilli()) }
+func (c *city) move(clock string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moves = append(c.moves, move{time.Now(), at(clock)})
+}
+
+// showed is what the clock showed at a time.
+func (c *city) showed(when time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.moves[0]
+	for _, m := range c.moves {
+		if !when.Before(m.when) {
+			last = m
+		}
+	}
+	return last.to.Add(min(max(when.Sub(last.when), 0), runs))
+}
+
+// dated gives records the time of the clock. DynamoDB's own is years later: an attempt
+// would look older than its search, and an INSERT that comes again would begin a round.
+func (c *city) dated(next sluice.Handler) sluice.Handler {
+	return func(ctx context.Context, rec *sluice.Record) error {
+		dated := *rec
+		dated.Created = c.showed(rec.Created)
+		return next(ctx, &dated)
+	}
+}
 
 func (c *city) put(table string, it sluice.Item) {
 	c.t.Helper()
@@ -267,13 +303,35 @@ func (c *city) people(manhuntTable string) {
 	}
 }
 
-// From a search to an answered call, by two daemons at once.
+// From a search to an answered call, by two daemons: at once, and when one of them sees
+// the search's INSERT after the other has made the first attempt.
 func TestSearchOnServers(t *testing.T) {
+	t.Run("at once", func(t *testing.T) { searchOnServers(t, false) })
+	t.Run("one late", func(t *testing.T) { searchOnServers(t, true) })
+}
+
+func searchOnServers(t *testing.T, late bool) {
 	c := newCity(t, "19:32:20")
+	c.daemon()
+	if !late {
+		c.daemon()
+	}
 	name := strings.TrimSuffix(c.table, "reflex") + "manhunt"
 	c.people(name)
 	c.put(name, manhunt.Fixtures()[3])
 	c.until("the email", func() bool { return c.called("a271244#0") })
+	if late {
+		c.until("the attempt", func() bool {
+			_, attempts, _, err := c.searches.SearchWithAttempts(t.Context(), "a271244")
+			return err == nil && len(attempts) == 1 && attempts[0].Attempted != ""
+		})
+		c.daemon()
+		c.until("the search's INSERT once more", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.opened == 2
+		})
+	}
 	c.until("the message of the call", func() bool { return len(c.bodiesOf("a271244#1")) == 1 })
 	c.move("19:52:19")
 	c.move("19:52:20")
@@ -303,6 +361,8 @@ func (c *city) bodiesOf(key string) []string {
 // An incident to its acknowledgement, by two daemons at once.
 func TestIncidentOnServers(t *testing.T) {
 	c := newCity(t, "20:00:00")
+	c.daemon()
+	c.daemon()
 	c.people(strings.TrimSuffix(c.table, "reflex") + "manhunt")
 	c.put(c.table, Fixtures()[0])
 	c.until("the first email", func() bool { return c.called("e923fda#0") })
