@@ -13,9 +13,9 @@ import (
 
 // One bad record leaves its neighbours alone and keeps its position and bytes. F079.
 func TestDecodeBadRecord(t *testing.T) {
-	const head = `{"eventID":"bad","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"SequenceNumber":"42","Keys":{"pk":{"S":"a"}},`
+	const head = `{"eventID":"bad","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"SequenceNumber":"42600004062755084192341","Keys":{"pk":{"S":"a"}},`
 	const tail = `},"eventSourceARN":"arn:aws:dynamodb:us-east-1:1:table/T/stream/x"}`
-	good := string(recordtest.JSON(recordtest.Spec{Sequence: "41", ID: "good"}))
+	good := string(recordtest.JSON(recordtest.Spec{Sequence: recordtest.Sequence(41), ID: "good"}))
 	for _, tt := range []struct {
 		in       string
 		msg      string
@@ -49,10 +49,10 @@ func TestDecodeBadRecord(t *testing.T) {
 		{strings.Replace(head, "INSERT", "UPSERT", 1) + `"x":1` + tail, `unknown eventName "UPSERT"`, "", 0, true},
 		{strings.Replace(head, "INSERT", "SNAPSHOT", 1) + `"x":1` + tail, `unknown eventName "SNAPSHOT"`, "", 0, true},
 		{strings.Replace(head, `"eventName":"INSERT",`, ``, 1) + `"x":1` + tail, "no eventName", "", 0, true},
-		{strings.Replace(head, `"42"`, `"4x2"`, 1) + `"x":1` + tail, `invalid SequenceNumber "4x2"`, "", 0, false},
-		{strings.Replace(head, `"42"`, `null`, 1) + `"x":1` + tail, "no SequenceNumber", "", 0, false},
-		{strings.Replace(head, `"42"`, `42`, 1) + `"x":1` + tail, "SequenceNumber is not a string", "", 0, false},
-		{strings.Replace(head, `"42"`, `"42","SequenceNumber":"43"`, 1) + `"x":1` + tail, "duplicate member SequenceNumber", "", 0, false},
+		{strings.Replace(head, `"42600004062755084192341"`, `"4x2"`, 1) + `"x":1` + tail, `invalid SequenceNumber "4x2"`, "", 0, false},
+		{strings.Replace(head, `"42600004062755084192341"`, `null`, 1) + `"x":1` + tail, "no SequenceNumber", "", 0, false},
+		{strings.Replace(head, `"42600004062755084192341"`, `42600004062755084192341`, 1) + `"x":1` + tail, "SequenceNumber is not a string", "", 0, false},
+		{strings.Replace(head, `"42600004062755084192341"`, `"42600004062755084192341","SequenceNumber":"42600004062755084192348"`, 1) + `"x":1` + tail, "duplicate member SequenceNumber", "", 0, false},
 		{strings.Replace(head, `{"pk":{"S":"a"}}`, `{}`, 1) + `"x":1` + tail, "no Keys", "", 0, false},
 		{strings.Replace(head, `{"pk":{"S":"a"}}`, `null`, 1) + `"x":1` + tail, "no Keys", "", 0, false},
 		{strings.Replace(head, "aws:dynamodb", "aws:kinesis", 1) + `"x":1` + tail, "aws:kinesis", "", 0, true},
@@ -72,7 +72,7 @@ func TestDecodeBadRecord(t *testing.T) {
 			continue
 		}
 		for _, i := range []int{0, 2} {
-			if r := page.Records[i]; r.Err() != nil || r.Sequence != "41" || string(r.Raw()) != good {
+			if r := page.Records[i]; r.Err() != nil || r.Sequence != recordtest.Sequence(41) || string(r.Raw()) != good {
 				t.Errorf("%s: neighbour %d: %v", tt.in, i, r.Err())
 			}
 		}
@@ -83,7 +83,7 @@ func TestDecodeBadRecord(t *testing.T) {
 		if string(r.Raw()) != tt.in {
 			t.Errorf("%s: raw is %s", tt.in, r.Raw())
 		}
-		if tt.position && (r.Sequence != "42" || r.EventID != "bad" || r.Keys.Len() != 1 || r.Table != "T") {
+		if tt.position && (r.Sequence != "42600004062755084192341" || r.EventID != "bad" || r.Keys.Len() != 1 || r.Table != "T") {
 			t.Errorf("%s: position is %s", tt.in, summary(r))
 		}
 		if tt.path != "" {
@@ -102,8 +102,8 @@ func TestDecodeBadRecord(t *testing.T) {
 // in the record.
 func TestDecodeBadRecordDetails(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"eventName":"INSERT","dynamodb":{"SequenceNumber":"42","SequenceNumber":"43","Keys":{"pk":{"S":"a"}}}}`:              "duplicate member SequenceNumber",
-		`{"eventName":"INSERT","dynamodb":{"SequenceNumber":"42"},"dynamodb":{"SequenceNumber":"43","Keys":{"pk":{"S":"a"}}}}`: "duplicate member dynamodb",
+		`{"eventName":"INSERT","dynamodb":{"SequenceNumber":"42600004062755084192341","SequenceNumber":"42600004062755084192348","Keys":{"pk":{"S":"a"}}}}`:              "duplicate member SequenceNumber",
+		`{"eventName":"INSERT","dynamodb":{"SequenceNumber":"42600004062755084192341"},"dynamodb":{"SequenceNumber":"42600004062755084192348","Keys":{"pk":{"S":"a"}}}}`: "duplicate member dynamodb",
 		`{"eventName" "INSERT"}`:               "offset 13: missing colon",
 		`{"eventName":"IN` + "\x01" + `SERT"}`: "offset 16: eventName: control character in string",
 	} {

@@ -11,7 +11,7 @@ import (
 // them: the page cannot be split.
 func TestBadQuotesSwallowNoGoodRecord(t *testing.T) {
 	record := func(key string, n int) string {
-		return fmt.Sprintf(`{"eventID":"e%d","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"Keys":{"pk":{"S":"%s"}},"SequenceNumber":"%d"}}`, n, key, n)
+		return fmt.Sprintf(`{"eventID":"e%d","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"Keys":{"pk":{"S":"%s"}},"SequenceNumber":"4260000406275508419234%d"}}`, n, key, n)
 	}
 	for name, c := range map[string]struct {
 		keys  []string

@@ -84,13 +84,13 @@ func TestDecodeEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPage(t, page,
-		`1 INSERT Source us-west-2 111 - NEW_AND_OLD_IMAGES 26 - ttl=false {"Id":101} old=null new={"Message":"first","Id":101}`,
-		`2 MODIFY  us-west-2 222 - NEW_AND_OLD_IMAGES 59 - ttl=false {"Id":101} old={"Message":"first","Id":101} new={"Message":"second","Id":101}`)
+		`1 INSERT Source us-west-2 42600004062755084192341 - NEW_AND_OLD_IMAGES 26 - ttl=false {"Id":101} old=null new={"Message":"first","Id":101}`,
+		`2 MODIFY  us-west-2 42600004062755084192348 - NEW_AND_OLD_IMAGES 59 - ttl=false {"Id":101} old={"Message":"first","Id":101} new={"Message":"second","Id":101}`)
 
 	if page, err = sluice.DecodeEvent(fixture(t, "window.json")); err != nil {
 		t.Fatal(err)
 	}
-	checkPage(t, page, `1 INSERT  us-east-1 111 - NEW_IMAGE 26 - ttl=false {"Id":101} old=null new={"Message":"first","Id":101}`)
+	checkPage(t, page, `1 INSERT  us-east-1 42600004062755084192341 - NEW_IMAGE 26 - ttl=false {"Id":101} old=null new={"Message":"first","Id":101}`)
 	if w := page.Window; w == nil || string(w.State) != `{ "1": "state \u00e9", "n": 1.50 }` || !w.Final {
 		t.Errorf("the window is %+v", page.Window)
 	}
@@ -183,19 +183,19 @@ func TestDecodeEventRefuses(t *testing.T) {
 }
 
 func TestDecodeIgnoresUnknownMembers(t *testing.T) {
-	in := strings.ReplaceAll(string(recordtest.JSON(recordtest.Spec{Sequence: "7"})), `"eventVersion"`,
+	in := strings.ReplaceAll(string(recordtest.JSON(recordtest.Spec{Sequence: recordtest.Sequence(7)})), `"eventVersion"`,
 		`"extra":{"a":[1,-2.5e3,"\u00e9",true,null,{}]},"extra":[],"event\u0056ersion"`)
 	in = strings.Replace(in, `"Keys"`, `"more":[[[]]],"Keys"`, 1)
 	page, err := sluice.DecodeEvent([]byte(`{"other":{"Records":1},"Records":[` + in + `],"last":0}`))
-	if err != nil || page.Records[0].Err() != nil || page.Records[0].Sequence != "7" {
+	if err != nil || page.Records[0].Err() != nil || page.Records[0].Sequence != recordtest.Sequence(7) {
 		t.Errorf("%v %v", err, page.Records)
 	}
 }
 
 func TestDecodeRecord(t *testing.T) {
-	lambda := recordtest.JSON(recordtest.Spec{Sequence: "5", ID: "x", Old: `{"pk":{"S":"a"}}`, TTL: true})
+	lambda := recordtest.JSON(recordtest.Spec{Sequence: recordtest.Sequence(5), ID: "x", Old: `{"pk":{"S":"a"}}`, TTL: true})
 	r := sluice.DecodeRecord([]byte(" \n" + string(lambda) + "\r\n"))
-	if r.Err() != nil || r.Sequence != "5" || !r.IsTTL() || string(r.Raw()) != string(lambda) || r.Table != "test" {
+	if r.Err() != nil || r.Sequence != recordtest.Sequence(5) || !r.IsTTL() || string(r.Raw()) != string(lambda) || r.Table != "test" {
 		t.Errorf("%v %s", r.Err(), summary(r))
 	}
 	api := strings.NewReplacer(`"type"`, `"Type"`, `"principalId"`, `"PrincipalId"`).Replace(string(lambda))
@@ -216,17 +216,17 @@ func TestDecodeRecord(t *testing.T) {
 // F080: what is missing or null is empty, and two such records keep apart.
 func TestDecodeMissingMembers(t *testing.T) {
 	for _, in := range []string{
-		`{"eventName":"INSERT","dynamodb":{"SequenceNumber":"1","Keys":{"pk":{"S":"a"}}}}`,
+		`{"eventName":"INSERT","dynamodb":{"SequenceNumber":"42600004062755084192341","Keys":{"pk":{"S":"a"}}}}`,
 		`{"eventID":null,"eventName":"INSERT","eventVersion":null,"eventSource":null,"awsRegion":null,"userIdentity":null,"eventSourceARN":null,` +
-			`"dynamodb":{"ApproximateCreationDateTime":null,"NewImage":null,"OldImage":null,"SequenceNumber":"1","SizeBytes":null,"StreamViewType":null,"Keys":{"pk":{"S":"a"}}}}`,
+			`"dynamodb":{"ApproximateCreationDateTime":null,"NewImage":null,"OldImage":null,"SequenceNumber":"42600004062755084192341","SizeBytes":null,"StreamViewType":null,"Keys":{"pk":{"S":"a"}}}}`,
 	} {
-		page, err := sluice.DecodeEvent([]byte(`[` + in + `,` + strings.ReplaceAll(in, `"1"`, `"2"`) + `]`))
+		page, err := sluice.DecodeEvent([]byte(`[` + in + `,` + strings.ReplaceAll(in, "42600004062755084192341", "42600004062755084192348") + `]`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkPage(t, page,
-			` INSERT   1 -  0 - ttl=false {"pk":"a"} old=null new=null`,
-			` INSERT   2 -  0 - ttl=false {"pk":"a"} old=null new=null`)
+			` INSERT   42600004062755084192341 -  0 - ttl=false {"pk":"a"} old=null new=null`,
+			` INSERT   42600004062755084192348 -  0 - ttl=false {"pk":"a"} old=null new=null`)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestDecodeTimes(t *testing.T) {
 		`99999999999`:                       "5138-11-16T09:46:39Z",
 		`-1`:                                "", `1e30`: "", `""`: "", `"x"`: "", `true`: "", `[]`: "", `"-5"`: "", `"0x10"`: "", `1e99999999999999999999`: "",
 	} {
-		rec := sluice.DecodeRecord([]byte(`{"eventName":"INSERT","dynamodb":{"ApproximateCreationDateTime":` + in + `,"SequenceNumber":"1","Keys":{"pk":{"S":"a"}}}}`))
+		rec := sluice.DecodeRecord([]byte(`{"eventName":"INSERT","dynamodb":{"ApproximateCreationDateTime":` + in + `,"SequenceNumber":"42600004062755084192341","Keys":{"pk":{"S":"a"}}}}`))
 		if want == "" {
 			if rec.Err() == nil || !strings.Contains(rec.Err().Error(), "is not a time") {
 				t.Errorf("%s: %v %v", in, rec.Created, rec.Err())
@@ -305,7 +305,7 @@ func TestDecodePageOfManyShapes(t *testing.T) {
 				"ApproximateCreationDateTime": choices(`1714558830`, `1714558830`, `171455883`, `1714558830.5`, `1.71455883e9`, ``, `null`, `"1714558830"`, `"x"`),
 				"Keys":                        choices(`{"pk":{"S":"a"}}`, `{"pk":{"S":"b"}}`),
 				"NewImage":                    choices(`{"a":{"N":"1"}}`, `{"a":{"N":"12"}}`, ``, `{"a":{"Q":"1"}}`),
-				"SequenceNumber":              choices(`"1"`, `"12"`, `"123"`),
+				"SequenceNumber":              choices(`"28902000000000058232616929"`, `"977119800000398701107540001"`, `"8935985800002395190001559217"`),
 				"SizeBytes":                   choices(`1`, `12`, ``),
 				"StreamViewType":              choices(`"NEW_IMAGE"`, `"KEYS_ONLY"`, ``, `null`),
 				"more":                        choices(``, `1`, `12`, `"1"`, `[1]`, `{"a":[]}`),
@@ -340,8 +340,8 @@ func FuzzDecodeEvent(f *testing.F) {
 		f.Add(fixture(f, name))
 	}
 	f.Add(benchdata.Event(benchdata.Modify, 2))
-	f.Add([]byte(`{"Records":[null,{"dynamodb":{"Keys":{"a":{"S":"x\"]}"}},"SequenceNumber":"1"}},{}]}`))
-	f.Add([]byte(`[{"eventName":"MODIFY","dynamodb":{"SequenceNumber":"1","Keys":{"a":{"N":"1"}},"NewImage":{"b":{"Q":[}]}}}}]`))
+	f.Add([]byte(`{"Records":[null,{"dynamodb":{"Keys":{"a":{"S":"x\"]}"}},"SequenceNumber":"42600004062755084192341"}},{}]}`))
+	f.Add([]byte(`[{"eventName":"MODIFY","dynamodb":{"SequenceNumber":"42600004062755084192341","Keys":{"a":{"N":"1"}},"NewImage":{"b":{"Q":[}]}}}}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		page, err := sluice.DecodeEvent(data)
 		checkEnvelope(t, data, page, err)

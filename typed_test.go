@@ -79,7 +79,7 @@ func ExampleTyped() {
 
 func ExampleDecodeEvent() {
 	page, err := sluice.DecodeEvent([]byte(`{"Records":[{"eventName":"INSERT","eventSource":"aws:dynamodb",
-		"dynamodb":{"SequenceNumber":"111","Keys":{"PK":{"S":"a"}},"NewImage":{"PK":{"S":"a"},"n":{"N":"1","S":"?"}}}}]}`))
+		"dynamodb":{"SequenceNumber":"42600004062755084192341","Keys":{"PK":{"S":"a"}},"NewImage":{"PK":{"S":"a"},"n":{"N":"1","S":"?"}}}}]}`))
 	if err != nil {
 		panic(err) // the input is no batch of stream records
 	}
@@ -87,5 +87,5 @@ func ExampleDecodeEvent() {
 		rec := &page.Records[i]
 		fmt.Println(rec.EventName, rec.Sequence, rec.Err())
 	}
-	// Output: INSERT 111 undecodable record: attribute "dynamodb.NewImage.n", offset 152: more than one type tag
+	// Output: INSERT 42600004062755084192341 undecodable record: attribute "dynamodb.NewImage.n", offset 172: more than one type tag
 }

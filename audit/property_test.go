@@ -180,7 +180,7 @@ func (w *world) marked(d doc, body string) string {
 	if !w.sequence {
 		return body
 	}
-	mark := document.Mark{Sequence: "000000000"}
+	mark := document.Mark{Sequence: beforeAll}
 	if d.body != "" {
 		mark = d.mark()
 	}

@@ -20,7 +20,7 @@ func TestTombstoneOfAnItem(t *testing.T) {
 		w.change("a", false, false)
 		w.change("b", false, false)
 		w.pipes.Wait()
-		body := document.WithMark([]byte("{}"), "m", document.Mark{Sequence: "000009000", Deleted: "2026-01-01T00:00:00Z"})
+		body := document.WithMark([]byte("{}"), "m", document.Mark{Sequence: stamp(9000), Deleted: "2026-01-01T00:00:00Z"})
 		w.docs["a"] = doc{1, string(body), w.writes}
 		a := w.audit()
 		a.Marks = &Marks{Field: "m", LeastVersion: leastVersion, Tombstones: w.Tombstones}

@@ -11,11 +11,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -95,7 +97,7 @@ func (w *world) change(id string, deleted, hidden bool) {
 	op := document.Op{Action: document.Put, Index: "things", ID: id, Fence: document.Newer, Version: r.rev, Body: []byte(w.body(id, r))}
 	switch {
 	case w.sequence: // two changes have one version
-		mark := document.Mark{Sequence: fmt.Sprintf("%09d", 1000+w.changes)}
+		mark := document.Mark{Sequence: stamp(int(1000 + w.changes))}
 		op.Fence, op.Version, op.Sequence, op.MarkField = document.Exact, leastVersion(mark.Sequence), mark.Sequence, "m"
 		if deleted || hidden {
 			mark.Deleted, op.Body = "2026-01-01T00:00:00Z", []byte("{}")
@@ -212,7 +214,7 @@ func (w *world) Project(rec *sluice.Record) ([]document.Op, error) {
 	}
 	op := document.Op{Action: document.Put, Index: "things", ID: r.ID, Fence: document.Newer, Version: r.Rev}
 	if w.sequence {
-		op.Fence, op.Version, op.Sequence, op.MarkField = document.Exact, 1, "000000000", "m"
+		op.Fence, op.Version, op.Sequence, op.MarkField = document.Exact, 1, beforeAll, "m"
 		if r.Hidden {
 			return nil, nil // as a projection has it for what a backfill reads
 		}
@@ -300,13 +302,21 @@ func (w *world) visible() map[string]doc {
 	return docs
 }
 
+const (
+	stream    = "20250704T123321.123-"
+	beforeAll = "00000000T000000.000-0000000000000000000000000000000000000000"
+)
+
+// stamp is what a mark has of the nth change of a stream.
+func stamp(n int) string { return stream + recordtest.Sequence(n).Fence() }
+
 // leastVersion has one version for two changes.
 func leastVersion(sequence string) int64 {
-	n, err := strconv.ParseInt(sequence, 10, 64)
-	if err != nil {
-		panic(err)
+	if sequence == beforeAll {
+		return 1
 	}
-	return max(n/2*100, 1)
+	n := recordtest.Nth(strings.TrimLeft(strings.TrimPrefix(sequence, stream), "0"))
+	return max(int64(n)/2*100, 1)
 }
 
 // disagreements are what a brute-force look at a world at rest finds.

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -42,7 +43,7 @@ func records(n, keys int) []sluice.Record {
 		if err != nil {
 			panic(err)
 		}
-		recs[i] = sluice.Record{EventName: sluice.Modify, Table: "t", Keys: it, Sequence: sluice.Sequence(fmt.Sprint(i + 1)), SizeBytes: 100}
+		recs[i] = sluice.Record{EventName: sluice.Modify, Table: "t", Keys: it, Sequence: recordtest.Sequence(i + 1), SizeBytes: 100}
 	}
 	return recs
 }
@@ -216,8 +217,7 @@ func history(t *testing.T, seed uint64) {
 		o := flow.Options{Concurrency: 1 + roll(16), Window: 1 + roll(100), StuckAfter: time.Hour}
 		wg.Go(func() {
 			handle(t, records(n, keys), func(ctx context.Context, rec *sluice.Record) error {
-				var i int
-				fmt.Sscan(string(rec.Sequence), &i)
+				i := recordtest.Nth(rec.Sequence)
 				c := change{fl, (i - 1) % keys, i}
 				switch roll(12) {
 				case 0:

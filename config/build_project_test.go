@@ -267,7 +267,7 @@ func TestLog(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatal(err)
 		}
-		if line["level"] != tt.level || line["msg"] != tt.text || line["route"] != "l" || line["event"] != "REMOVE" || line["table"] != "orders" || line["sequence"] != "7" || line["key"] != keyhash.Item(rec.Keys) {
+		if line["level"] != tt.level || line["msg"] != tt.text || line["route"] != "l" || line["event"] != "REMOVE" || line["table"] != "orders" || line["sequence"] != number || line["key"] != keyhash.Item(rec.Keys) {
 			t.Error(out.String())
 		}
 	}

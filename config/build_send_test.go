@@ -11,11 +11,13 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
+const number = "977119800000398701107540001"
+
 const ada = `{"pk":"o-1","entityType":"order","name":"Ada \"the\" 1st","n":3,"at":{"city":"Köln"}}`
 
 func order(t *testing.T, event string) sluice.Record {
 	t.Helper()
-	o := []streamtest.RecordOption{streamtest.WithKeys("pk"), streamtest.WithSequence("7"), streamtest.WithTime(time.Unix(1700000000, 0))}
+	o := []streamtest.RecordOption{streamtest.WithKeys("pk"), streamtest.WithSequence(number), streamtest.WithTime(time.Unix(1700000000, 0))}
 	switch event {
 	case "INSERT":
 		return streamtest.Insert("orders", plain(ada), o...)
@@ -27,9 +29,9 @@ func order(t *testing.T, event string) sluice.Record {
 
 func TestSendBodies(t *testing.T) {
 	for _, tt := range []struct{ body, event, want string }{
-		{"", "INSERT", `{"event":"INSERT","table":"orders","sequence":"7","keys":{"pk":"o-1"},"new":` + ada + `}`},
-		{"record", "MODIFY", `{"event":"MODIFY","table":"orders","sequence":"7","keys":{"pk":"o-1"},"new":` + ada + `,"old":{"pk":"o-1","entityType":"order","n":2}}`},
-		{"record", "REMOVE", `{"event":"REMOVE","table":"orders","sequence":"7","keys":{"pk":"o-1"},"old":` + ada + `}`},
+		{"", "INSERT", `{"event":"INSERT","table":"orders","sequence":"` + number + `","keys":{"pk":"o-1"},"new":` + ada + `}`},
+		{"record", "MODIFY", `{"event":"MODIFY","table":"orders","sequence":"` + number + `","keys":{"pk":"o-1"},"new":` + ada + `,"old":{"pk":"o-1","entityType":"order","n":2}}`},
+		{"record", "REMOVE", `{"event":"REMOVE","table":"orders","sequence":"` + number + `","keys":{"pk":"o-1"},"old":` + ada + `}`},
 		{"new", "MODIFY", ada},
 		{"old", "MODIFY", `{"pk":"o-1","entityType":"order","n":2}`},
 		{"keys", "REMOVE", `{"pk":"o-1"}`},
@@ -37,7 +39,7 @@ func TestSendBodies(t *testing.T) {
 			`{"id":"o-1","hello":"Dear ada \"the\" 1st,","n":3,"at":{"city":"Köln"},"no":null,"x":{"y":[true,3]},"empty":{}}`},
 		{`{"up":{name|lower}}`, "INSERT", `{"up":"ada \"the\" 1st"}`},
 		{`["{$event}", "{$table}/{$sequence}", {$created}, {$old.n}, {$new.n}, "{at.city}"]`, "MODIFY",
-			`["MODIFY", "orders/7", "2023-11-14T22:13:20Z", 2, 3, "Köln"]`},
+			`["MODIFY", "orders/` + number + `", "2023-11-14T22:13:20Z", 2, 3, "Köln"]`},
 		{`{"braces":"\\{pk\\} is {pk}","none":"a}b"}`, "INSERT", `{"braces":"{pk} is o-1","none":"a}b"}`},
 		{`"{name}"`, "INSERT", `"Ada \"the\" 1st"`},
 		{` "{n} of {pk}" `, "INSERT", ` "3 of o-1" `},
@@ -75,13 +77,13 @@ func TestSendToFIFO(t *testing.T) {
 	long := strings.Repeat("x", 129)
 	for _, tt := range []struct{ pk, group, dedupe, wantGroup, wantDedupe string }{
 		{"o-1", "", "", "o-1", "EVENT/tell"},
-		{"o-1", "{entityType}", "{pk}#{$sequence}", "order", "o-1#7"},
+		{"o-1", "{entityType}", "{pk}#{$sequence}", "order", "o-1#" + number},
 		{"o 1", "", "{pk}", "sha256:", "sha256:"},
 		{long, "", "{pk}", "sha256:", "sha256:"},
 	} {
 		w := newWorld()
 		app := w.build(t, one(Route{Name: "tell", Send: &Send{To: "fifo", Group: tt.group, Dedupe: tt.dedupe}}))
-		rec := streamtest.Insert("orders", map[string]any{"pk": tt.pk, "entityType": "order"}, streamtest.WithSequence("7"), streamtest.WithKeys("pk"))
+		rec := streamtest.Insert("orders", map[string]any{"pk": tt.pk, "entityType": "order"}, streamtest.WithSequence(number), streamtest.WithKeys("pk"))
 		for range 2 { // the second time it is the same
 			if err := app.Router.Dispatch(t.Context(), &rec); err != nil {
 				t.Fatal(err)

@@ -44,7 +44,7 @@ func TestEntryRoundTrip(t *testing.T) {
 	poisoned := undecodable(t, `{"eventID":"e9","eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"a"}},"NewImage":{"n":{"N":"many"}},"SequenceNumber":"100000000003498069978"}}`)
 	for name, rec := range map[string]sluice.Record{
 		"from Lambda":   recordtest.New(recordtest.Spec{New: `{"pk":{"S":"a"},"t":{"S":"<&>  "}}`}),
-		"from a shard":  recordtest.New(recordtest.Spec{Shard: "shardId-1", Sequence: "000000000000000000001"}),
+		"from a shard":  recordtest.New(recordtest.Spec{Shard: "shardId-1", Sequence: "977119800000398701107540001"}),
 		"TTL deletion":  recordtest.New(recordtest.Spec{Event: sluice.Remove, TTL: true}),
 		"undecodable":   poisoned,
 		"without an id": {Sequence: recordtest.Sequence(5)},
@@ -152,7 +152,7 @@ func TestIDs(t *testing.T) {
 		}
 	}
 	var order []string // Valid numbers have 1 to 40 digits.
-	for _, seq := range []sluice.Sequence{"9", "10", "000000000000000000011", "990000000000000000000", "1000000000000000000000"} {
+	for _, seq := range []sluice.Sequence{"9", "10", "000000000000000000011", "990000000000000000000", "1000000000000000000000", "67000000000049711534276", "8935985800002395190001559217"} {
 		order = append(order, idOf(rec(recordtest.Spec{Sequence: seq}), "r"))
 	}
 	if !slices.IsSorted(order) {

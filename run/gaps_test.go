@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -33,7 +34,7 @@ func (l *lossy) AcknowledgeGaps(_ context.Context, gaps ...sluice.Gap) error {
 }
 
 func TestAcknowledge(t *testing.T) {
-	gap := sluice.Gap{Table: "orders", ShardID: "s", After: "5"}
+	gap := sluice.Gap{Table: "orders", ShardID: "s", After: recordtest.Sequence(5)}
 	for _, c := range []struct {
 		name   string
 		change func(l *lossy)
@@ -55,7 +56,7 @@ func TestAcknowledge(t *testing.T) {
 			if w.Code != c.code || !strings.Contains(w.Body.String(), c.body) || len(l.open) != c.left {
 				t.Errorf("%d %q, %d gaps are left; want %d %q and %d", w.Code, w.Body, len(l.open), c.code, c.body, c.left)
 			}
-			if logged := strings.Contains(log.String(), "records after 5"); logged != (strings.Contains(c.body, "records after 5")) {
+			if logged := strings.Contains(log.String(), "records after "+string(gap.After)); logged != (strings.Contains(c.body, "records after "+string(gap.After))) {
 				t.Errorf("log: %s", log.String())
 			}
 		})

@@ -22,6 +22,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
@@ -278,10 +279,12 @@ func TestWhatCannotBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &brittle{Memory: state.NewMemory(), full: true}
 		k := &kept{Box: deadletter.NewBox(store, "shop")}
-		rec := sluice.Record{Table: "orders", ShardID: "s", Sequence: "1"}
+		rec := sluice.Record{Table: "orders", ShardID: "s", Sequence: recordtest.Sequence(1)}
 		for what, keep := range map[string]func() error{
 			"a record": func() error { return k.Park(t.Context(), &rec, sluice.Failure{Last: errors.New("never")}) },
-			"a gap":    func() error { return k.ParkGap(t.Context(), &sluice.Gap{Table: "orders", ShardID: "s", After: "5"}) },
+			"a gap": func() error {
+				return k.ParkGap(t.Context(), &sluice.Gap{Table: "orders", ShardID: "s", After: recordtest.Sequence(5)})
+			},
 		} {
 			store.full = true
 			if err := keep(); err == nil || !strings.Contains(err.Error(), "no space left") {

@@ -24,11 +24,11 @@ func TestUntypedIsToldOnce(t *testing.T) {
 	u := &unrouted{logger: slog.New(slog.NewTextHandler(log, nil)), next: router.Hooks{Unrouted: func(*sluice.Record, router.Reason) { counted++ }}}
 	saw := u.hooks().Unrouted
 	for _, table := range []string{"orders", "orders", "lines"} {
-		saw(&sluice.Record{Table: table, EventName: sluice.Insert, Sequence: "7"}, router.NoRoute)
-		saw(&sluice.Record{Table: table, EventName: sluice.Insert, Sequence: "7"}, router.Filtered)
-		saw(&sluice.Record{Table: table, EventName: sluice.Insert, Sequence: "7"}, router.Untyped)
+		saw(&sluice.Record{Table: table, EventName: sluice.Insert, Sequence: "977119800000398701107540001"}, router.NoRoute)
+		saw(&sluice.Record{Table: table, EventName: sluice.Insert, Sequence: "977119800000398701107540001"}, router.Filtered)
+		saw(&sluice.Record{Table: table, EventName: sluice.Insert, Sequence: "977119800000398701107540001"}, router.Untyped)
 	}
-	if text := log.String(); strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, "table=orders event=INSERT sequence=7") || !strings.Contains(text, "table=lines") {
+	if text := log.String(); strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, "table=orders event=INSERT sequence=977119800000398701107540001") || !strings.Contains(text, "table=lines") {
 		t.Errorf("%s", text)
 	}
 	if counted != 9 || u.n.Load() != 9 {

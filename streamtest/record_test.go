@@ -12,6 +12,7 @@ import (
 )
 
 var (
+	number     = sluice.Sequence("977119800000398701107540001")
 	madeAt     = time.Date(2024, 5, 1, 10, 0, 0, 0, time.UTC)
 	sameRecord = cmp.Options{
 		cmp.Comparer(func(a, b sluice.Item) bool { return a.Exists() == b.Exists() && a.Equal(b) }),
@@ -24,7 +25,7 @@ func TestRecords(t *testing.T) {
 	const small, large = `{"pk":{"S":"a"},"n":{"N":"1"}}`, `{"pk":{"S":"a"},"n":{"N":"2"},"s":{"SS":["x","y"]}}`
 	is := func(text string) sluice.Item { return Item(text) }
 	want := sluice.Record{
-		Table: "orders", StreamARN: orders, Region: "us-east-1", Sequence: "100", Created: madeAt,
+		Table: "orders", StreamARN: orders, Region: "us-east-1", Sequence: number, Created: madeAt,
 		Keys: is(`{"pk":{"S":"a"}}`), ViewType: "NEW_AND_OLD_IMAGES",
 	}
 	with := func(change func(*sluice.Record)) sluice.Record {
@@ -32,7 +33,7 @@ func TestRecords(t *testing.T) {
 		change(&rec)
 		return rec
 	}
-	common := []RecordOption{WithSequence("100"), WithTime(madeAt)}
+	common := []RecordOption{WithSequence(number), WithTime(madeAt)}
 	and := func(o ...RecordOption) []RecordOption { return append(o, common...) }
 	for _, tt := range []struct {
 		name      string
@@ -66,10 +67,10 @@ func TestRecords(t *testing.T) {
 		{"old image", Insert("orders", small, and(WithView(sluice.OldImage))...), with(func(r *sluice.Record) {
 			r.EventName, r.ViewType, r.SizeBytes = sluice.Insert, "OLD_IMAGE", 3
 		})},
-		{"no time", Insert("orders", small, WithSequence("100"), WithTime(time.Time{})), with(func(r *sluice.Record) {
+		{"no time", Insert("orders", small, WithSequence(number), WithTime(time.Time{})), with(func(r *sluice.Record) {
 			r.EventName, r.New, r.SizeBytes, r.Created = sluice.Insert, is(small), 9, time.Time{}
 		})},
-		{"fraction of a second", Insert("orders", small, WithSequence("100"), WithTime(madeAt.Add(50*time.Millisecond))), with(func(r *sluice.Record) {
+		{"fraction of a second", Insert("orders", small, WithSequence(number), WithTime(madeAt.Add(50*time.Millisecond))), with(func(r *sluice.Record) {
 			r.EventName, r.New, r.SizeBytes, r.Created = sluice.Insert, is(small), 9, madeAt.Add(50*time.Millisecond)
 		})},
 		{"another Region", Insert(strings.Replace(orders, "us-east-1", "eu-west-1", 1), small, common...), with(func(r *sluice.Record) {

@@ -68,7 +68,7 @@ func TestRunTellsWhatHappened(t *testing.T) {
 	r.Handle("user#*", note("permanent", func(int) error { return sluice.Permanent(errDown) }), router.Name("permanent"))
 	r.Handle("user#*", note("panics", func(int) error { panic("oh") }), router.Name("panics"))
 
-	page, err := sluice.DecodeGetRecords([]byte(`{"Records":[{"eventName":"INSERT","dynamodb":{"SequenceNumber":"1","Keys":{"pk":{"S":"bad"}}, "NewImage":{"n":{"N":"x"}}}}]}`), sluice.Source{})
+	page, err := sluice.DecodeGetRecords([]byte(`{"Records":[{"eventName":"INSERT","dynamodb":{"SequenceNumber":"977119800000398701107540001","Keys":{"pk":{"S":"bad"}}, "NewImage":{"n":{"N":"x"}}}}]}`), sluice.Source{})
 	if err != nil {
 		t.Fatal(err)
 	}

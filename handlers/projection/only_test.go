@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -42,7 +43,7 @@ func TestOnly(t *testing.T) {
 		return document.Op{Action: document.Delete, Index: "tgw", ID: "a", Fence: document.Newer, Version: version}
 	}
 	inPlace := streamtest.Snapshot("t", out2)
-	inPlace.Sequence = "000000000000000000002"
+	inPlace.Sequence = recordtest.Sequence(2)
 	for _, tt := range []struct {
 		name string
 		rec  sluice.Record
@@ -115,7 +116,7 @@ func TestOnlyWhereTheItemInPlaceOfAChangeHasNoPlace(t *testing.T) {
 	o := small()
 	o.ID, o.Only = "{slug}", shown
 	rec := streamtest.Snapshot("t", map[string]any{"pk": "a", "rev": 2, "show": false})
-	rec.Sequence = "000000000000000000002"
+	rec.Sequence = recordtest.Sequence(2)
 	_, err := must(t, nil, o).Project(&rec)
 	if !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "an audit finds it") || strings.Contains(err.Error(), "StreamViewType") {
 		t.Error(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -81,7 +82,7 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("%v: %+v, %v", tt.version, ops, err)
 		}
 	}
-	first := streamtest.Modify("t", map[string]any{"pk": "a", "n": 1}, map[string]any{"pk": "a", "n": 2}, streamtest.WithSequence("000000000000000000001"))
+	first := streamtest.Modify("t", map[string]any{"pk": "a", "n": 1}, map[string]any{"pk": "a", "n": 2}, streamtest.WithSequence("000000000000000000001")) // the least there can be
 	index := streamtest.NewIndex()
 	p := must(t, index.Write, Options{Index: "i", ID: "{pk}", Version: BySequence()})
 	for _, rec := range []*sluice.Record{&read, &first, &read} {
@@ -103,15 +104,15 @@ func TestSnapshotInPlaceOfAChange(t *testing.T) {
 		return &rec
 	}
 	place := streamtest.Snapshot("t", map[string]any{"pk": "a", "v": "now"})
-	place.Sequence, place.StreamARN = "000000000000000000002", change("", "1").StreamARN
+	place.Sequence, place.StreamARN = recordtest.Sequence(2), change("", recordtest.Sequence(1)).StreamARN
 	index := streamtest.NewIndex()
 	p := must(t, index.Write, Options{Index: "i", ID: "{pk}", Version: BySequence()})
 	for _, tt := range []struct {
 		rec  *sluice.Record
 		want string
 	}{
-		{change("before", "000000000000000000001"), "before"}, {&place, "now"},
-		{change("later", "000000000000000000003"), "later"}, {&place, "later"},
+		{change("before", recordtest.Sequence(1)), "before"}, {&place, "now"},
+		{change("later", recordtest.Sequence(3)), "later"}, {&place, "later"},
 	} {
 		if err := p.Handle(t.Context(), tt.rec); err != nil {
 			t.Fatal(err)

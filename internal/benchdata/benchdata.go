@@ -21,8 +21,8 @@ type Kind func(i int) []byte
 // record wraps the "dynamodb" member into a record as Lambda hands it over.
 func record(i int, name, images, viewType string, size int) []byte {
 	return fmt.Appendf(nil, `{"eventID":"%032x","eventName":"%s","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",`+
-		`"dynamodb":{"ApproximateCreationDateTime":%d,%s,"SequenceNumber":"%d","SizeBytes":%d,"StreamViewType":"%s"},"eventSourceARN":"%s"}`,
-		uint64(i)*0x9e3779b97f4a7c15, name, 1714558830+i/100, images, 44215845+i, size, viewType, ARN)
+		`"dynamodb":{"ApproximateCreationDateTime":%d,%s,"SequenceNumber":"89359858%020d","SizeBytes":%d,"StreamViewType":"%s"},"eventSourceARN":"%s"}`,
+		uint64(i)*0x9e3779b97f4a7c15, name, 1714558830+i/100, images, 2_395_190_001_559_217+i, size, viewType, ARN)
 }
 
 func keys(i int) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/quorum"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -42,7 +43,7 @@ func TestHandlersBehindOneKey(t *testing.T) {
 		}
 		recs := make([]sluice.Record, 200)
 		for i := range recs {
-			recs[i] = sluice.Record{EventName: sluice.Insert, Table: "t", Keys: item.Of(item.Number("n", fmt.Sprint(i))), Sequence: sluice.Sequence(fmt.Sprint(i + 1)), SizeBytes: 100}
+			recs[i] = sluice.Record{EventName: sluice.Insert, Table: "t", Keys: item.Of(item.Number("n", fmt.Sprint(i))), Sequence: recordtest.Sequence(i + 1), SizeBytes: 100}
 		}
 		f := flow.Open(t.Context(), &oneRoute{sluice.Route{Name: "put", Handler: h}}, flow.Options{Concurrency: 4})
 		start := time.Now()

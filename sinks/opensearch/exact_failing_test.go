@@ -14,7 +14,8 @@ import (
 // A document cannot be compared: its write is not done, not lost, and never taken
 // for one that cannot succeed.
 func TestExactWithoutAnAnswer(t *testing.T) {
-	const there = `{"docs":[{"_index":"i","_id":"a","found":true,"_version":128,"_seq_no":0,"_source":{"sluice":{"sequence":"00008"}}}]}`
+	older := string(exact("a", 8, false).Body)
+	there := `{"docs":[{"_index":"i","_id":"a","found":true,"_version":128,"_seq_no":0,"_source":` + older + `}]}`
 	for _, tt := range []struct {
 		name   string
 		status int
@@ -26,7 +27,7 @@ func TestExactWithoutAnAnswer(t *testing.T) {
 		{"the request is refused", 400, `{"error":{"type":"parsing_exception","reason":"no"}}`, "status 400"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := &cluster{seqNo: 1, docs: map[string]stored{"i\x00a\x00": {version: 128, body: `{"sluice":{"sequence":"00008"}}`}}}
+			c := &cluster{seqNo: 1, docs: map[string]stored{"i\x00a\x00": {version: 128, body: older}}}
 			c.request = func(_ int, ops []string) *reply {
 				if ops[0] == "mget" {
 					return &reply{status: tt.status, body: tt.body}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
 // ties is how many sequences in a row share a version.
@@ -19,7 +20,7 @@ const ties = 4
 
 // exact is the write of change n of a document; a gone one leaves a tombstone.
 func exact(id string, n int, gone bool) document.Op {
-	mark := document.Mark{Sequence: fmt.Sprintf("%05d", n)}
+	mark := document.Mark{Sequence: "20250704T123321.123-" + recordtest.Sequence(n).Fence()}
 	if gone {
 		mark.Deleted = "2026-01-01T00:00:00Z"
 	}
@@ -44,6 +45,7 @@ func (c *cluster) at(id string) (n int, version int64) {
 func TestExact(t *testing.T) {
 	gone := func(n int) document.Op { return exact("a", n, true) }
 	at := func(n int) document.Op { return exact("a", n, false) }
+	body := func(n int) string { return string(at(n).Body) }
 	plain := func(op document.Op) document.Op { op.ForgetDeleted = true; return op }
 	for _, tt := range []struct {
 		name  string
@@ -53,13 +55,13 @@ func TestExact(t *testing.T) {
 		asked []string // requests, without their bodies
 	}{
 		{"nothing is there", "", at(9), 9, []string{"@128"}},
-		{"an older version", `{"n":3,"sluice":{"sequence":"00003"}}`, at(12), 12, []string{"@192"}},
-		{"an equal version of an older change", `{"n":8,"sluice":{"sequence":"00008"}}`, at(9), 9, []string{"@128", "get", "#0"}},
-		{"an equal version of a later change", `{"n":10,"sluice":{"sequence":"00010"}}`, at(9), 10, []string{"@128", "get"}},
-		{"the same again", `{"n":9,"sluice":{"sequence":"00009"}}`, at(9), 9, []string{"@128", "get"}},
-		{"a tombstone of a later change", `{"n":10,"sluice":{"sequence":"00010","deleted":"x"}}`, at(9), 10, []string{"@128", "get"}},
-		{"a tombstone over a change", `{"n":8,"sluice":{"sequence":"00008"}}`, gone(9), 9, []string{"@128", "get", "#0"}},
-		{"a greater version of an older change", `{"n":3,"sluice":{"sequence":"00003"}}`, at(7), 7, []string{"@64", "get", "#0"}},
+		{"an older version", body(3), at(12), 12, []string{"@192"}},
+		{"an equal version of an older change", body(8), at(9), 9, []string{"@128", "get", "#0"}},
+		{"an equal version of a later change", body(10), at(9), 10, []string{"@128", "get"}},
+		{"the same again", body(9), at(9), 9, []string{"@128", "get"}},
+		{"a tombstone of a later change", string(gone(10).Body), at(9), 10, []string{"@128", "get"}},
+		{"a tombstone over a change", body(8), gone(9), 9, []string{"@128", "get", "#0"}},
+		{"a greater version of an older change", body(3), at(7), 7, []string{"@64", "get", "#0"}},
 		{"a document without a mark", `{"n":3}`, at(7), 7, []string{"@64", "get", "#0"}},
 		{"a deletion that is remembered", "deleted", at(9), 9, []string{"@128", "get", "@191"}},
 		{"a deletion that is remembered, without tombstones", "deleted", plain(at(9)), 9, []string{"@128", "get", "@191~"}},
@@ -242,7 +244,7 @@ func TestExactBesideAnotherWriter(t *testing.T) {
 // the other is written all the same.
 func TestExactWhileAShardIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		older := `{"n":8,"sluice":{"sequence":"00008"}}`
+		older := string(exact("a", 8, false).Body)
 		c := &cluster{unread: "a", docs: map[string]stored{"i\x00a\x00": {version: 128, body: older}, "i\x00b\x00": {version: 128, body: older}}}
 		errs := c.sink(t, Options{}).WriteAll(t.Context(), []document.Op{exact("a", 9, false), exact("b", 9, false)})
 		if errs[0] == nil || sluice.IsPermanent(errs[0]) || !strings.Contains(errs[0].Error(), "no_shard_available") {

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
@@ -26,7 +27,7 @@ func changes(n, keys int) []sluice.Record {
 	recs := make([]sluice.Record, n)
 	for i := range recs {
 		it := item.Of(item.String("pk", fmt.Sprint(i%keys)), item.String("entityType", "search"), item.Number("n", fmt.Sprint(i)))
-		recs[i] = sluice.Record{EventName: sluice.Insert, EventID: fmt.Sprint("e", i), Table: "t", Keys: it.Only("pk"), New: it, Sequence: sluice.Sequence(fmt.Sprint(1000 + i)), SizeBytes: 100}
+		recs[i] = sluice.Record{EventName: sluice.Insert, EventID: fmt.Sprint("e", i), Table: "t", Keys: it.Only("pk"), New: it, Sequence: recordtest.Sequence(i + 1), SizeBytes: 100}
 	}
 	return recs
 }

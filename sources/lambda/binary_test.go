@@ -137,20 +137,20 @@ func TestBinaryGoesOnAfterFailures(t *testing.T) {
 		notes string
 	}{
 		{"ok ok ok", allDone, "handled 8,handled 9,handled 10"},
-		{"ok fail ok", failsFrom("9"), "handled 8,failed 9"},
-		{"ok ok panic", failsFrom("10"), "handled 8,handled 9"},
-		{"panic", failsFrom("8"), ""},
-		{"fail", failsFrom("8"), "failed 8"},
+		{"ok fail ok", failsFrom(9), "handled 8,failed 9"},
+		{"ok ok panic", failsFrom(10), "handled 8,handled 9"},
+		{"panic", failsFrom(8), ""},
+		{"fail", failsFrom(8), "failed 8"},
 		{"ok", allDone, "handled 8"},
 	} {
 		var batch []change
 		for i, what := range strings.Fields(tt.do) {
-			batch = append(batch, change{seq: fmt.Sprint(8 + i), do: what})
+			batch = append(batch, change{seq: 8 + i, do: what})
 		}
 		if got := f.answer(event(batch...)); got != tt.want {
 			t.Errorf("%s: answer %s, want %s", tt.do, got, tt.want)
 		}
-		if got := strings.Join(f.take(), ","); got != tt.notes {
+		if got := short(strings.Join(f.take(), ",")); got != tt.notes {
 			t.Errorf("%s: notes %s, want %s", tt.do, got, tt.notes)
 		}
 	}
@@ -162,17 +162,17 @@ func TestBinaryGoesOnAfterFailures(t *testing.T) {
 func TestBinaryAnswersBeforeItsDeadline(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{Env: []string{"MARGIN=1h"}}) // half of the time given
-	a, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "wait"}, change{seq: "3"}), 10*time.Second)
+	a, err := f.Invoke(t.Context(), event(change{seq: 1}, change{seq: 2, do: "wait"}, change{seq: 3}), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(a.Payload); got != failsFrom("2") {
+	if got := string(a.Payload); got != failsFrom(2) {
 		t.Errorf("answer %s", got)
 	}
-	if got := f.answer(event(change{seq: "2"}, change{seq: "3"})); got != allDone {
+	if got := f.answer(event(change{seq: 2}, change{seq: 3})); got != allDone {
 		t.Errorf("answer %s", got)
 	}
-	if got := strings.Join(f.take(), ","); got != "handled 1,handled 2,handled 3" {
+	if got := short(strings.Join(f.take(), ",")); got != "handled 1,handled 2,handled 3" {
 		t.Errorf("notes %s", got)
 	}
 }
@@ -182,11 +182,11 @@ func TestBinaryAnswersBeforeItsDeadline(t *testing.T) {
 func TestBinaryEndsWhenAHandlerIsStuck(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{Env: []string{"MARGIN=1h", "STUCK_WAIT=10ms"}})
-	a, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "stuck"}), 10*time.Second)
-	if err != nil || string(a.Payload) != failsFrom("2") {
+	a, err := f.Invoke(t.Context(), event(change{seq: 1}, change{seq: 2, do: "stuck"}), 10*time.Second)
+	if err != nil || string(a.Payload) != failsFrom(2) {
 		t.Fatalf("answer %s, error %v", a.Payload, err)
 	}
-	if got := f.answer(event(change{seq: "2"})); !strings.HasPrefix(got, "StuckHandler: ") {
+	if got := f.answer(event(change{seq: 2})); !strings.HasPrefix(got, "StuckHandler: ") {
 		t.Errorf("answer %s", got)
 	}
 	<-f.Exited()
@@ -194,7 +194,7 @@ func TestBinaryEndsWhenAHandlerIsStuck(t *testing.T) {
 	if err != nil || state.ExitCode() != 1 {
 		t.Errorf("ended with %v, error %v", state, err)
 	}
-	if got := strings.Join(f.take(), ","); got != "handled 1" {
+	if got := short(strings.Join(f.take(), ",")); got != "handled 1" {
 		t.Errorf("notes %s", got)
 	}
 }
@@ -204,14 +204,14 @@ func TestBinaryEndsWhenAHandlerIsStuck(t *testing.T) {
 func TestBinaryDiesInABatch(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{})
-	if _, err := f.Invoke(t.Context(), event(change{seq: "1"}, change{seq: "2", do: "exit"}), localtest.Patience); !errors.Is(err, runtimeapi.ErrExited) {
+	if _, err := f.Invoke(t.Context(), event(change{seq: 1}, change{seq: 2, do: "exit"}), localtest.Patience); !errors.Is(err, runtimeapi.ErrExited) {
 		t.Fatalf("error %v, want %v", err, runtimeapi.ErrExited)
 	}
-	if got := strings.Join(f.take(), ","); got != "handled 1,exited 2" {
+	if got := short(strings.Join(f.take(), ",")); got != "handled 1,exited 2" {
 		t.Errorf("notes %s", got)
 	}
 	f = startFunction(t, runtimeapi.Command{})
-	if got := f.answer(event(change{seq: "1"}, change{seq: "2"})); got != allDone {
+	if got := f.answer(event(change{seq: 1}, change{seq: 2})); got != allDone {
 		t.Errorf("answer %s", got)
 	}
 }
@@ -225,9 +225,9 @@ func TestBinaryConcurrentInvocations(t *testing.T) {
 			for j := range 10 {
 				seq, what, want := 100*i+2*j+1, "quiet", allDone
 				if j%3 == 0 {
-					what, want = "panic", failsFrom(fmt.Sprint(seq+1))
+					what, want = "panic", failsFrom(seq+1)
 				}
-				a, err := f.Invoke(t.Context(), event(change{seq: fmt.Sprint(seq), do: "quiet"}, change{seq: fmt.Sprint(seq + 1), do: what}), localtest.Patience)
+				a, err := f.Invoke(t.Context(), event(change{seq: seq, do: "quiet"}, change{seq: seq + 1, do: what}), localtest.Patience)
 				if err != nil || string(a.Payload) != want {
 					t.Errorf("answer %s, error %v; want %s", a.Payload, err, want)
 				}
@@ -243,7 +243,7 @@ func TestBinaryMemoryIsFlat(t *testing.T) {
 	f := startFunction(t, runtimeapi.Command{})
 	var batch []change
 	for i := range 100 {
-		batch = append(batch, change{item: fmt.Sprint(i % 30), seq: fmt.Sprint(1000 + i), do: "quiet", pad: 500})
+		batch = append(batch, change{item: fmt.Sprint(i % 30), seq: 1000 + i, do: "quiet", pad: 500})
 	}
 	good := event(batch...)
 	batch[60].do = "panic"
@@ -252,13 +252,13 @@ func TestBinaryMemoryIsFlat(t *testing.T) {
 		for i := range n {
 			payload, want := good, allDone
 			if i%100 == 99 { // a panic logs its stack; 10 of them are enough
-				payload, want = bad, failsFrom("1060")
+				payload, want = bad, failsFrom(1060)
 			}
 			if got := f.answer(payload); got != want {
 				t.Fatalf("answer %s, want %s", got, want)
 			}
 		}
-		f.answer(event(change{seq: "1", do: "report"}))
+		f.answer(event(change{seq: 1, do: "report"}))
 		note := f.take()[0]
 		if _, err := fmt.Sscanf(note, "heap %d goroutines %d", &heap, &goroutines); err != nil {
 			t.Fatalf("note %q: %v", note, err)
@@ -278,16 +278,16 @@ func TestBinaryMemoryIsFlat(t *testing.T) {
 func TestBinaryIsToldOfItsEndOnlyWhenItAsks(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{Env: []string{"SIGTERM=1", "GORACE=atexit_sleep_ms=0"}}) // else the race detector sleeps for a second before it exits
-	f.answer(event(change{seq: "1", do: "quiet"}))
+	f.answer(event(change{seq: 1, do: "quiet"}))
 	if state, err := f.Stop(); err != nil || state.ExitCode() != 0 {
 		t.Errorf("ended with %v, error %v", state, err)
 	}
-	if got := strings.Join(f.take(), ","); got != "terminated" {
+	if got := short(strings.Join(f.take(), ",")); got != "terminated" {
 		t.Errorf("notes %s", got)
 	}
 
 	f = startFunction(t, runtimeapi.Command{})
-	f.answer(event(change{seq: "1", do: "quiet"}))
+	f.answer(event(change{seq: 1, do: "quiet"}))
 	if state, err := f.Stop(); err != nil || state.ExitCode() != -1 {
 		t.Errorf("ended with %v, error %v; want it killed", state, err)
 	}

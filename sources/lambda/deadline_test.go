@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
 // The margin is the larger of 1 s and 10 %, and never more than half: what
@@ -32,16 +33,16 @@ func TestMargin(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), tt.given)
 					defer cancel()
 					h := NewHandler(one(func(_ context.Context, rec *sluice.Record) error {
-						if rec.Sequence == "1" {
+						if rec.Sequence == recordtest.Sequence(1) {
 							time.Sleep(tt.given - tt.want + late)
 						}
 						return nil
 					}), Options{Margin: tt.margin, Logger: quiet()})
 					want := allDone
 					if late > 0 {
-						want = failsFrom("2")
+						want = failsFrom(2)
 					}
-					if got := invoke(t, ctx, h, event(change{seq: "1"}, change{seq: "2"})); got != want {
+					if got := invoke(t, ctx, h, event(change{seq: 1}, change{seq: 2})); got != want {
 						t.Errorf("second record due %v after the margin's begin: answer %s", late, got)
 					}
 				}
@@ -57,7 +58,7 @@ func TestDeadlineKeepsProgress(t *testing.T) {
 		var seen recorder
 		begin := time.Now()
 		h := NewHandler(one(func(ctx context.Context, rec *sluice.Record) error {
-			seen.add(string(rec.Sequence) + " at " + time.Since(begin).String())
+			seen.add(short(string(rec.Sequence)) + " at " + time.Since(begin).String())
 			select {
 			case <-time.After(3 * time.Second):
 				return nil
@@ -69,11 +70,11 @@ func TestDeadlineKeepsProgress(t *testing.T) {
 		defer cancel()
 		// Three seconds each: the third runs from 6 s to 9 s, which is where
 		// handlers are cancelled; the fourth would start later than 8 s.
-		got := invoke(t, ctx, h, event(change{seq: "1"}, change{seq: "2"}, change{seq: "3"}, change{seq: "4"}))
+		got := invoke(t, ctx, h, event(change{seq: 1}, change{seq: 2}, change{seq: 3}, change{seq: 4}))
 		if took := time.Since(begin); took > 9500*time.Millisecond {
 			t.Errorf("answered after %v", took)
 		}
-		if got != failsFrom("3") && got != failsFrom("4") {
+		if got != failsFrom(3) && got != failsFrom(4) {
 			t.Errorf("answer %s", got)
 		}
 		if want := []string{"1 at 0s", "2 at 3s", "3 at 6s"}; !slices.Equal(seen.take(), want) {
@@ -94,7 +95,7 @@ func TestHandlersAreCancelledAtHalfTheMargin(t *testing.T) {
 		}), Options{Margin: time.Second, Logger: quiet()})
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		if got := invoke(t, ctx, h, event(change{seq: "1"})); got != failsFrom("1") {
+		if got := invoke(t, ctx, h, event(change{seq: 1})); got != failsFrom(1) {
 			t.Errorf("answer %s", got)
 		}
 		if want := 29500 * time.Millisecond; ended != want {
@@ -113,7 +114,7 @@ func TestRunningHandlersMayFinishInTheMargin(t *testing.T) {
 		}), Options{Margin: 2 * time.Second, Logger: quiet()})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if got := invoke(t, ctx, h, event(change{seq: "1"}, change{seq: "2"})); got != failsFrom("2") {
+		if got := invoke(t, ctx, h, event(change{seq: 1}, change{seq: 2})); got != failsFrom(2) {
 			t.Errorf("answer %s", got)
 		}
 	})
@@ -123,13 +124,13 @@ func TestNothingStartsAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen recorder
 		h := NewHandler(one(func(_ context.Context, rec *sluice.Record) error {
-			seen.add(string(rec.Sequence))
+			seen.add(short(string(rec.Sequence)))
 			return nil
 		}), Options{Logger: quiet()})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		time.Sleep(time.Second)
-		if got := invoke(t, ctx, h, event(change{seq: "1"}, change{seq: "2"})); got != failsFrom("1") {
+		if got := invoke(t, ctx, h, event(change{seq: 1}, change{seq: 2})); got != failsFrom(1) {
 			t.Errorf("answer %s", got)
 		}
 		if got := seen.take(); got != nil {
@@ -145,21 +146,21 @@ func TestNextInvocationWaitsForAHandlerLeftRunning(t *testing.T) {
 		var seen recorder
 		slow := true
 		h := NewHandler(one(func(_ context.Context, rec *sluice.Record) error {
-			seen.add("start " + string(rec.Sequence))
+			seen.add("start " + short(string(rec.Sequence)))
 			if slow {
 				slow = false
 				time.Sleep(12 * time.Second)
 			}
-			seen.add("end " + string(rec.Sequence))
+			seen.add("end " + short(string(rec.Sequence)))
 			return nil
 		}), Options{Margin: 2 * time.Second, Logger: quiet()})
-		batch := event(change{seq: "1"}, change{seq: "2"})
+		batch := event(change{seq: 1}, change{seq: 2})
 
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		got := invoke(t, ctx, h, batch)
 		cancel()
-		if got != failsFrom("1") {
+		if got != failsFrom(1) {
 			t.Errorf("answer %s", got)
 		}
 		if took := time.Since(begin); took > 9500*time.Millisecond {
@@ -192,7 +193,7 @@ func TestStuckHandlerEndsTheProcess(t *testing.T) {
 			<-release
 			return nil
 		}), Options{Logger: quiet()})
-		batch := event(change{seq: "1"})
+		batch := event(change{seq: 1})
 		for i, want := range []time.Duration{2750 * time.Millisecond, 1500 * time.Millisecond, 1500 * time.Millisecond} {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			begin := time.Now()
@@ -202,7 +203,7 @@ func TestStuckHandlerEndsTheProcess(t *testing.T) {
 			}
 			cancel()
 			if i == 0 {
-				if err != nil || string(answer) != failsFrom("1") {
+				if err != nil || string(answer) != failsFrom(1) {
 					t.Errorf("answer %s, error %v", answer, err)
 				}
 				continue

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
 func TestMain(m *testing.M) {
@@ -36,11 +39,31 @@ func (m matcher) Routes() []*sluice.Route { return m }
 
 func one(h sluice.Handler) matcher { return matcher{{Name: "only", Handler: h}} }
 
+// none is no sequence number.
+const none = 0
+
+// short writes n for the nth sequence number of the stream, wherever s has one.
+func short(s string) string {
+	return sequenceNumber.ReplaceAllStringFunc(s, func(number string) string { return fmt.Sprint(recordtest.Nth(number)) })
+}
+
+// withNumbers writes the nth sequence number of the stream for each #n of s.
+func withNumbers(s string) string {
+	return placeOfNumber.ReplaceAllStringFunc(s, func(place string) string {
+		n, _ := strconv.Atoi(place[1:])
+		return string(recordtest.Sequence(n))
+	})
+}
+
+var placeOfNumber = regexp.MustCompile(`#[0-9]+`)
+
+var sequenceNumber = regexp.MustCompile(`\b[0-9]{21,40}\b`)
+
 // change is one record of a test's event.
 type change struct {
 	name     string // eventName, default INSERT
 	item     string // key, default "a"
-	seq      string // SequenceNumber; "-" leaves it out
+	seq      int    // which sequence number of the stream; none leaves it out
 	id       string // eventID, default "e" + seq; "-" leaves it out
 	do       string // attribute "do" of the new image
 	view     string
@@ -57,7 +80,7 @@ func (c change) json() string {
 		c.item = "a"
 	}
 	if c.id == "" {
-		c.id = "e" + c.seq
+		c.id = fmt.Sprint("e", c.seq)
 	}
 	if c.view == "" {
 		c.view = "NEW_AND_OLD_IMAGES"
@@ -80,8 +103,8 @@ func (c change) json() string {
 	}
 	fmt.Fprintf(&b, `"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1",`, c.name)
 	fmt.Fprintf(&b, `"dynamodb":{"ApproximateCreationDateTime":1740818400,"Keys":{"pk":{"S":%q}},%q:{"pk":{"S":%[1]q},%[3]s},`, c.item, which, image)
-	if c.seq != "-" {
-		fmt.Fprintf(&b, `"SequenceNumber":%q,`, c.seq)
+	if c.seq != none {
+		fmt.Fprintf(&b, `"SequenceNumber":%q,`, recordtest.Sequence(c.seq))
 	}
 	fmt.Fprintf(&b, `"SizeBytes":10,"StreamViewType":%q},`, c.view)
 	b.WriteString(`"eventSourceARN":"arn:aws:dynamodb:eu-west-1:000000000000:table/manhunt/stream/2025-03-01T08:30:00.125"}`)
@@ -158,6 +181,8 @@ func invoke(t *testing.T, ctx context.Context, h *Handler, payload []byte) strin
 
 const allDone = `{"batchItemFailures":[]}`
 
-func failsFrom(id string) string {
+func failsFrom(seq int) string { return failsFromID(string(recordtest.Sequence(seq))) }
+
+func failsFromID(id string) string {
 	return `{"batchItemFailures":[{"itemIdentifier":"` + id + `"}]}`
 }

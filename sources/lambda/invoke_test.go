@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
 var errBroken = errors.New("broken")
@@ -51,31 +52,31 @@ func TestAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   string // of records 8, 9, 10, … of one item
-		want string // identifier, empty when all are settled
+		want int    // the record named, none when all are settled
 	}{
-		{"batch of one", "ok", ""},
-		{"batch of one that fails", "fail", "8"},
-		{"all succeed", "ok ok ok", ""},
-		{"first fails", "fail ok ok", "8"},
-		{"middle fails", "ok fail ok", "9"},
-		{"last fails", "ok ok fail", "10"},
-		{"all fail", "fail fail fail", "8"},
-		{"two fail", "ok fail fail", "9"},
-		{"skipped is settled", "skip ok skip", ""},
-		{"permanent without dead letters stops", "ok permanent ok", "9"},
-		{"to be retried later", "ok later ok", "9"},
-		{"partly done", "ok rest ok", "9"},
-		{"panic", "ok panic ok", "9"},
-		{"goexit", "ok goexit ok", "9"},
-		{"eight to eleven, as numbers", "ok ok ok fail", "11"},
+		{"batch of one", "ok", none},
+		{"batch of one that fails", "fail", 8},
+		{"all succeed", "ok ok ok", none},
+		{"first fails", "fail ok ok", 8},
+		{"middle fails", "ok fail ok", 9},
+		{"last fails", "ok ok fail", 10},
+		{"all fail", "fail fail fail", 8},
+		{"two fail", "ok fail fail", 9},
+		{"skipped is settled", "skip ok skip", none},
+		{"permanent without dead letters stops", "ok permanent ok", 9},
+		{"to be retried later", "ok later ok", 9},
+		{"partly done", "ok rest ok", 9},
+		{"panic", "ok panic ok", 9},
+		{"goexit", "ok goexit ok", 9},
+		{"eight to eleven, as numbers", "ok ok ok fail", 11},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var batch []change
 			for i, what := range strings.Fields(tt.do) {
-				batch = append(batch, change{seq: fmt.Sprint(8 + i), do: what})
+				batch = append(batch, change{seq: 8 + i, do: what})
 			}
 			want := allDone
-			if tt.want != "" {
+			if tt.want != none {
 				want = failsFrom(tt.want)
 			}
 			h := NewHandler(one(obey), Options{Logger: quiet()})
@@ -91,11 +92,11 @@ func TestAnswers(t *testing.T) {
 func TestNothingLaterIsStartedAfterAFailure(t *testing.T) {
 	var seen recorder
 	h := NewHandler(one(func(ctx context.Context, rec *sluice.Record) error {
-		seen.add(string(rec.Sequence))
+		seen.add(short(string(rec.Sequence)))
 		return obey(ctx, rec)
 	}), Options{Concurrency: 1, Logger: quiet()})
-	batch := []change{{item: "a", seq: "1"}, {item: "b", seq: "2", do: "fail"}, {item: "c", seq: "3"}, {item: "b", seq: "4"}}
-	if got := invoke(t, t.Context(), h, event(batch...)); got != failsFrom("2") {
+	batch := []change{{item: "a", seq: 1}, {item: "b", seq: 2, do: "fail"}, {item: "c", seq: 3}, {item: "b", seq: 4}}
+	if got := invoke(t, t.Context(), h, event(batch...)); got != failsFrom(2) {
 		t.Errorf("answer %s", got)
 	}
 	if got := seen.take(); !slices.Equal(got, []string{"1", "2"}) {
@@ -109,7 +110,7 @@ func TestRunningRecordsFinishAfterAFailure(t *testing.T) {
 	running, failed := make(chan struct{}), make(chan struct{})
 	finished := false
 	h := NewHandler(one(func(_ context.Context, rec *sluice.Record) error {
-		if rec.Sequence == "2" {
+		if rec.Sequence == recordtest.Sequence(2) {
 			close(running)
 			<-failed
 			finished = true
@@ -119,7 +120,7 @@ func TestRunningRecordsFinishAfterAFailure(t *testing.T) {
 		close(failed)
 		return errBroken
 	}), Options{Logger: quiet()})
-	if got := invoke(t, t.Context(), h, event(change{item: "a", seq: "1"}, change{item: "b", seq: "2"})); got != failsFrom("1") {
+	if got := invoke(t, t.Context(), h, event(change{item: "a", seq: 1}, change{item: "b", seq: 2})); got != failsFrom(1) {
 		t.Errorf("answer %s", got)
 	}
 	if !finished {
@@ -130,7 +131,7 @@ func TestRunningRecordsFinishAfterAFailure(t *testing.T) {
 // F061.
 func TestFailureWithoutSequenceNumberFailsTheBatch(t *testing.T) {
 	h := NewHandler(one(obey), Options{Logger: quiet()})
-	answer, err := h.Invoke(t.Context(), event(change{item: "a", seq: "1"}, change{item: "b", seq: "-", do: "fail"}, change{item: "c", seq: "3"}))
+	answer, err := h.Invoke(t.Context(), event(change{item: "a", seq: 1}, change{item: "b", seq: none, do: "fail"}, change{item: "c", seq: 3}))
 	if err == nil {
 		t.Fatalf("answer %s, want an error", answer)
 	}
@@ -142,7 +143,7 @@ func TestFailureWithoutSequenceNumberFailsTheBatch(t *testing.T) {
 // Pipes match failures by eventID. The first unsettled record and all after it
 // are named, whether the pipe cuts at the first or retries what is named.
 func TestPipeAnswers(t *testing.T) {
-	batch := []change{{seq: "8", id: "one"}, {seq: "9", id: "two", do: "fail"}, {seq: "10", id: "three"}}
+	batch := []change{{seq: 8, id: "one"}, {seq: 9, id: "two", do: "fail"}, {seq: 10, id: "three"}}
 	h := NewHandler(one(obey), Options{Concurrency: 1, Logger: quiet()})
 	if got, want := invoke(t, t.Context(), h, array(batch...)), `{"batchItemFailures":[{"itemIdentifier":"two"},{"itemIdentifier":"three"}]}`; got != want {
 		t.Errorf("answer %s, want %s", got, want)
@@ -159,13 +160,13 @@ func TestPipeAnswers(t *testing.T) {
 
 // A record that cannot be decoded counts as failed; its neighbours are handled. F079.
 func TestUndecodableRecordIsAFailure(t *testing.T) {
-	batch := []change{{item: "a", seq: "1"}, {item: "b", seq: "2", raw: `"n":{"N":"1","S":"x"}`}, {item: "c", seq: "3"}}
+	batch := []change{{item: "a", seq: 1}, {item: "b", seq: 2, raw: `"n":{"N":"1","S":"x"}`}, {item: "c", seq: 3}}
 	var logged syncBuffer
 	h := NewHandler(one(obey), Options{Logger: logTo(&logged)})
-	if got := invoke(t, t.Context(), h, event(batch...)); got != failsFrom("2") {
+	if got := invoke(t, t.Context(), h, event(batch...)); got != failsFrom(2) {
 		t.Errorf("answer %s", got)
 	}
-	if !strings.Contains(logged.String(), "sequence=2") {
+	if !strings.Contains(logged.String(), "sequence="+string(recordtest.Sequence(2))) {
 		t.Errorf("the log does not name the record:\n%s", logged.String())
 	}
 
@@ -198,14 +199,14 @@ func (p *parked) Park(_ context.Context, rec *sluice.Record, _ sluice.Failure) e
 
 // F066, F067: poison is parked whole and the batch goes on.
 func TestDeadLetter(t *testing.T) {
-	batch := event(change{item: "a", seq: "1"}, change{item: "b", seq: "2", do: "permanent"}, change{item: "c", seq: "3"})
+	batch := event(change{item: "a", seq: 1}, change{item: "b", seq: 2, do: "permanent"}, change{item: "c", seq: 3})
 	var dead parked
 	var last Invocation
 	h := NewHandler(one(obey), Options{Logger: quiet(), DeadLetter: &dead, Hooks: Hooks{Invoked: func(i Invocation) { last = i }}})
 	if got := invoke(t, t.Context(), h, batch); got != allDone {
 		t.Errorf("answer %s", got)
 	}
-	if len(dead.raw) != 1 || !strings.Contains(dead.raw[0], `"SequenceNumber":"2"`) || !strings.Contains(dead.raw[0], `"permanent"`) {
+	if len(dead.raw) != 1 || !strings.Contains(dead.raw[0], `"SequenceNumber":"`+string(recordtest.Sequence(2))+`"`) || !strings.Contains(dead.raw[0], `"permanent"`) {
 		t.Errorf("parked %q, want the whole record", dead.raw)
 	}
 	if last.Parked != 1 || last.Settled != 3 || last.Failed != 0 {
@@ -215,7 +216,7 @@ func TestDeadLetter(t *testing.T) {
 	dead.fails = errBroken
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if got := invoke(t, ctx, h, batch); got != failsFrom("2") {
+	if got := invoke(t, ctx, h, batch); got != failsFrom(2) {
 		t.Errorf("dead letters down: answer %s", got)
 	}
 }
@@ -224,14 +225,14 @@ func TestDeadLetter(t *testing.T) {
 func TestMaxAgeParksOldFailures(t *testing.T) {
 	var dead parked
 	h := NewHandler(one(obey), Options{Logger: quiet(), DeadLetter: &dead, MaxAge: time.Hour})
-	if got := invoke(t, t.Context(), h, event(change{seq: "1", do: "fail"}, change{seq: "2"})); got != allDone {
+	if got := invoke(t, t.Context(), h, event(change{seq: 1, do: "fail"}, change{seq: 2})); got != allDone {
 		t.Errorf("answer %s", got)
 	}
 	if len(dead.raw) != 1 {
 		t.Errorf("parked %d records, want 1", len(dead.raw))
 	}
 	h = NewHandler(one(obey), Options{Logger: quiet(), DeadLetter: &dead, MaxAge: 200 * 365 * 24 * time.Hour})
-	if got := invoke(t, t.Context(), h, event(change{seq: "1", do: "fail"})); got != failsFrom("1") {
+	if got := invoke(t, t.Context(), h, event(change{seq: 1, do: "fail"})); got != failsFrom(1) {
 		t.Errorf("young record: answer %s", got)
 	}
 }
@@ -248,17 +249,17 @@ func TestHooksAndLog(t *testing.T) {
 			handled[r]++
 		}},
 	})
-	invoke(t, t.Context(), h, event(change{seq: "1"}, change{seq: "2"}))
+	invoke(t, t.Context(), h, event(change{seq: 1}, change{seq: 2}))
 	if logged.String() != "" {
 		t.Errorf("a good batch logs %s", logged.String())
 	}
 	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "r-17"})
-	invoke(t, ctx, h, event(change{seq: "3"}, change{seq: "4", do: "panic"}, change{seq: "5"}))
+	invoke(t, ctx, h, event(change{seq: 3}, change{seq: 4, do: "panic"}, change{seq: 5}))
 	h.Invoke(t.Context(), []byte(`{}`)) //nolint:errcheck // the hook is told
-	invoke(t, t.Context(), h, array(change{seq: "6"}))
+	invoke(t, t.Context(), h, array(change{seq: 6}))
 	want := []Invocation{
 		{Cold: true, Records: 2, Settled: 2},
-		{RequestID: "r-17", Records: 3, Settled: 1, Failed: 1, From: "4"},
+		{RequestID: "r-17", Records: 3, Settled: 1, Failed: 1, From: string(recordtest.Sequence(4))},
 		{},
 		{Pipe: true, Records: 1, Settled: 1},
 	}
@@ -277,7 +278,7 @@ func TestHooksAndLog(t *testing.T) {
 	if handled[flow.Done] != 4 || handled[flow.Stopped] != 1 {
 		t.Errorf("the flow's own hook saw %v", handled)
 	}
-	for _, part := range []string{"request=r-17", "sequence=4", "table=manhunt", "route=only", "handler fell over", "invoke_test.go", "settled=1", "from=4"} {
+	for _, part := range []string{"request=r-17", "sequence=" + string(recordtest.Sequence(4)), "table=manhunt", "route=only", "handler fell over", "invoke_test.go", "settled=1", "from=" + string(recordtest.Sequence(4))} {
 		if !strings.Contains(logged.String(), part) {
 			t.Errorf("the log lacks %q:\n%s", part, logged.String())
 		}
@@ -289,8 +290,8 @@ func TestLogHoldsNoPayload(t *testing.T) {
 	var logged syncBuffer
 	h := NewHandler(one(obey), Options{Logger: logTo(&logged)})
 	secret := `"entityType":{"S":"search"},"do":{"S":"fail"},"phone":{"S":"s3cr3t"}`
-	invoke(t, t.Context(), h, event(change{seq: "1", raw: secret}))
-	invoke(t, t.Context(), h, event(change{seq: "1", raw: `"phone":{"S":"s3cr3t","N":"1"}`}))
+	invoke(t, t.Context(), h, event(change{seq: 1, raw: secret}))
+	invoke(t, t.Context(), h, event(change{seq: 1, raw: `"phone":{"S":"s3cr3t","N":"1"}`}))
 	h.Invoke(t.Context(), []byte(`{"s3cr3t":`)) //nolint:errcheck // the log is what counts
 	if strings.Contains(logged.String(), "s3cr3t") {
 		t.Errorf("the log holds a payload:\n%s", logged.String())
@@ -302,7 +303,7 @@ func TestLogHoldsNoPayload(t *testing.T) {
 func TestPayloadIsNotKept(t *testing.T) {
 	var kept *sluice.Record
 	h := NewHandler(one(func(_ context.Context, rec *sluice.Record) error { kept = rec; return nil }), Options{})
-	payload := event(change{seq: "1", do: "ok"})
+	payload := event(change{seq: 1, do: "ok"})
 	invoke(t, t.Context(), h, payload)
 	for i := range payload {
 		payload[i] = 'Z'
@@ -317,7 +318,7 @@ func TestLargestBatch(t *testing.T) {
 	const n = 10_000
 	batch := make([]change, n)
 	for i := range batch {
-		batch[i] = change{item: fmt.Sprint(i % 500), seq: fmt.Sprint(1000 + i), pad: 150}
+		batch[i] = change{item: fmt.Sprint(i % 500), seq: 1000 + i, pad: 115}
 	}
 	batch[7777].do = "fail"
 	payload := event(batch...)
@@ -325,7 +326,7 @@ func TestLargestBatch(t *testing.T) {
 		t.Fatalf("the event has %d bytes, want nearly 6 MB", len(payload))
 	}
 	h := NewHandler(one(obey), Options{Logger: quiet()})
-	if got := invoke(t, t.Context(), h, payload); got != failsFrom("8777") {
+	if got := invoke(t, t.Context(), h, payload); got != failsFrom(8777) {
 		t.Errorf("answer %s", got)
 	}
 	batch[7777].do = ""
@@ -342,7 +343,7 @@ func TestConcurrentInvocations(t *testing.T) {
 		wg.Go(func() {
 			for j := range 20 {
 				seq := 1000*i + 10*j
-				batch := []change{{seq: fmt.Sprint(seq + 1)}, {seq: fmt.Sprint(seq + 2)}, {seq: fmt.Sprint(seq + 3)}}
+				batch := []change{{seq: seq + 1}, {seq: seq + 2}, {seq: seq + 3}}
 				want := allDone
 				if fail := (i + j) % 4; fail > 0 {
 					batch[fail-1].do = "fail"
@@ -376,7 +377,7 @@ func TestConcurrentInvocationsShareARoutesLimits(t *testing.T) {
 		}}}, Options{})
 		var wg sync.WaitGroup
 		for range 5 {
-			wg.Go(func() { invoke(t, t.Context(), h, event(change{item: "a", seq: "1"}, change{item: "b", seq: "2"})) })
+			wg.Go(func() { invoke(t, t.Context(), h, event(change{item: "a", seq: 1}, change{item: "b", seq: 2})) })
 		}
 		wg.Wait()
 		if most != 2 {
@@ -395,9 +396,9 @@ func TestOutageEndsWithTheFirstSuccess(t *testing.T) {
 		}
 		return nil
 	}), Options{Logger: quiet()})
-	batch := event(change{item: "a", seq: "1"}, change{item: "b", seq: "2"}, change{item: "c", seq: "3"})
+	batch := event(change{item: "a", seq: 1}, change{item: "b", seq: 2}, change{item: "c", seq: 3})
 	for range 30 {
-		if got := invoke(t, t.Context(), h, batch); got != failsFrom("1") {
+		if got := invoke(t, t.Context(), h, batch); got != failsFrom(1) {
 			t.Fatalf("answer %s", got)
 		}
 	}
@@ -423,7 +424,7 @@ func TestNothingRunsBetweenInvocations(t *testing.T) {
 		before, _ := goroutines()
 		for i := range 50 {
 			what := []string{"ok", "fail", "panic", "permanent", "later"}[i%5]
-			invoke(t, ctx, h, event(change{item: "a", seq: "1"}, change{item: "b", seq: "2", do: what}, change{item: "c", seq: "3"}))
+			invoke(t, ctx, h, event(change{item: "a", seq: 1}, change{item: "b", seq: 2, do: what}, change{item: "c", seq: 3}))
 			if after, stacks := goroutines(); after > before {
 				t.Fatalf("%d goroutines before, %d after an invocation:\n%s", before, after, stacks)
 			}

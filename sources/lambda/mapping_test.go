@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
 // comesAgain says what an event source mapping with ReportBatchItemFailures
@@ -44,10 +45,10 @@ func indexOf(batch []sluice.Sequence, id sluice.Sequence) int {
 
 // The table of what the service does with an answer; F062.
 func TestMappingReadsAnswers(t *testing.T) {
-	batch := []sluice.Sequence{"8", "9", "10", "11"}
+	batch := []sluice.Sequence{recordtest.Sequence(8), recordtest.Sequence(9), recordtest.Sequence(10), recordtest.Sequence(11)}
 	for _, tt := range []struct {
 		name   string
-		answer string
+		answer string // as withNumbers takes it
 		failed bool
 		from   int
 	}{
@@ -59,14 +60,14 @@ func TestMappingReadsAnswers(t *testing.T) {
 		{"empty identifier", `{"batchItemFailures":[{"itemIdentifier":""}]}`, false, 0},
 		{"null identifier", `{"batchItemFailures":[{"itemIdentifier":null}]}`, false, 0},
 		{"missing identifier", `{"batchItemFailures":[{}]}`, false, 0},
-		{"unknown identifier", `{"batchItemFailures":[{"itemIdentifier":"12"}]}`, false, 0},
+		{"unknown identifier", `{"batchItemFailures":[{"itemIdentifier":"#12"}]}`, false, 0},
 		{"an event id", `{"batchItemFailures":[{"itemIdentifier":"e9"}]}`, false, 0},
 		{"error, panic or time-out", ``, true, 0},
-		{"one", `{"batchItemFailures":[{"itemIdentifier":"9"}]}`, false, 1},
-		{"several: the lowest number", `{"batchItemFailures":[{"itemIdentifier":"10"},{"itemIdentifier":"9"},{"itemIdentifier":"11"}]}`, false, 1},
+		{"one", `{"batchItemFailures":[{"itemIdentifier":"#9"}]}`, false, 1},
+		{"several: the lowest number", `{"batchItemFailures":[{"itemIdentifier":"#10"},{"itemIdentifier":"#9"},{"itemIdentifier":"#11"}]}`, false, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := comesAgain(batch, []byte(tt.answer), tt.failed); got != tt.from {
+			if got := comesAgain(batch, []byte(withNumbers(tt.answer)), tt.failed); got != tt.from {
 				t.Errorf("comes again from %d, want %d", got, tt.from)
 			}
 		})

@@ -202,7 +202,7 @@ func TestStreamAndQueue(t *testing.T) {
 		return nil
 	}), Options{Logger: quiet()})
 	// The name of the other kind in an image changes nothing.
-	invoke(t, t.Context(), h, event(change{seq: "1", raw: `"x":{"S":"aws:sqs"},"\"aws:sqs\"":{"S":"\"aws:sqs\""}`}))
+	invoke(t, t.Context(), h, event(change{seq: 1, raw: `"x":{"S":"aws:sqs"},"\"aws:sqs\"":{"S":"\"aws:sqs\""}`}))
 	invoke(t, t.Context(), h, queueEvent("jobs", "a:ok"))
 	if got := strings.Join(seen.take(), " "); got != "INSERT MESSAGE" {
 		t.Errorf("handled %s", got)

@@ -181,7 +181,7 @@ func TestFailuresAreNotRetriedWithinAnInvocation(t *testing.T) {
 			return obey(ctx, rec)
 		}), Options{Logger: quiet()})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		invoke(t, ctx, h, event(change{seq: "1", do: what}))
+		invoke(t, ctx, h, event(change{seq: 1, do: what}))
 		cancel()
 		if calls != 1 {
 			t.Errorf("%s: %d calls", what, calls)

@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -23,7 +23,7 @@ type stream struct {
 }
 
 func (s *stream) write(c change) {
-	c.seq = fmt.Sprint(len(s.records) + 95) // two digits, then three
+	c.seq = len(s.records) + 6 // numbers grow longer with the tenth
 	s.records = append(s.records, c)
 }
 
@@ -38,7 +38,7 @@ func (s *stream) drain(ctx context.Context, h *Handler, limit int, size, forget 
 		batch := s.records[s.next:min(s.next+size(), len(s.records))]
 		ids := make([]sluice.Sequence, len(batch))
 		for i := range batch {
-			ids[i] = sluice.Sequence(batch[i].seq)
+			ids[i] = recordtest.Sequence(batch[i].seq)
 		}
 		s.invocations++
 		answer, err := h.Invoke(ctx, event(batch...))
@@ -69,7 +69,7 @@ func TestStreamIsDrainedInOrder(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, c := range s.records {
-				seq := sluice.Sequence(c.seq)
+				seq := recordtest.Sequence(c.seq)
 				if v, _ := rec.Keys.Lookup("pk"); c.item == v.Str() && seq.Compare(rec.Sequence) < 0 && !done[seq] {
 					t.Errorf("seed %d: %s of item %s before %s", seed, rec.Sequence, c.item, seq)
 				}
@@ -160,13 +160,13 @@ func TestReplacedItemArrivesAsRemoveAndInsert(t *testing.T) {
 	r := router.New()
 	for _, name := range []string{"INSERT", "MODIFY", "REMOVE"} {
 		r.Handle("search#"+name, func(_ context.Context, rec *sluice.Record) error {
-			seen.add(name + " " + string(rec.Sequence))
+			seen.add(name + " " + short(string(rec.Sequence)))
 			return nil
 		})
 	}
 	h := NewHandler(r, Options{})
 	invoke(t, t.Context(), h, event(
-		change{name: "INSERT", seq: "1"}, change{name: "REMOVE", seq: "2"}, change{name: "INSERT", seq: "3"}, change{name: "MODIFY", seq: "4"}))
+		change{name: "INSERT", seq: 1}, change{name: "REMOVE", seq: 2}, change{name: "INSERT", seq: 3}, change{name: "MODIFY", seq: 4}))
 	want := []string{"INSERT 1", "REMOVE 2", "INSERT 3", "MODIFY 4"}
 	if got := seen.take(); !slices.Equal(got, want) {
 		t.Errorf("handled %v, want %v", got, want)
@@ -192,15 +192,15 @@ func TestRedeliveryHasTheSameIdentity(t *testing.T) {
 		return nil
 	})
 	h := NewHandler(r, Options{Logger: quiet()})
-	batch := event(change{seq: "17", id: "one"})
-	if got := invoke(t, t.Context(), h, batch); got != failsFrom("17") {
+	batch := event(change{seq: 17, id: "one"})
+	if got := invoke(t, t.Context(), h, batch); got != failsFrom(17) {
 		t.Errorf("answer %s", got)
 	}
 	fail = false
 	if got := invoke(t, t.Context(), h, batch); got != allDone {
 		t.Errorf("answer %s", got)
 	}
-	id := " one " + strings.Repeat("0", 38) + "17"
+	id := " one " + strings.Repeat("0", 12) + string(recordtest.Sequence(17))
 	want := []string{"first" + id, "second" + id, "first" + id, "second" + id}
 	if got := seen.take(); !slices.Equal(got, want) {
 		t.Errorf("handled %q, want %q", got, want)

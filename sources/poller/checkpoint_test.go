@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -293,15 +294,15 @@ func (w *writing) Checkpoint(_ context.Context, cs []state.Checkpoint) []error {
 // A position that moves while an earlier one is being stored is stored by the
 // next round, and not taken for stored.
 func TestPositionMovesDuringTheWrite(t *testing.T) {
-	now := "1"
-	store := &writing{during: func() { now = "2" }}
+	now := string(recordtest.Sequence(1))
+	store := &writing{during: func() { now = string(recordtest.Sequence(2)) }}
 	o := Options{Store: store, CallTimeout: time.Second}
 	c := newCheckpointer(o, newStore(o, new(health)), func(int, time.Duration, error) {})
 	c.hold(&holding{observe: func() {}, lost: func() {}, position: func() state.Position { return state.Position{Sequence: now} }})
 	for range 3 {
 		c.round(t.Context())
 	}
-	want(t, "stored", strings.Join(store.wrote, " "), "1 2")
+	want(t, "stored", strings.Join(store.wrote, " "), string(recordtest.Sequence(1)+" "+recordtest.Sequence(2)))
 }
 
 // F035, F036, F043: who lost the lease stops and stores nothing more, also

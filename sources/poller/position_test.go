@@ -20,7 +20,7 @@ func TestPositionsAgainstList(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		before := sluice.Sequence("")
 		if rnd.IntN(2) == 0 {
-			before = "5"
+			before = wide(5)
 		}
 		seen := time.Unix(1<<31, 0)
 		p := startAt(before, seen)
@@ -50,7 +50,7 @@ func TestPositionsAgainstList(t *testing.T) {
 					n += 1 + rnd.IntN(30)
 					recs[i].Created = time.Unix(int64(n), 0)
 					if rnd.IntN(6) > 0 {
-						recs[i].Sequence = sluice.Sequence(fmt.Sprint(n))
+						recs[i].Sequence = wide(n)
 						at = recs[i].Sequence
 					}
 					list = append(list, entry{at, recs[i].Created})
@@ -66,11 +66,16 @@ func TestPositionsAgainstList(t *testing.T) {
 	}
 }
 
+// wide returns sequence numbers that grow, in width too.
+func wide(n int) sluice.Sequence {
+	return sluice.Sequence(fmt.Sprintf("%d%020d", n, 2_395_190_001_559_217))
+}
+
 func TestPositionsKeepLittle(t *testing.T) {
 	p := startAt("", time.Now())
 	recs := make([]sluice.Record, 1000)
 	for i := range recs {
-		recs[i].Sequence = sluice.Sequence(fmt.Sprintf("%025d", i))
+		recs[i].Sequence = wide(28902 + i)
 	}
 	allocs := testing.AllocsPerRun(100, func() { p.add(recs) })
 	if allocs > 4 {

@@ -148,8 +148,8 @@ func TestAnAnswerThatHoldsNoRecord(t *testing.T) {
 		"nothing":         "{}",
 		"an empty answer": `{"Records":[],"NextShardIterator":`,
 		"no position":     `{"Records":[{"eventID":"1"],"NextShardIterator":"n"}`,
-		"two positions":   `{"Records":[{"SequenceNumber":"5","SequenceNumber":"6"],"NextShardIterator":"n"}`,
-		"an old position": `{"Records":[{"SequenceNumber":"7"],"NextShardIterator":"n"}`,
+		"two positions":   `{"Records":[{"SequenceNumber":"100000000000000000005","SequenceNumber":"100000000000000000006"],"NextShardIterator":"n"}`,
+		"an old position": `{"Records":[{"SequenceNumber":"099999999999999999997"],"NextShardIterator":"n"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -80,8 +80,8 @@ func TestMarksRealServer(t *testing.T) {
 			wg.Go(func() { ok(c.Marks("sluice", false).Check(t.Context(), name)) })
 		}
 		wg.Wait()
-		put(name, "a", `{"sluice":{"sequence":"1"}}`)
-		put(name, "b", `{"sluice":{"sequence":"1","deleted":"2026-01-01T00:00:00Z"}}`)
+		put(name, "a", `{"sluice":{"sequence":"20250704T123321.123-0000000000000028856700000818875059017386"}}`)
+		put(name, "b", `{"sluice":{"sequence":"20250704T123321.123-0000000000000028856700000818875059017386","deleted":"2026-01-01T00:00:00Z"}}`)
 		if got := search(t, c, name); got != "a" {
 			t.Errorf("a search finds %q", got)
 		}
@@ -109,7 +109,7 @@ func TestMarksRealServer(t *testing.T) {
 		refused(marks.Check(t.Context(), name+"-old"), "its documents (1) are not versioned")
 		ok(adopt(marks, name+"-old"))
 		ok(c.Marks("sluice", false).Check(t.Context(), name+"-old"))
-		put(old, "d", `{"sluice":{"sequence":"1","deleted":"2026-01-01T00:00:00Z"}}`)
+		put(old, "d", `{"sluice":{"sequence":"20250704T123321.123-0000000000000028856700000818875059017386","deleted":"2026-01-01T00:00:00Z"}}`)
 		if got := search(t, c, name+"-old"); got != "c" {
 			t.Errorf("a search finds %q", got)
 		}
@@ -170,7 +170,7 @@ func TestMarksOfTheFirstWrite(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				if err := write(t.Context(), document.Op{Index: name, ID: fmt.Sprint(i), Body: []byte(`{"sluice":{"sequence":"1"}}`)}); err != nil {
+				if err := write(t.Context(), document.Op{Index: name, ID: fmt.Sprint(i), Body: []byte(`{"sluice":{"sequence":"20250704T123321.123-0000000000000028856700000818875059017386"}}`)}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -196,7 +196,7 @@ func TestSweepRealServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		op := func(id, routing string, deleted time.Duration) document.Op {
-			mark := document.Mark{Sequence: "1"}
+			mark := document.Mark{Sequence: "20250704T123321.123-0000000000000028856700000818875059017386"}
 			if deleted > 0 {
 				mark.Deleted = time.Now().Add(-deleted).UTC().Format(time.RFC3339)
 			}
