@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help lambda demo servers test proof aws steady unit build lint security fmt sim bench ratios figures soak coldstart fuzz clean
+.PHONY: help lambda demo servers test proof aws steady unit build api lint security fmt sim bench ratios figures soak coldstart fuzz clean
 
 tool := go tool -modfile=tools/go.mod
 
@@ -64,6 +64,9 @@ steady: ## `make test` RUNS (10) times afresh, the last LOADED (2) beside four b
 
 unit: ## The tests that need neither Java nor network
 	go test $(if $(RUN),-run '$(RUN)') $(PKG)
+
+api: ## The public surface: a line for each name, method and field that a user can import
+	@go run ./internal/cmd/api
 
 build: ## Compile everything, examples and commands too
 	go build ./...
