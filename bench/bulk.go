@@ -15,7 +15,7 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchutil"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/router"

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/internal/benchdata"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/sdkitem"
+	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
 func nested(open, inner, close string, n int) string {

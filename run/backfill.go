@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/sluicehq/sluice/sources/snapshot"
+	"github.com/sluicehq/sluice/internal/snapshot"
 )
 
 // backfills read the daemon's tables, one after the other, once it is stored

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
-	"github.com/sluicehq/sluice/sources/snapshot"
+	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/sources/snapshot"
+	"github.com/sluicehq/sluice/internal/snapshot"
 )
 
 // A path with a mistake is not a reason to begin anew: nothing is made for it, and

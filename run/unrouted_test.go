@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/sources/snapshot"
 	"github.com/sluicehq/sluice/streamtest"
 )
 

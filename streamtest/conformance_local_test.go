@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/sdkitem"
+	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
 // With make aws it is the service that the suite is about, in which nothing may

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 )
 
 // Index holds documents as OpenSearch does, in memory: it takes and refuses

@@ -15,7 +15,7 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchutil"
 
 	sluicebench "github.com/sluicehq/sluice/bench"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )

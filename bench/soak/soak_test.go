@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice/config"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 func TestSeries(t *testing.T) {

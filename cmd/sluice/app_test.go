@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // A route is found by its name, or because it is the only one of its kind; what

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice/audit"
+	"github.com/sluicehq/sluice/internal/audit"
 	"github.com/sluicehq/sluice/run"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sluicehq/sluice/audit"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/audit"
 )
 
 // What an audit that failed has counted is no result; what it found is.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicehq/sluice/audit"
+	"github.com/sluicehq/sluice/internal/audit"
 )
 
 // report prints what an audit finds.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 type cascadeOptions struct {

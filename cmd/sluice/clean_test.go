@@ -10,10 +10,10 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/audit"
-	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/audit"
+	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/streamtest"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state/boltstate"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // ofTables is the routes of a file for the tables and queues of the file. A dead

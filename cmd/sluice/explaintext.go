@@ -7,7 +7,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // text is an explanation for people.

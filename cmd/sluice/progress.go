@@ -9,7 +9,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/sluicehq/sluice/sources/snapshot"
+	"github.com/sluicehq/sluice/internal/snapshot"
 )
 
 // lineEvery is the time between two plain lines.

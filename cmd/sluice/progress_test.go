@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice/sources/snapshot"
+	"github.com/sluicehq/sluice/internal/snapshot"
 )
 
 // Lines tell how far it is and when it will be there, as of this process: what

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/reindex"
 )
 
 func TestLeftOut(t *testing.T) {

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/sluicehq/sluice/config"
+import "github.com/sluicehq/sluice/internal/config"
 
 // repairs are the commands that write again what the file's routes made of records
 // that are lost. A message that was never sent is not among them.

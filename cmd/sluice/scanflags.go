@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 
-	"github.com/sluicehq/sluice/sources/snapshot"
+	"github.com/sluicehq/sluice/internal/snapshot"
 )
 
 const mostSegments = 256 // that a scan takes

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/sluicehq/sluice/config"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // Templates that may make one index' name, or lead to one index, are known as

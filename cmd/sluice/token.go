@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // daemonToken is what the daemon at an address is shown, and for who is refused

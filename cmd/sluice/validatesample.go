@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // readSample reads the records of --sample; none without the flag.

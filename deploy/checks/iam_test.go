@@ -24,10 +24,10 @@ var actionsOf = map[string][]string{
 
 // useOf are the folders of code that belong to one use alone, and its policy.
 var useOf = map[string]string{
-	"sources/poller":   "streams.json",
-	"sources/snapshot": "backfill.json",
-	"sources/queue":    "consume.json",
-	"sinks/sqs":        "send.json",
+	"sources/poller":    "streams.json",
+	"internal/snapshot": "backfill.json",
+	"sources/queue":     "consume.json",
+	"sinks/sqs":         "send.json",
 }
 
 func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
@@ -100,11 +100,11 @@ func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 // askedBy are the files of a use that asks a store, by its policy: what they say
 // tells which actions that takes.
 var askedBy = map[string][]string{
-	"audit.json":    {"cmd/sluice/audit.go", "sources/snapshot/client.go"},
-	"cascade.json":  {"config/build_cascade.go"},
-	"count.json":    {"config/build_count.go", "handlers/rollup/count.go", "handlers/rollup/orphan.go", "handlers/rollup/rollup.go", "handlers/rollup/uncounted.go"},
-	"escalate.json": {"config/build_escalate.go", "handlers/escalation/claim.go", "handlers/escalation/resume.go"},
-	"recount.json":  {"config/build_recount.go", "cmd/sluice/recount.go", "handlers/rollup/recount.go"},
+	"audit.json":    {"cmd/sluice/audit.go", "internal/snapshot/client.go"},
+	"cascade.json":  {"internal/config/build_cascade.go"},
+	"count.json":    {"internal/config/build_count.go", "handlers/rollup/count.go", "handlers/rollup/orphan.go", "handlers/rollup/rollup.go", "handlers/rollup/uncounted.go"},
+	"escalate.json": {"internal/config/build_escalate.go", "handlers/escalation/claim.go", "handlers/escalation/resume.go"},
+	"recount.json":  {"internal/config/build_recount.go", "cmd/sluice/recount.go", "handlers/rollup/recount.go"},
 }
 
 var storeActions = map[string]string{

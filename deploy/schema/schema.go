@@ -1,5 +1,5 @@
 // Package schema holds the JSON Schema of configuration files. It is made of the
-// types of package config by `go generate ./config`.
+// types of package config by `go generate ./internal/config`.
 package schema
 
 import _ "embed" // for what follows

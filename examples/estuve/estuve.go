@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/handlers/rollup"
-	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
 )
 

@@ -16,7 +16,7 @@ import (
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/handlers/rollup"
 	"github.com/sluicehq/sluice/internal/localtest"

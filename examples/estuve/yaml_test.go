@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/config"
-	"github.com/sluicehq/sluice/document"
-	"github.com/sluicehq/sluice/message"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/router"
 )
 

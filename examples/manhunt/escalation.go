@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/message"
 )
 
 var searches = escalation.EscalationAttributes{

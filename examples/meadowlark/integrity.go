@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
-	"github.com/sluicehq/sluice/message"
 )
 
 // Kinds of messages.

@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/router"
 )
 

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/config"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/streamtest"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
-	"github.com/sluicehq/sluice/sdkitem"
+	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
 // NewScan returns a function that reads a page of a whole table, consistently:

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/message"
 )
 
 // Kind is the kind of the messages: routes name it "cascade.delete#MESSAGE".

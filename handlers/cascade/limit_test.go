@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
 // Which children go, by an attribute of theirs and one of the parent or the time of

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/keyhash"
-	"github.com/sluicehq/sluice/message"
 )
 
 // Config describes one kind of escalation. Where no default is stated the

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/keyhash"
-	"github.com/sluicehq/sluice/message"
 )
 
 // Escalator holds the handlers of one kind of escalation. It is safe for

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/message"
 )
 
 var start = time.Date(2024, 5, 1, 10, 0, 0, 0, time.UTC)

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/message"
 )
 
 func attributes(s string) sluice.Item {

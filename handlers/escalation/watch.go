@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/keyhash"
-	"github.com/sluicehq/sluice/message"
 )
 
 // Watchdog describes the message that watches over a chain. Its queue must be

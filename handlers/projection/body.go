@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/item"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 )
 
 // Loss is why the document of an item does not show a change, by attribute or

@@ -11,7 +11,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // object is a struct of package config.

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
-const renew = "run `go generate ./config`"
+const renew = "run `go generate ./internal/config`"
 
 func TestSchemaIsUpToDate(t *testing.T) {
-	made, err := Schema(filepath.Join("..", "..", "config"))
+	made, err := Schema(filepath.Join("..", "config"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,14 +27,14 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := Reference(filepath.Join("..", "..", "config"), page)
+	made, err := Reference(filepath.Join("..", "config"), page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(made, page) {
 		t.Errorf("docs/configuration.md is not what the types say: %s", renew)
 	}
-	if _, err := Reference(filepath.Join("..", "..", "config"), []byte("no mark")); err == nil || !strings.Contains(err.Error(), "has no line") {
+	if _, err := Reference(filepath.Join("..", "config"), []byte("no mark")); err == nil || !strings.Contains(err.Error(), "has no line") {
 		t.Errorf("%v", err)
 	}
 }

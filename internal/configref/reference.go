@@ -6,11 +6,11 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 // mark is the line of docs/configuration.md below which all is made by Reference.
-const mark = "<!-- Below this line all is made by `go generate ./config` of the comments in the code. -->\n"
+const mark = "<!-- Below this line all is made by `go generate ./internal/config` of the comments in the code. -->\n"
 
 // Reference makes docs/configuration.md again: what stands above its mark is
 // kept, and the tables below are made of the types. dir is that of package

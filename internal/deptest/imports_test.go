@@ -42,12 +42,12 @@ var rules = []rule{
 
 	// What hangs on it. Router, sources, sinks and handlers never import each
 	// other; an application brings them together.
-	{pkgs: "sdkitem", ours: []string{"item", "internal/jsonscan"}},
+	{pkgs: "item/sdkitem", ours: []string{"item", "internal/jsonscan"}},
 	{pkgs: "sources/poller/...", ours: []string{".", "flow", "state", "internal/awsclient", "internal/latectx", "internal/streamsapi"}},
 	{pkgs: "sources/queue/...", ours: []string{".", "flow", "batch", "internal/awserror", "internal/backoff", "internal/latectx", "internal/sqsclient"}},
-	{pkgs: "sources/snapshot/...", ours: []string{".", "flow", "state", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx"}},
+	{pkgs: "internal/snapshot", ours: []string{".", "flow", "state", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx"}},
 
-	{pkgs: "internal/reread", ours: []string{".", "sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi"}},
+	{pkgs: "internal/reread", ours: []string{".", "item/sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi"}},
 	{pkgs: "internal/replay", ours: []string{".", "flow", "state"}},
 	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
@@ -65,43 +65,44 @@ var rules = []rule{
 	{pkgs: "internal/keyhash", ours: []string{"item"}, stdOnly: true},
 	{pkgs: "state/...", ours: []string{"internal/access"}},
 	// What handlers ask for, and sinks do.
-	{pkgs: "dynamo", ours: []string{"."}, stdOnly: true},
-	{pkgs: "message", ours: []string{"."}, stdOnly: true},
-	{pkgs: "document", stdOnly: true},
-	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "dynamo", "sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/keyhash", "internal/quorum"}},
+	{pkgs: "effect/dynamo", ours: []string{"."}, stdOnly: true},
+	{pkgs: "effect/message", ours: []string{"."}, stdOnly: true},
+	{pkgs: "effect/document", stdOnly: true},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/keyhash", "internal/quorum"}},
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient"}},
-	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "document", "internal/backoff", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying"}},
+	{pkgs: "sinks/opensearch/indices", ours: []string{".", "effect/document", "internal/reindex"}},
+	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
-	{pkgs: "audit", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
-	{pkgs: "reindex", ours: []string{".", "document", "internal/backoff"}, stdOnly: true},
+	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff"}, stdOnly: true},
+	{pkgs: "internal/reindex", ours: []string{".", "effect/document", "internal/backoff"}, stdOnly: true},
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access"}},
-	{pkgs: "handlers/projection", ours: []string{".", "document", "internal/jsonscan", "internal/routed"}, stdOnly: true},
+	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/jsonscan", "internal/routed"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
-	{pkgs: "handlers/...", ours: []string{".", "document", "dynamo", "message", "internal/backoff", "internal/keyhash"}},
-	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "document", "dynamo", "flow", "batch", "router", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
+	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/keyhash"}},
+	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "effect/document", "effect/dynamo", "flow", "batch", "router", "internal/snapshot", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
 
 	// What brings them together.
-	{pkgs: "run/...", ours: []string{"internal/access", "internal/reread", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "run/...", ours: []string{"internal/access", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
-	{pkgs: "config/...", ours: []string{".", "item", "router", "flow", "batch", "document", "dynamo", "message", "reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash"}},
-	{pkgs: "streamtest/...", ours: []string{".", "document", "flow", "router"}},
+	{pkgs: "internal/config", ours: []string{".", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash"}},
+	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{"flow", "batch", "deadletter", "sinks/sqs", "state", "internal/awsclient"}},
-	{pkgs: "internal/function", ours: []string{".", "config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/awsclient", "internal/letterqueue"}},
+	{pkgs: "internal/function", ours: []string{".", "internal/config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/awsclient", "internal/letterqueue"}},
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
-		".", "config", "run", "router", "flow", "batch", "document", "dynamo", "audit", "internal/replay", "internal/reread", "reindex", "handlers/...",
+		".", "internal/config", "run", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
 		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/runtimeapi",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may
 	// stand on another.
 	{pkgs: "examples/...", ours: []string{
-		"examples/...", ".", "item", "sdkitem", "document", "dynamo", "message", "router", "flow", "batch", "sources/...", "state/...", "sinks/...",
-		"deadletter/...", "handlers/...", "metrics/...", "run", "config", "streamtest",
+		"examples/...", ".", "item", "item/sdkitem", "effect/document", "effect/dynamo", "effect/message", "router", "flow", "batch", "sources/...", "state/...", "sinks/...",
+		"deadletter/...", "handlers/...", "metrics/...", "run", "streamtest",
 	}},
 
 	// Of the project itself; rules above never name them, so that no product
@@ -111,8 +112,8 @@ var rules = []rule{
 	{pkgs: "internal/localtest", ours: []string{"internal/localstack"}},
 	{pkgs: "internal/recordtest", ours: []string{"."}},
 	{pkgs: "internal/benchdata", stdOnly: true},
-	{pkgs: "internal/configref", ours: []string{"config"}},
-	{pkgs: "internal/tabletest", ours: []string{".", "dynamo", "streamtest"}},
+	{pkgs: "internal/configref", ours: []string{"internal/config"}},
+	{pkgs: "internal/tabletest", ours: []string{".", "effect/dynamo", "streamtest"}},
 	{pkgs: "internal/deptest/..."},
 	{pkgs: "internal/doctest"},  // tests only
 	{pkgs: "internal/sim"},      // tests only

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/hashicorp/hcl/v2/hclparse"
 
-	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/config"
 )
 
 func TestJSON(t *testing.T) {

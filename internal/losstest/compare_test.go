@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/audit"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/audit"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
-	"github.com/sluicehq/sluice/sources/snapshot"
 )
 
 // compare holds that every item has its document, of the same version and body,

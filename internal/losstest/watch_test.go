@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 )
 
 // watch holds, while everything runs, that no document is older than what the

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
 	"github.com/sluicehq/sluice/internal/streamsapi"
-	"github.com/sluicehq/sluice/sdkitem"
+	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
 var (

@@ -14,12 +14,12 @@ import (
 
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/snapshot"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
-	"github.com/sluicehq/sluice/sources/snapshot"
 )
 
 // busy has every hook called, so that every series is there.

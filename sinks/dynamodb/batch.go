@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
-	"github.com/sluicehq/sluice/sdkitem"
+	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
 const (

@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/sdkitem"
+	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
 // Get reads the item with the key, consistently; the absent Item when there is

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 )
 
 // encoder appends operations as a bulk request has them: an action on a line

@@ -3,7 +3,7 @@ package opensearch
 import (
 	"testing"
 
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 )
 
 // BenchmarkExactRequests counts the requests of changes that have one version, as

@@ -9,7 +9,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 

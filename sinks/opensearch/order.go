@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 )
 
 const errorBody = `{"error":{"root_cause":[{"type":%[2]q,"reason":"r"}],"type":%[2]q,"reason":"r"},"status":%[1]d}`

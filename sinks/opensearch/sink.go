@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/sluicehq/sluice/batch"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 )
 
 // Sink writes documents. It is safe for concurrent use. It has no goroutine

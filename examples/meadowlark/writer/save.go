@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
 )
 
 // Create writes a document that is not there, or fails with an ErrReference, an

@@ -1,5 +1,5 @@
 // Command configref writes the JSON Schema and the reference of configuration
-// files. `go generate ./config` runs it.
+// files. `go generate ./internal/config` runs it.
 package main
 
 import (
@@ -12,13 +12,13 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	if err := run(".."); err != nil { // go generate runs it in config
+	if err := run(filepath.Join("..", "..")); err != nil { // go generate runs it in internal/config
 		log.Fatal(err)
 	}
 }
 
 func run(root string) error {
-	dir := filepath.Join(root, "config")
+	dir := filepath.Join(root, "internal", "config")
 	text, err := configref.Schema(dir)
 	if err != nil {
 		return err

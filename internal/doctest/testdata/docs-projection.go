@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/document"
+	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )

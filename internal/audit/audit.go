@@ -1,0 +1,220 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/document"
+)
+
+// Audit compares a table with an index. Its functions are called from several
+// goroutines at once, Scan, List and the hooks from one at a time.
+type Audit struct {
+	// Scan returns the table's items as SNAPSHOT records. It is called twice when
+	// ghosts are looked for without KeyOf. A record is read until the next one is
+	// asked for.
+	Scan func(ctx context.Context) iter.Seq2[*sluice.Record, error]
+
+	// Project returns what is to be written for a SNAPSHOT record. It depends on
+	// the record's Table, Keys and New alone. It returns what all writers of the
+	// indices write, since what it does not return is a ghost.
+	Project func(rec *sluice.Record) ([]document.Op, error)
+
+	// Read reads an item, consistently; the absent Item if there is none.
+	Read func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+
+	// Get reads documents as they are now, in the order of refs.
+	Get func(ctx context.Context, refs []document.Ref) ([]document.Doc, error)
+
+	// List returns all documents of an index; their sources are not read. Nil
+	// looks for no ghosts, as a sample does.
+	List func(ctx context.Context, index string) iter.Seq2[document.Doc, error]
+
+	// Write writes a repair; nil repairs nothing. A write that is refused because
+	// something newer is there is no error.
+	Write func(ctx context.Context, op document.Op) error
+
+	// MaxDeletes is how many ghosts a run deletes at most (default 1,000, and 5 %
+	// of the documents, or one). With more it deletes none, and Run returns a
+	// [*BrakeError]. Unless TrustTables is set, it deletes none either, whatever
+	// MaxDeletes says, when more than half of the documents have no item. Documents
+	// that the run itself has written do not count.
+	MaxDeletes int
+
+	// TrustTables says that the tables are those of the index. Without it, a run
+	// with Write first looks whether they are: if not, it writes nothing, and Run
+	// returns an [*ApartError].
+	TrustTables bool
+
+	// Behind returns the indices that the name of an index or alias leads to, and
+	// nothing for a name that is no alias (default: each name is an index). So
+	// documents are the same by whichever name they are written.
+	Behind func(ctx context.Context, name string) ([]string, error)
+
+	// Foreign reports whether a document without an item is another application's
+	// (default: none is). Such a document is no ghost. It is asked with the whole
+	// document. It must be safe for concurrent use.
+	Foreign func(doc document.Doc) bool
+
+	// Indices are searched for ghosts, besides those that records name.
+	Indices []string
+
+	// KeyOf returns the key of the item that a document was projected from, and
+	// false when it cannot be told. Documents without a key are looked for in a
+	// second scan, up to 100,000 of them in one run, and not at all while items
+	// cannot be projected: which documents those have nobody knows. It takes
+	// Table, the table's name.
+	KeyOf func(doc document.Ref) (key sluice.Item, ok bool)
+	Table string
+
+	// Marks describe documents that are versioned by sequence; nil is otherwise.
+	Marks *Marks
+
+	// Sample is the share of items that are compared, above 0 and up to 1
+	// (default 1, all). Which ones, Seed decides (default: others each time).
+	Sample float64
+	Seed   uint64
+
+	Settle   time.Duration // between two looks at what differs (default 5 s)
+	Attempts int           // looks at it after the first (default 5)
+
+	// Found is called for each drift once it is confirmed, and repaired if that is
+	// asked for (default: nothing).
+	Found func(Drift)
+	// Progress is called every few hundred documents (default: nothing).
+	Progress func(Result)
+}
+
+// Result counts what an audit found.
+type Result struct {
+	Items     int64 `json:"items"`     // that were compared
+	Documents int64 `json:"documents"` // that these items are to have
+	Listed    int64 `json:"listed"`    // documents of the index, when ghosts were looked for
+
+	// Confirmed drift.
+	Missing   int64 `json:"missing"`
+	Stale     int64 `json:"stale"`
+	Different int64 `json:"different"`
+	Ghosts    int64 `json:"ghosts"`
+	Ahead     int64 `json:"ahead"`
+	Unfenced  int64 `json:"unfenced"`
+
+	// Foreign are documents without an item that are another application's.
+	Foreign int64 `json:"foreign"`
+
+	// Apart says why a repair would write nothing.
+	Apart *ApartError `json:"apart,omitempty"`
+
+	// Brake says why no ghost is deleted, or would be by a repair.
+	Brake *BrakeError `json:"brake,omitempty"`
+
+	// Failed are items that cannot be projected. Nothing is known about their
+	// documents.
+	Failed int64 `json:"failed"`
+
+	Settled   int64 `json:"settled"`   // differed at a look and not at a later one: live writes
+	Busy      int64 `json:"busy"`      // changed at each look
+	Unchecked int64 `json:"unchecked"` // documents of which no item was found, and which may yet have one: see [Audit.KeyOf]
+
+	Repaired int64 `json:"repaired"` // of the drift: by a repair, or by something newer that came first
+	Refused  int64 `json:"refused"`  // of the drift: tried in vain, or not tried
+}
+
+// Drift is how many documents are not as they should be.
+func (r Result) Drift() int64 {
+	return r.Missing + r.Stale + r.Different + r.Ghosts + r.Ahead + r.Unfenced
+}
+
+// Clean reports whether the table and the index agree as far as they were
+// compared: neither drift nor anything left open. What was repaired is drift.
+func (r Result) Clean() bool { return r.Drift()+r.Failed+r.Busy+r.Unchecked == 0 }
+
+func (a Audit) withDefaults() Audit {
+	if a.Sample == 0 {
+		a.Sample = 1
+	}
+	if a.Seed == 0 {
+		a.Seed = rand.Uint64()
+	}
+	if a.Settle == 0 {
+		a.Settle = 5 * time.Second
+	}
+	if a.Attempts == 0 {
+		a.Attempts = 5
+	}
+	if a.Found == nil {
+		a.Found = func(Drift) {}
+	}
+	if a.Progress == nil {
+		a.Progress = func(Result) {}
+	}
+	return a
+}
+
+func (a Audit) validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("audit: "+format, args...))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"Scan", a.Scan != nil}, {"Project", a.Project != nil}, {"Read", a.Read != nil}, {"Get", a.Get != nil}} {
+		if !f.set {
+			wrong("%s is missing", f.name)
+		}
+	}
+	if a.Sample < 0 || a.Sample > 1 || a.Sample != a.Sample {
+		wrong("Sample is %v, want a share above 0 and up to 1", a.Sample)
+	}
+	if a.KeyOf != nil && a.Table == "" {
+		wrong("KeyOf is set and Table is empty; want the name of the table that its keys are of")
+	}
+	if a.Settle < 0 {
+		wrong("Settle is %v, want 0 (5s) or above", a.Settle)
+	}
+	if a.MaxDeletes < 0 {
+		wrong("MaxDeletes is %d, want 0 (1,000, and 5 %% of the documents) or above", a.MaxDeletes)
+	}
+	if a.Attempts < 0 {
+		wrong("Attempts is %d, want 0 (5) or above", a.Attempts)
+	}
+	return errors.Join(errs...)
+}
+
+var errEnded = errors.New("the audit ended before")
+
+// Run compares the two. It ends at the first error of a function, and can then
+// be run again from the start; what it returns was found until then. Ghosts are
+// deleted at its end, when all of them are known; a [*BrakeError] says that there
+// are too many, and an [*ApartError] that nothing was written at all.
+func (a Audit) Run(ctx context.Context) (Result, error) {
+	a = a.withDefaults()
+	if err := a.validate(); err != nil {
+		return Result{}, err
+	}
+	if a.Write != nil && !a.TrustTables {
+		if err := a.together(ctx); err != nil {
+			apart, _ := errors.AsType[*ApartError](err)
+			return Result{Apart: apart}, err
+		}
+	}
+	r := newRun(a)
+	r.ghosts = a.List != nil && a.Sample == 1
+	err := r.compare(ctx)
+	if err == nil && r.ghosts {
+		err = r.searchGhosts(ctx)
+	}
+	if err == nil {
+		r.result.Apart = r.apart()
+		err = r.release(ctx)
+	}
+	r.leave(errEnded)
+	r.Progress(r.result)
+	return r.result, err
+}

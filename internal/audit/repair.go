@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluicehq/sluice/effect/document"
+)
+
+var (
+	errAhead   = errors.New("nothing here can tell which of the two is right; if it is the item, raise its version above the document's")
+	errRefused = errors.New("the index does not take it: a newer version was deleted there not long ago; repair again when index.gc_deletes has passed")
+)
+
+// repair repairs a confirmed drift, if that is asked for, and tells it; a ghost
+// waits until all are known. doc is the document as it was read before its item
+// was, and op what the item asks for.
+func (r *run) repair(ctx context.Context, d Drift, op *document.Op, doc document.Doc) error {
+	if d.Kind == Ghost {
+		r.hold(d, doc, op == nil)
+		return nil
+	}
+	if r.Write != nil {
+		if d.Kind == Ahead {
+			d.Err = errAhead
+		} else if d.Err = r.write(ctx, r.remedy(d, op, doc)); d.Err == nil {
+			d.Repaired = true
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	r.found(d)
+	return nil
+}
+
+// remedy is the write that repairs d. Whatever is newer than what was read is
+// newer than it.
+func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
+	if r.Marks != nil {
+		return r.Marks.remedy(d, op, doc)
+	}
+	if d.Kind == Ghost {
+		return document.Op{
+			Action: document.Delete, Index: d.Ref.Index, ID: d.Ref.ID, Routing: d.Ref.Routing,
+			Fence: document.NewerOrEqual, Version: doc.Version,
+		}
+	}
+	fix := *op
+	switch {
+	case fix.Fence != document.NoFence:
+		fix.Fence = document.NewerOrEqual
+	case doc.Found:
+		// The item was read after the document: what it says is not older than
+		// this version, and what changed since has a greater one.
+		fix.Fence, fix.Version = document.NewerOrEqual, doc.Version
+	default:
+		// Whatever has been written there since is not older than 1.
+		fix.Fence, fix.Version = document.Newer, 1
+	}
+	return fix
+}
+
+// write writes a remedy and reads what is there then: a refusal by version is no
+// error of Write.
+func (r *run) write(ctx context.Context, fix document.Op) error {
+	if err := r.Write(ctx, fix); err != nil || fix.Fence == document.Unchanged {
+		return err // of what has changed since, somebody was faster
+	}
+	docs, err := r.Get(ctx, []document.Ref{fix.Ref()}) // tombstones, too
+	if err != nil || len(docs) != 1 {
+		return fmt.Errorf("it was written, and cannot be read: %w", err)
+	}
+	doc := docs[0]
+	if doc.Found && doc.Version > fix.Version {
+		return nil // somebody was faster
+	}
+	if kind, _ := judge(&fix, doc); kind != 0 {
+		return errRefused
+	}
+	return nil
+}

@@ -1,0 +1,305 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/item"
+)
+
+// body makes the body of a message.
+type body struct {
+	make        func(dst []byte, rec *sluice.Record) ([]byte, error)
+	reads       sluice.View // the images that it needs
+	wantsRecord bool        // attributes whose names begin with '$' stand in it
+}
+
+// parseBody reads what a file says a message is made of.
+func parseBody(text string) (body, error) {
+	switch text {
+	case "", "record":
+		return body{make: recordBody}, nil
+	case "new":
+		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.New }), reads: sluice.NewImage}, nil
+	case "old":
+		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.Old }), reads: sluice.OldImage}, nil
+	case "keys":
+		return body{make: imageBody(func(rec *sluice.Record) sluice.Item { return rec.Keys })}, nil
+	}
+	if isJSON(text) {
+		return parseJSONBody(text)
+	}
+	t, err := parseText(text)
+	return body{make: t.append, reads: t.reads, wantsRecord: t.wantsRecord}, err
+}
+
+func imageBody(of func(*sluice.Record) sluice.Item) func([]byte, *sluice.Record) ([]byte, error) {
+	return func(dst []byte, rec *sluice.Record) ([]byte, error) {
+		it := of(rec)
+		if !it.Exists() {
+			return dst, fmt.Errorf("the %s record has no such image, which the message's body is", rec.EventName)
+		}
+		return sendable(it.AppendJSON(dst)), nil
+	}
+}
+
+// recordBody is the body when a file says nothing else.
+func recordBody(dst []byte, rec *sluice.Record) ([]byte, error) {
+	var b message.Body
+	b.Str("event", string(rec.EventName)).Str("table", rec.Table)
+	if rec.Sequence != "" { // a backfill has none
+		b.Str("sequence", string(rec.Sequence))
+	}
+	b.JSON("keys", rec.Keys.AppendJSON(nil))
+	if rec.New.Exists() {
+		b.JSON("new", rec.New.AppendJSON(nil))
+	}
+	if rec.Old.Exists() {
+		b.JSON("old", rec.Old.AppendJSON(nil))
+	}
+	return append(dst, sendable(b.Bytes())...), nil
+}
+
+// sendable escapes in JSON what SQS refuses as it is; it stands in strings only.
+func sendable(text []byte) []byte {
+	if !strings.Contains(string(text), "\uFFFE") && !strings.Contains(string(text), "\uFFFF") {
+		return text
+	}
+	return []byte(refused.Replace(string(text)))
+}
+
+var refused = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
+
+// text is a template over an item, and over its record by names that begin with
+// '$'.
+type text struct {
+	projection.Template
+	item        []string    // paths of the item
+	reads       sluice.View // the images that it needs by name
+	wantsRecord bool
+}
+
+func parseText(source string) (text, error) {
+	t, err := projection.ParseTemplate(source)
+	if err != nil {
+		return text{}, err
+	}
+	made := text{Template: t}
+	for _, path := range t.Paths() {
+		if err := checkRecordPath(path); err != nil {
+			return made, err
+		}
+		made.wantsRecord = made.wantsRecord || strings.HasPrefix(path, "$")
+		switch {
+		case strings.HasPrefix(path, "$new."):
+			made.reads |= sluice.NewImage
+		case strings.HasPrefix(path, "$old."):
+			made.reads |= sluice.OldImage
+		case !strings.HasPrefix(path, "$"):
+			made.item = append(made.item, path)
+		}
+	}
+	return made, nil
+}
+
+func (t text) append(dst []byte, rec *sluice.Record) ([]byte, error) {
+	if err := t.lacks(rec); err != nil {
+		return dst, err
+	}
+	return t.Append(dst, rec.Image(), beside(rec, t.wantsRecord))
+}
+
+// lacks is the error of a record without the image that an attribute of the item
+// would be in: the item as it is after the change or, of a REMOVE, as it was. The
+// key is in every record.
+func (t text) lacks(rec *sluice.Record) error {
+	if rec.New.Exists() || rec.EventName == sluice.Remove && rec.Old.Exists() {
+		return nil
+	}
+	for _, path := range t.item {
+		if _, ok := rec.Keys.Lookup(path); !ok {
+			return fmt.Errorf("{%s} cannot be known: the %s record came without the image; set the table's StreamViewType to NEW_AND_OLD_IMAGES", path, rec.EventName)
+		}
+	}
+	return nil
+}
+
+// recordNames are what a template can have of the record itself.
+const recordNames = "$event, $table, $sequence, $eventId, $created, $new.<path> and $old.<path>"
+
+func checkRecordPath(path string) error {
+	name, rest, dotted := strings.Cut(path, ".")
+	switch name {
+	case "$event", "$table", "$sequence", "$eventId", "$created":
+		if !dotted {
+			return nil
+		}
+	case "$new", "$old":
+		if rest != "" {
+			return nil
+		}
+	default:
+		if !strings.HasPrefix(name, "$") {
+			return nil
+		}
+	}
+	return fmt.Errorf("{%s} is nothing of a record; those are %s", path, recordNames)
+}
+
+// beside is where a template looks for what the image does not have: the keys,
+// and what is said of the record.
+func beside(rec *sluice.Record, wantsRecord bool) sluice.Item {
+	if !wantsRecord {
+		return rec.Keys
+	}
+	attrs := []item.Attribute{
+		item.String("$event", string(rec.EventName)), item.String("$table", rec.Table),
+		item.String("$eventId", rec.EventID), item.Map("$new", rec.New), item.Map("$old", rec.Old),
+	}
+	if rec.Sequence != "" {
+		attrs = append(attrs, item.String("$sequence", string(rec.Sequence)))
+	}
+	if !rec.Created.IsZero() {
+		attrs = append(attrs, item.String("$created", rec.Created.UTC().Format(time.RFC3339)))
+	}
+	return rec.Keys.With(attrs...)
+}
+
+// isJSON reports whether a template is a JSON object, array or string, and not a
+// text that begins with an attribute.
+func isJSON(text string) bool {
+	text = strings.Trim(text, " \t\r\n")
+	if strings.HasPrefix(text, "[") || stringEnd(text, 0) == len(text) && strings.HasPrefix(text, `"`) {
+		return true
+	}
+	rest, ok := strings.CutPrefix(text, "{")
+	rest = strings.TrimLeft(rest, " \t\r\n")
+	return ok && rest != "" && (rest[0] == '"' || rest[0] == '}')
+}
+
+// piece is a part of a JSON template: JSON as it stands, and then an attribute as
+// JSON, or a text with attributes as a string.
+type piece struct {
+	json  string
+	path  string // of an attribute
+	text  text
+	quote bool // text is set
+}
+
+// parseJSONBody reads a JSON template. Within strings attributes are text; outside
+// of them they are JSON: what follows '{' there is a quotation mark or '}' in
+// JSON itself.
+func parseJSONBody(source string) (body, error) {
+	var b body
+	var pieces []piece
+	var sample strings.Builder // valid JSON if the template is
+	last := 0
+	for at := 0; at < len(source); {
+		switch c := source[at]; {
+		case c == '"':
+			end := stringEnd(source, at)
+			if end < 0 {
+				return b, fmt.Errorf("body, byte %d: a string does not end", at)
+			}
+			quoted := source[at:end]
+			if strings.ContainsRune(quoted, '{') {
+				var plain string
+				if err := json.Unmarshal([]byte(quoted), &plain); err != nil {
+					return b, fmt.Errorf("body, byte %d: %w", at, err)
+				}
+				t, err := parseText(plain)
+				if err != nil {
+					return b, fmt.Errorf("body, byte %d: %w", at, err)
+				}
+				pieces = append(pieces, piece{json: source[last:at], text: t, quote: true})
+				b.wantsRecord, b.reads = b.wantsRecord || t.wantsRecord, b.reads|t.reads
+				last = end
+			}
+			sample.WriteString(quoted)
+			at = end
+		case c == '{' && isAttribute(source[at+1:]):
+			end := strings.IndexByte(source[at:], '}')
+			if end < 0 {
+				return b, fmt.Errorf("body, byte %d: '{' without '}'", at)
+			}
+			end += at + 1
+			t, err := parseText(source[at:end])
+			if err != nil {
+				return b, fmt.Errorf("body, byte %d: %w", at, err)
+			}
+			p := piece{json: source[last:at], text: t, quote: true}
+			if path, ok := t.Single(); ok {
+				p.path, p.quote = path, false
+			}
+			pieces = append(pieces, p)
+			b.wantsRecord, b.reads = b.wantsRecord || t.wantsRecord, b.reads|t.reads
+			sample.WriteString("null")
+			last, at = end, end
+		default:
+			sample.WriteByte(c)
+			at++
+		}
+	}
+	if err := json.Unmarshal([]byte(sample.String()), new(any)); err != nil {
+		return b, fmt.Errorf("body: it is neither JSON nor a text: %w", err)
+	}
+	pieces = append(pieces, piece{json: source[last:]})
+	wants := b.wantsRecord
+	b.make = func(dst []byte, rec *sluice.Record) ([]byte, error) {
+		image, keys := rec.Image(), beside(rec, wants)
+		var buf []byte
+		for _, p := range pieces {
+			dst = append(dst, p.json...)
+			if err := p.text.lacks(rec); err != nil {
+				return dst, err
+			}
+			switch {
+			case p.quote:
+				var err error
+				if buf, err = p.text.Append(buf[:0], image, keys); err != nil {
+					return dst, err
+				}
+				dst = item.AppendString(dst, buf)
+			case p.path != "":
+				v, ok := image.Lookup(p.path)
+				if !ok {
+					v, ok = keys.Lookup(p.path)
+				}
+				if !ok {
+					dst = append(dst, "null"...)
+					continue
+				}
+				dst = v.AppendJSON(dst)
+			}
+		}
+		return sendable(dst), nil
+	}
+	return b, nil
+}
+
+// isAttribute reports whether what stands behind a '{' outside of strings is an
+// attribute.
+func isAttribute(rest string) bool {
+	return rest != "" && !strings.ContainsRune("\"} \t\r\n", rune(rest[0]))
+}
+
+// stringEnd returns where the JSON string that begins at at ends, or -1.
+func stringEnd(s string, at int) int {
+	for i := at + 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+var errEmpty = errors.New("it is empty")

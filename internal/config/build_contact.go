@@ -1,0 +1,212 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/handlers/escalation/webhook"
+	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/router"
+)
+
+const defaultCall = 30 * time.Second // of a call
+
+// contact makes the consumer of an escalation's messages.
+func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field string) (*built, error) {
+	if o.Contact == nil {
+		return nil, b.c.wrong(field+".contact", errors.New("it is missing: a route of contact calls its url"))
+	}
+	if err := errors.Join(l.written(), b.c.continued(l.Attempt.Set)); err != nil {
+		return nil, b.c.wrong(field+".ladder", err)
+	}
+	call, err := newCaller(o)
+	if err != nil {
+		return nil, b.c.wrong(field+".contact", err)
+	}
+	consumer, err := escalation.NewConsumer(escalation.ConsumerConfig{
+		Config:       c,
+		Message:      escalation.MessageMembers{Escalation: "escalation", StepID: "step", Order: "order", Number: "number"},
+		AttemptTable: l.table,
+		AttemptKey:   slices.Sorted(maps.Keys(l.Attempt.Key)),
+		NewAttempt:   l.newAttempt,
+		Claim:        escalation.ClaimAttributes{Error: cmp.Or(l.Attempt.Error, "error")},
+		Contact:      call.contact,
+		Called: func(t escalation.Try, outcome string, err error) {
+			if err != nil {
+				b.s.Logger.Warn("calling for an escalation failed", "kind", o.Kind, "key", keyhash.Text(t.DedupeKey), "outcome", outcome, "err", err)
+			}
+		},
+		Lease:       time.Duration(o.Contact.Lease),
+		Timeout:     cmp.Or(time.Duration(o.Contact.Timeout), defaultCall),
+		GiveUpAfter: time.Duration(o.Contact.GiveUpAfter),
+	})
+	if err != nil {
+		return nil, b.c.wrong(field+".contact", err)
+	}
+	handle := func(ctx context.Context, rec *sluice.Record) error {
+		switch kind, _ := rec.New.Lookup("kind"); kind.Str() {
+		case o.Kind + ".attempt":
+			return consumer.Try(ctx, rec)
+		case o.Kind + ".expire":
+			return consumer.Expire(ctx, rec)
+		}
+		return sluice.Permanent(fmt.Errorf("it is no message of a step or an expiry: want the kind %s.attempt or %s.expire", o.Kind, o.Kind))
+	}
+	// The consumer gives a step up by itself: until then its message must live, and
+	// come back soon.
+	made := &built{late: true, handle: handle, options: []router.Option{router.Attempts(10_000), router.Backoff(time.Second, 20*time.Second)}}
+	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
+		key, _ := rec.New.Lookup("dedupeKey")
+		does := "when it is due, end the escalation, if it is still active"
+		if kind, _ := rec.New.Lookup("kind"); kind.Str() == o.Kind+".attempt" {
+			does = "when it is due, and the escalation still active, claim the attempt, call for it, and write what came of it"
+		}
+		return []Effect{{Does: does, Sink: b.sinks.storeName, Target: l.table, Key: key.Str()}}, nil
+	}
+	return made, nil
+}
+
+// written says which attributes of an attempt cannot be written.
+func (l *ladder) written() error {
+	at := l.Attempt
+	for field, name := range map[string]string{
+		"escalation": at.Escalation, "number": at.Number, "order": at.Order, "stepId": at.StepID, "at": at.At, "round": at.Round, "repeat": at.Repeat,
+		"outcome": at.Outcome, "error": at.Error,
+	} {
+		if strings.Contains(name, ".") {
+			return fmt.Errorf("attempt.%s is %q, within a map: want an attribute, which is written", field, name)
+		}
+	}
+	for name := range at.Set {
+		if _, isKey := at.Key[name]; isKey {
+			return fmt.Errorf("attempt.set has %s, an attribute of attempt.key", name)
+		}
+	}
+	return nil
+}
+
+// continued says why no route of next takes the records of attempts: then only the
+// watchdog would go on, late, and with an alarm for each step.
+func (c *Config) continued(set map[string]string) error {
+	if e := c.EntityType; e.Key != nil || len(e.Tables)+len(e.First) > 0 {
+		return nil // what the key and the table say, say items of the table
+	}
+	name := cmp.Or(c.EntityType.Attribute, "entityType")
+	typ := set[name]
+	if typ == "" {
+		return fmt.Errorf("attempt.set has no %s: want the entity type of attempts, such as {%s: attempt}, which a route of next takes", name, name)
+	}
+	var others []string
+	for _, rt := range c.Routes {
+		if rt.Escalate == nil || rt.Escalate.Do != "next" {
+			continue
+		}
+		patterns := strings.Fields(strings.Join(rt.On, " "))
+		if slices.ContainsFunc(patterns, func(p string) bool {
+			return slices.Contains([]string{typ + "#MODIFY", typ + "#*", "*#MODIFY", "*#*"}, p)
+		}) {
+			return nil
+		}
+		others = append(others, patterns...)
+	}
+	if len(others) == 0 {
+		return nil // it is another program's
+	}
+	return fmt.Errorf("attempt.set has %s: %s, and routes of next take %s: want %s#MODIFY", name, typ, strings.Join(others, ", "), typ)
+}
+
+// newAttempt is the attempt of a step before it is made.
+func (l *ladder) newAttempt(t escalation.Try) sluice.Item {
+	at := l.Attempt
+	var attrs []item.Attribute
+	for _, name := range slices.Sorted(maps.Keys(at.Set)) {
+		attrs = append(attrs, item.String(name, at.Set[name]))
+	}
+	if _, isKey := at.Key[at.Escalation]; !isKey {
+		attrs = append(attrs, item.String(at.Escalation, t.Escalation.ID))
+	}
+	return l.attemptKey(t.Escalation.ID, t.Round, t.Number).With(append(attrs,
+		item.Number(at.Number, strconv.FormatInt(t.Number, 10)),
+		item.Number(at.Order, strconv.FormatInt(t.Step.Order, 10)),
+		item.String(at.StepID, t.Step.ID),
+	)...)
+}
+
+// caller calls URLs.
+type caller struct {
+	kind string
+	hook *webhook.Client
+	url  text
+	body *body // nil is the default
+}
+
+func newCaller(o Escalate) (*caller, error) {
+	c := &caller{kind: o.Kind}
+	var err error
+	if c.hook, err = webhook.New(webhook.Options{
+		Timeout: cmp.Or(time.Duration(o.Contact.Timeout), defaultCall), AllowHTTP: o.Contact.AllowHTTP, AllowPrivate: o.Contact.AllowPrivate,
+	}); err != nil {
+		return nil, err
+	}
+	if c.url, err = parseText(o.Contact.URL); err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	if o.Contact.Body != "" {
+		made, err := parseBody(o.Contact.Body)
+		if err != nil {
+			return nil, err
+		}
+		c.body = &made
+	}
+	return c, nil
+}
+
+// contact calls for a step, or for one of its contacts. What a template lacks will
+// stay away: the next step has its turn.
+func (c *caller) contact(ctx context.Context, t escalation.Try) error {
+	t.DedupeKey = keyOfKind(c.kind, t.DedupeKey)
+	rec := &sluice.Record{EventName: sluice.Delivery, New: item.Of(
+		item.Map("escalation", t.Escalation.Item), item.Map("step", t.Step.Item), item.String("contact", t.Contact),
+		item.Number("number", strconv.FormatInt(t.Number, 10)), item.Number("round", strconv.FormatInt(t.Round, 10)),
+		item.Number("repeat", strconv.FormatInt(t.Repeat, 10)), item.String("dedupeKey", t.DedupeKey),
+	)}
+	target, err := c.url.append(nil, rec)
+	if err != nil {
+		return sluice.Permanent(fmt.Errorf("the url: %w", err))
+	}
+	text := c.defaultBody(t)
+	if c.body != nil {
+		if text, err = c.body.make(nil, rec); err != nil {
+			return sluice.Permanent(fmt.Errorf("the body: %w", err))
+		}
+	}
+	return c.hook.Post(ctx, webhook.Call{URL: string(target), Key: t.DedupeKey, Body: text})
+}
+
+// keyOfKind is a key of the handler's for somebody who gets those of other kinds,
+// too: two kinds may have escalations of the same id.
+func keyOfKind(kind, key string) string { return url.QueryEscape(kind) + "/" + key }
+
+func (c *caller) defaultBody(t escalation.Try) []byte {
+	var b message.Body
+	b.Str("kind", c.kind+".contact").Str("escalation", t.Escalation.ID).Str("ladder", t.Escalation.Ladder).Str("step", t.Step.ID)
+	if t.Contact != "" {
+		b.Str("contact", t.Contact)
+	}
+	b.Int("number", t.Number)
+	unlessZero(&b, "round", t.Round)
+	unlessZero(&b, "repeat", t.Repeat)
+	return b.Str("dedupeKey", t.DedupeKey).Bytes()
+}

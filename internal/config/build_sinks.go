@@ -1,0 +1,357 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/internal/reindex"
+	"github.com/sluicehq/sluice/sinks/dynamodb"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+	"github.com/sluicehq/sluice/sinks/sqs"
+)
+
+// sinks are where handlers write. All are made, which makes no call; those that
+// a route uses are asked for.
+type sinks struct {
+	c        *Config
+	queues   map[string]*queue
+	clusters map[string]*cluster
+
+	store     *dynamodb.Store
+	at        Tables // the store, or what stands in for it
+	storeName string
+	tables    map[string]*tableUse // that handlers use
+
+	users []string // routes that what is asked for is for
+}
+
+// tableUse is a table that handlers use.
+type tableUse struct {
+	field string // that names it first
+	users []string
+}
+
+// Tables are what handlers ask of tables; a sinks/dynamodb.Store has it all.
+type Tables interface {
+	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
+	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)
+	Once(ctx context.Context, u dynamo.Unit) (dynamo.Applied, error)
+	Write(ctx context.Context, op dynamo.Op) error
+	Transact(ctx context.Context, ops ...dynamo.Op) error
+	DeleteGuarded(ctx context.Context, d dynamo.GuardedDelete)
+	KeyNames(ctx context.Context, table string) ([]string, error)
+}
+
+type queue struct {
+	*sqs.Queue
+	send       message.Send
+	sink, name string // its own name or URL
+	fifo       bool
+	users      []string // routes
+}
+
+type cluster struct {
+	sink     string
+	o        *OpenSearch
+	client   *opensearch.Client
+	indices  *indices.Cluster
+	docs     *opensearch.Sink
+	names    map[string]*indices.Marks // by index or alias; nil: not versioned by sequence
+	versions map[string]string         // likewise: how routes version the documents
+	fake     writeDocument             // in place of docs
+	users    []string                  // routes
+}
+
+func openSinks(c *Config, s Setup) (*sinks, error) {
+	all := &sinks{c: c, queues: map[string]*queue{}, clusters: map[string]*cluster{}, storeName: "dynamodb", tables: map[string]*tableUse{}}
+	var errs []error
+	var own *DynamoDB
+	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
+		sink := c.Sinks[name]
+		field := "sinks." + name
+		var kinds []string
+		if sink.SQS != nil {
+			kinds = append(kinds, "sqs")
+			q, err := openQueue(sink.SQS, name, s)
+			if err != nil {
+				errs = append(errs, c.wrong(field+".sqs", err))
+			}
+			all.queues[name] = q
+		}
+		if sink.OpenSearch != nil {
+			kinds = append(kinds, "opensearch")
+			cl, err := openCluster(sink.OpenSearch, name, s)
+			if err != nil {
+				errs = append(errs, c.wrong(field+".opensearch", err))
+			}
+			all.clusters[name] = cl
+		}
+		if sink.DynamoDB != nil {
+			kinds = append(kinds, "dynamodb")
+			if own != nil {
+				errs = append(errs, c.wrong(field, fmt.Errorf("%s is a sink of kind dynamodb, too: want one for all tables", all.storeName)))
+			}
+			own, all.storeName = sink.DynamoDB, name
+		}
+		if len(kinds) != 1 {
+			errs = append(errs, c.wrong(field, fmt.Errorf("it is of the kinds %q, want one of sqs, opensearch and dynamodb", kinds)))
+		}
+	}
+	if own == nil {
+		own = &DynamoDB{}
+	}
+	var err error
+	all.store, err = dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{
+		Budget: own.Budget, InFlight: own.InFlight, Timeout: time.Duration(own.Timeout),
+		Hooks: dynamodb.Hooks{Committed: s.BatchHooks(all.storeName).Committed, Consumed: s.Consumed},
+	})
+	if err != nil {
+		errs = append(errs, c.wrong("sinks."+all.storeName, err))
+	}
+	all.at = all.store
+	if s.Fakes.Tables != nil {
+		all.at = s.Fakes.Tables
+	}
+	return all, errors.Join(errs...)
+}
+
+func openQueue(o *SQS, name string, s Setup) (*queue, error) {
+	q, err := sqs.New(s.AWS("sqs"), o.Queue, sqs.Options{
+		InFlight: o.InFlight, Timeout: time.Duration(o.Timeout), Logger: s.Logger,
+		DeduplicationIDs: true, // routes give each message one
+		Hooks:            sqs.Hooks{Committed: s.BatchHooks(name).Committed},
+	})
+	if err != nil {
+		return nil, err
+	}
+	made := &queue{Queue: q, send: q.Send, sink: name, name: o.Queue, fifo: strings.HasSuffix(o.Queue, ".fifo")}
+	if send := s.Fakes.Send; send != nil {
+		made.send = func(ctx context.Context, m sluice.Message) error { return send(ctx, o.Queue, m) }
+	}
+	return made, nil
+}
+
+func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
+	at := opensearch.Connection{URLs: o.URLs, Username: o.Username, Password: o.Password, AllowPlainHTTP: o.AllowPlainHTTP, CAFile: o.CAFile, Service: o.Sign}
+	if o.Sign != "" {
+		cfg := s.AWS("opensearch")
+		at.AWS = &cfg
+	}
+	client, err := opensearch.Connect(at)
+	if err != nil {
+		return nil, err
+	}
+	hooks := s.Documents
+	if ours, own := hooks.Committed, s.BatchHooks(name).Committed; ours == nil {
+		hooks.Committed = own
+	} else if own != nil {
+		hooks.Committed = func(c batch.Commit) { ours(c); own(c) }
+	}
+	docs, err := opensearch.New(client, opensearch.Options{
+		InFlight: o.InFlight, MaxBytes: o.MaxBytes, MaxItems: o.MaxItems, Timeout: time.Duration(o.Timeout), Hooks: hooks,
+	})
+	if err != nil {
+		return nil, err
+	}
+	made := &cluster{sink: name, o: o, names: map[string]*indices.Marks{}, versions: map[string]string{}, client: client, indices: indices.New(client), docs: docs}
+	if write := s.Fakes.Write; write != nil {
+		made.fake = func(ctx context.Context, op document.Op) error { return write(ctx, name, op) }
+	}
+	return made, nil
+}
+
+// queue returns the queue that a route at field uses.
+func (s *sinks) queue(name, field string) (*queue, error) {
+	q, err := pick(s.c, s.queues, name, field, "sqs")
+	if err != nil {
+		return nil, err
+	}
+	q.users = append(q.users, s.users...)
+	return q, nil
+}
+
+func (s *sinks) cluster(name, field string) (*cluster, error) {
+	cl, err := pick(s.c, s.clusters, name, field, "opensearch")
+	if err != nil {
+		return nil, err
+	}
+	cl.users = append(cl.users, s.users...)
+	return cl, nil
+}
+
+// pick returns the sink of that name, or the only one of its kind.
+func pick[T any](c *Config, of map[string]T, name, field, kind string) (T, error) {
+	names := slices.Sorted(maps.Keys(of))
+	if name == "" && len(names) == 1 {
+		name = names[0]
+	}
+	sink, ok := of[name]
+	if ok {
+		return sink, nil
+	}
+	have := "there is none"
+	if len(names) > 0 {
+		have = "there are: " + strings.Join(names, ", ")
+	}
+	if name == "" {
+		return sink, c.wrong(field, fmt.Errorf("it names no sink of kind %s; %s", kind, have))
+	}
+	return sink, c.wrong(field, fmt.Errorf("%q is no sink of kind %s; %s", name, kind, have))
+}
+
+// use returns the tables, of which a handler at field uses some.
+func (s *sinks) use(field string, tables ...string) Tables {
+	for _, table := range tables {
+		if s.tables[table] == nil {
+			s.tables[table] = &tableUse{field: field}
+		}
+		s.tables[table].users = append(s.tables[table].users, s.users...)
+	}
+	return s.at
+}
+
+// checks ask for all that is used, and make indices.
+func (s *sinks) checks() (all []SinkCheck) {
+	add := func(sink, field string, routes []string, check func(context.Context) error) {
+		slices.Sort(routes)
+		all = append(all, SinkCheck{Sink: sink, Routes: slices.Compact(routes), Check: func(ctx context.Context) error {
+			if err := check(ctx); err != nil {
+				return s.c.wrong(field, err)
+			}
+			return nil
+		}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.c.Sinks)) {
+		if q := s.queues[name]; q != nil && len(q.users) > 0 {
+			add(name, "sinks."+name, q.users, q.Check)
+		}
+		if cl := s.clusters[name]; cl != nil && len(cl.users) > 0 {
+			add(name, "sinks."+name, cl.users, func(ctx context.Context) error { return cl.check(ctx, s.c) })
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
+		table := s.tables[name]
+		add("table "+name, table.field, table.users, func(ctx context.Context) error { return s.store.Check(ctx, name) })
+	}
+	return all
+}
+
+// check asks for the cluster and makes its indices. OpenSearch Serverless has
+// no answer at its root.
+func (cl *cluster) check(ctx context.Context, c *Config) error {
+	if cl.o.Sign != "aoss" {
+		if err := cl.client.Check(ctx); err != nil {
+			return err
+		}
+	}
+	if err := cl.apply(ctx, c); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(cl.names)) {
+		marks := cl.names[name]
+		if marks == nil {
+			errs = append(errs, cl.indices.CheckUnmarked(ctx, name))
+		} else {
+			errs = append(errs, marks.Check(ctx, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// apply makes the indices of the sink's files.
+func (cl *cluster) apply(ctx context.Context, c *Config) error {
+	if len(cl.o.Indices) == 0 {
+		return nil
+	}
+	files, called := make(folder), map[string]string{}
+	for _, index := range cl.o.Indices {
+		file, name := c.file(index.File), index.Alias+".json"
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("index %s: %w", index.Alias, err)
+		}
+		files[name], called["indices/"+name] = body, file
+	}
+	return cl.indices.Apply(ctx, files, indices.Options{Called: called, Marks: cl.names})
+}
+
+// writer returns the function that writes documents to wherever the aliases
+// lead, also while a reindex asks for both of two indices.
+func (cl *cluster) writer(tombstones bool) (writeDocument, error) {
+	if cl.fake != nil {
+		return cl.fake, nil
+	}
+	w := reindex.Writer{Write: cl.docs.Write, Behind: cl.indices.Behind}
+	if tombstones {
+		// A tombstone is written as any document is. That all go where deletions
+		// go has them there some seconds earlier than they need to be.
+		w.Deletes = always
+	}
+	if cl.o.RequireAlias {
+		w.Behind = func(ctx context.Context, aliases ...string) (map[string][]string, error) {
+			behind, err := cl.indices.Behind(ctx, aliases...)
+			if err == nil && len(behind[aliases[0]]) == 0 {
+				err = fmt.Errorf("opensearch: there is no alias %s, and requireAlias writes to no other name", aliases[0])
+			}
+			return behind, err
+		}
+	}
+	return w.New()
+}
+
+// folder is the folder "indices" of package indices, with files by their names.
+type folder map[string][]byte
+
+func (f folder) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+func (f folder) ReadFile(name string) ([]byte, error) {
+	if dir, base := path.Split(name); dir == "indices/" && f[base] != nil {
+		return f[base], nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+func (f folder) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name != "indices" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	var entries []fs.DirEntry
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		entries = append(entries, entry(name))
+	}
+	return entries, nil
+}
+
+// entry is the name of a file.
+type entry string
+
+func (e entry) Name() string               { return string(e) }
+func (e entry) IsDir() bool                { return false }
+func (e entry) Type() fs.FileMode          { return 0 }
+func (e entry) Info() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+
+// delaying is a queue that can delay a message.
+func (b *builder) delaying(name, field string) (*queue, error) {
+	q, err := b.sinks.queue(name, field)
+	if err == nil && q.fifo {
+		return nil, b.c.wrong(field, fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
+	}
+	return q, err
+}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/tabletest"
+	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/streamtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world records what the handlers of a file do.
+type world struct {
+	tables *tabletest.World
+	sent   []tabletest.Sent
+	fail   error // of the next effect
+	index  *streamtest.Index
+}
+
+func newWorld() *world {
+	return &world{tables: tabletest.NewWorld(time.Now()), index: streamtest.NewIndex()}
+}
+
+func (w *world) setup() Setup {
+	return Setup{
+		Logger: slog.New(slog.DiscardHandler),
+		Fakes: Fakes{
+			Tables: w.tables,
+			Send: func(_ context.Context, queue string, m sluice.Message) error {
+				if err := w.fail; err != nil {
+					w.fail = nil
+					return err
+				}
+				w.sent = append(w.sent, tabletest.Sent{Queue: queue, Message: m})
+				return nil
+			},
+			Write: func(ctx context.Context, _ string, op document.Op) error { return w.index.Write(ctx, op) },
+			Now:   w.tables.Now,
+		},
+	}
+}
+
+// build makes c, which has no route that is wrong.
+func (w *world) build(t *testing.T, c *Config) *App {
+	t.Helper()
+	app, err := c.Build(t.Context(), w.setup())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+// to are the messages that were sent to a queue.
+func (w *world) to(queue string) (sent []tabletest.Sent) {
+	for _, s := range w.sent {
+		if s.Queue == queue {
+			sent = append(sent, s)
+		}
+	}
+	return sent
+}
+
+// one is a file with one route on everything.
+func one(rt Route) *Config {
+	if rt.On == nil {
+		rt.On = Strings{"*#*"}
+	}
+	return &Config{
+		Source: Source{Tables: []string{"orders"}},
+		Sinks: map[string]Sink{
+			"jobs":   {SQS: &SQS{Queue: "jobs"}},
+			"fifo":   {SQS: &SQS{Queue: "https://sqs.us-east-1.amazonaws.com/123456789012/jobs.fifo"}},
+			"search": {OpenSearch: &OpenSearch{URLs: []string{"http://127.0.0.1:9200"}}},
+		},
+		Routes: []Route{rt},
+	}
+}
+
+// fails builds c, which fails with an error that has each of the texts.
+func fails(t *testing.T, c *Config, texts ...string) {
+	t.Helper()
+	_, err := c.Build(t.Context(), newWorld().setup())
+	if err == nil {
+		t.Errorf("no error, want %q", texts)
+		return
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%v\nwant %q", err, text)
+		}
+	}
+}
+
+// plain is an item from plain JSON.
+func plain(text string) sluice.Item {
+	it, err := item.FromJSON([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return it
+}

@@ -1,0 +1,249 @@
+package reindex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/backoff"
+)
+
+// Comparison is what was found of the two indices. Both are written to meanwhile:
+// what differs was looked at several times.
+type Comparison struct {
+	Current, Other string
+	Counts         [2]int64 // of Current and Other, as seen last
+	CountsEqual    bool     // at one of the looks, as far as it can be told under writes
+	Sampled        int      // documents that were compared
+	Differences    []Difference
+}
+
+// Difference is a document that is not the same in both.
+type Difference struct {
+	ID, Routing    string
+	Current, Other int64  // versions; 0 when it is not there
+	Bodies         bool   // it is there in equal versions, with different bodies
+	Path           string // where they part
+}
+
+// Equal reports whether nothing differs.
+func (c Comparison) Equal() bool { return c.CountsEqual && len(c.Differences) == 0 }
+
+// String says what differs, in a few lines.
+func (c Comparison) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s has %d documents, %s %d; %d compared, %d differ", c.Current, c.Counts[0], c.Other, c.Counts[1], c.Sampled, len(c.Differences))
+	for i, d := range c.Differences {
+		if i == 10 {
+			b.WriteString("\n  …")
+			break
+		}
+		switch {
+		case d.Bodies:
+			fmt.Fprintf(&b, "\n  %s: version %d has two bodies, which part at %s", d.ID, d.Current, d.Path)
+		case d.Current == 0:
+			fmt.Fprintf(&b, "\n  %s: not in %s, version %d in %s", d.ID, c.Current, d.Other, c.Other)
+		case d.Other == 0:
+			fmt.Fprintf(&b, "\n  %s: version %d in %s, not in %s", d.ID, d.Current, c.Current, c.Other)
+		default:
+			fmt.Fprintf(&b, "\n  %s: version %d in %s, %d in %s", d.ID, d.Current, c.Current, d.Other, c.Other)
+		}
+	}
+	return b.String()
+}
+
+// NotEqualError says that the indices differ, which a swap would show to those
+// who search. That is so while records wait for their effect, such as dead letters
+// that the one index has taken and the other has not, and when a writer does not
+// write to both.
+type NotEqualError struct{ Comparison Comparison }
+
+func (e *NotEqualError) Error() string {
+	return "reindex: the two indices differ, by dead letters, by changes that are not handled yet, or since a writer does not write by reindex.Writer: " + e.Comparison.String()
+}
+
+// Compare compares counts, and samples of documents: of each index those written
+// last, among which are those of a writer that does not write to both, and random
+// ones. It takes the stages Filled and Swapped.
+func (r Reindex) Compare(ctx context.Context) (Comparison, error) {
+	r = r.withDefaults()
+	st, err := r.Status(ctx)
+	if err != nil {
+		return Comparison{}, err
+	}
+	if st.Stage != Filled && st.Stage != Swapped {
+		return Comparison{}, fmt.Errorf("reindex: %s is %v, and there are no two indices to compare: start it, or go on", r.Alias, st.Stage)
+	}
+	return r.compare(ctx, st)
+}
+
+func (r Reindex) compare(ctx context.Context, st Status) (Comparison, error) {
+	r.Step("compare " + st.Current + " and " + st.Other)
+	r.MarkField = cmp.Or(r.MarkField, st.meta.MarkField)
+	c := Comparison{Current: st.Current, Other: st.Other}
+	if err := r.counts(ctx, &c, 0); err != nil {
+		return c, wrap(err)
+	}
+	open, err := r.sample(ctx, &c)
+	if err != nil {
+		return c, wrap(err)
+	}
+	for look := 1; ; look++ {
+		if open, c.Differences, err = r.look(ctx, st, open); err != nil {
+			return c, wrap(err)
+		}
+		if look >= r.Looks || len(open) == 0 && c.CountsEqual {
+			return c, nil
+		}
+		if err := r.counts(ctx, &c, r.Settle); err != nil {
+			return c, wrap(err)
+		}
+	}
+}
+
+// counts counts the other index, and the current one from a while before until
+// right after. What is written meanwhile reaches one before the other, so that
+// the two are hardly ever equal; but as long as each holds what the other does, a
+// moment earlier or later, the one number lies between those of the other.
+func (r Reindex) counts(ctx context.Context, c *Comparison, while time.Duration) error {
+	if c.CountsEqual {
+		return backoff.Sleep(ctx, while)
+	}
+	least, most := int64(math.MaxInt64), int64(0)
+	count := func() error {
+		n, err := r.Cluster.Count(ctx, c.Current, r.MarkField)
+		c.Counts[0], least, most = n, min(least, n), max(most, n)
+		return err
+	}
+	for range 5 {
+		if err := count(); err != nil {
+			return err
+		}
+		if while == 0 {
+			break
+		}
+		if err := backoff.Sleep(ctx, while/5); err != nil {
+			return err
+		}
+	}
+	other, err := r.Cluster.Count(ctx, c.Other, r.MarkField)
+	if err != nil {
+		return err
+	}
+	if err := count(); err != nil {
+		return err
+	}
+	c.Counts[1] = other
+	c.CountsEqual = least <= other && other <= most
+	return nil
+}
+
+// pending is a document that is compared, and the versions it had at the last
+// look.
+type pending struct {
+	id, routing    string
+	current, other int64
+	looked         bool
+}
+
+// sample takes documents from both sides.
+func (r Reindex) sample(ctx context.Context, c *Comparison) ([]pending, error) {
+	seen := map[pending]bool{}
+	var open []pending
+	for _, index := range []string{c.Current, c.Other} {
+		for _, last := range []bool{true, false} {
+			docs, err := r.Cluster.Sample(ctx, index, r.Sample, last)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range docs {
+				p := pending{id: d.ID, routing: d.Routing}
+				if !seen[p] {
+					seen[p] = true
+					open = append(open, p)
+				}
+			}
+		}
+	}
+	c.Sampled = len(open)
+	return open, nil
+}
+
+// look compares documents as they are now. Those that differ are open, and
+// differences for the time being.
+func (r Reindex) look(ctx context.Context, st Status, pend []pending) (open []pending, differ []Difference, err error) {
+	const chunk = 100
+	for len(pend) > 0 {
+		now := pend[:min(len(pend), chunk)]
+		pend = pend[len(now):]
+		refs := make([]document.Ref, 0, 2*len(now))
+		for _, index := range []string{st.Current, st.Other} {
+			for _, p := range now {
+				refs = append(refs, document.Ref{Index: index, ID: p.id, Routing: p.routing})
+			}
+		}
+		docs, err := r.Get(ctx, refs)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(docs) != len(refs) {
+			return nil, nil, fmt.Errorf("Get returned %d documents for %d names", len(docs), len(refs))
+		}
+		for i, p := range now {
+			current, err1 := r.shown(docs[i])
+			other, err2 := r.shown(docs[len(now)+i])
+			if err := errors.Join(err1, err2); err != nil {
+				return nil, nil, err
+			}
+			if d, same := r.same(p, current, other, st.Stage == Swapped); !same {
+				open = append(open, pending{id: p.id, routing: p.routing, current: current.Version, other: other.Version, looked: true})
+				differ = append(differ, d)
+			}
+		}
+	}
+	return open, differ, nil
+}
+
+// shown is a document as searches show it: a tombstone is none.
+func (r Reindex) shown(d document.Doc) (document.Doc, error) {
+	if r.MarkField == "" {
+		return d, nil
+	}
+	mark, err := d.Mark(r.MarkField)
+	d.Found = d.Found && mark.Deleted == ""
+	return d, err
+}
+
+// same compares a document of both indices, of which the current one is the new
+// one once they are swapped. The new index has an item in the version that the
+// table was read in, or a later one; the old one in that of the last change that
+// was written, which is lower after changes that left the document as it was.
+// One that changes all the time is the same when each has come to where the other
+// was at the last look.
+func (r Reindex) same(p pending, current, other document.Doc, swapped bool) (Difference, bool) {
+	d := Difference{ID: p.id, Routing: p.routing, Current: current.Version, Other: other.Version}
+	if !current.Found || !other.Found {
+		return d, current.Found == other.Found
+	}
+	newer, older := other.Version, current.Version
+	if swapped {
+		newer, older = older, newer
+	}
+	same := false
+	if r.NewBodies {
+		same = r.MarkField != "" || newer >= older
+	} else { // an item is read with its attributes in any order
+		d.Path, same = document.Compare(current.Source, other.Source, r.MarkField)
+	}
+	if same {
+		return d, true
+	}
+	d.Bodies = newer == older
+	movesOn := p.looked && p.current > 0 && p.other > 0 && current.Version >= p.other && other.Version >= p.current
+	return d, movesOn && !d.Bodies
+}

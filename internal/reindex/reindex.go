@@ -1,0 +1,156 @@
+package reindex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/document"
+)
+
+// Cluster is what is asked of OpenSearch; package sinks/opensearch/indices has
+// it. What has been answered without an error has been done on every node.
+type Cluster interface {
+	// Behind returns the indices behind each alias, sorted, and nothing for a name
+	// that is no alias.
+	Behind(ctx context.Context, aliases ...string) (map[string][]string, error)
+	// Create makes an index of a body {"settings", "mappings", "aliases"}; false
+	// says that there is one of that name.
+	Create(ctx context.Context, index string, body []byte) (created bool, err error)
+	// Point moves aliases, all in one step or none: those of from, which lead to
+	// the indices it says, lead nowhere then, and those of to where it says. It
+	// fails when one of from does not lead there.
+	Point(ctx context.Context, from, to map[string]string) error
+	// Meta returns _meta of an index' mapping; found is false when there is no such
+	// index.
+	Meta(ctx context.Context, index string) (meta map[string]json.RawMessage, found bool, err error)
+	// SetMeta replaces it.
+	SetMeta(ctx context.Context, index string, meta map[string]json.RawMessage) error
+	// Count makes an index' documents searchable, and counts them.
+	// Count counts what is not a tombstone of that field.
+	Count(ctx context.Context, index, markField string) (int64, error)
+	// Sample returns up to n documents, without sources: those written last, or
+	// any.
+	Sample(ctx context.Context, index string, n int, last bool) ([]document.Doc, error)
+	// Delete deletes an index; that there is none is no error.
+	Delete(ctx context.Context, index string) error
+}
+
+// Reindex gives the index behind an alias a successor. All its state is in the
+// cluster: any process may take the next step, one at a time.
+type Reindex struct {
+	Alias   string
+	Cluster Cluster
+
+	// Get reads documents as they are now, in the order of refs.
+	Get func(ctx context.Context, refs []document.Ref) ([]document.Doc, error)
+
+	// Body is what the new index is made of: {"settings": …, "mappings": …}.
+	Body []byte
+	// Scan returns the table's items as SNAPSHOT records, read after it was called.
+	// A record is read until the next one is asked for.
+	Scan func(ctx context.Context) iter.Seq2[*sluice.Record, error]
+	// Project returns what is to be written for a SNAPSHOT record, by the options
+	// that are to hold in the new index. Ops for other indices than Alias are left
+	// out.
+	Project func(rec *sluice.Record) ([]document.Op, error)
+	// Write writes to an index that is named itself: not by a [Writer].
+	Write func(ctx context.Context, op document.Op) error
+
+	Concurrency int // writes of the backfill in progress (default 256)
+	Attempts    int // of each, when it fails in a way that may pass (default 8)
+
+	// TTL is that of the writers (default 10 s), and Longest the longest time that
+	// one of their writes takes (default 1 min): both are waited for before an
+	// index is deleted, and TTL before the table is read.
+	TTL, Longest time.Duration
+
+	// MarkField is where documents that are versioned by sequence have their marks;
+	// empty for others. What Start was given holds for the steps after it, too.
+	MarkField string
+	// NewBodies says that they may have other bodies: the projection has changed.
+	NewBodies bool
+	Sample    int           // documents compared by each of four samples (default 1000)
+	Settle    time.Duration // between two looks at what differs (default 5 s)
+	Looks     int           // at it (default 5)
+
+	// SkipFailed takes an index as filled although some items cannot be projected
+	// or written.
+	SkipFailed bool
+
+	// Failed is called for each item of the backfill that cannot be projected, and
+	// each document that can never be written (default: nothing).
+	Failed func(key sluice.Item, err error)
+	// Progress is called for every 1000 items of the backfill (default: nothing).
+	Progress func(Backfilled)
+	// Step is called with what is done next (default: nothing).
+	Step func(what string)
+}
+
+func (r Reindex) withDefaults() Reindex {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&r.TTL, DefaultTTL}, {&r.Longest, time.Minute}, {&r.Settle, 5 * time.Second}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&r.Concurrency, 256}, {&r.Attempts, 8}, {&r.Sample, 1000}, {&r.Looks, 5}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if r.Failed == nil {
+		r.Failed = func(sluice.Item, error) {}
+	}
+	if r.Progress == nil {
+		r.Progress = func(Backfilled) {}
+	}
+	if r.Step == nil {
+		r.Step = func(string) {}
+	}
+	return r
+}
+
+// validate looks at what every step needs, and at what Start needs besides.
+func (r Reindex) validate(start bool) error {
+	var errs []error
+	wrong := func(format string, a ...any) { errs = append(errs, fmt.Errorf("reindex: "+format, a...)) }
+	for _, f := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Alias", r.Alias != ""}, {"Cluster", r.Cluster != nil}, {"Get", r.Get != nil},
+		{"Body", !start || len(r.Body) > 0}, {"Scan", !start || r.Scan != nil},
+		{"Project", !start || r.Project != nil}, {"Write", !start || r.Write != nil},
+	} {
+		if !f.ok {
+			wrong("%s is missing", f.name)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"TTL", r.TTL}, {"Longest", r.Longest}, {"Settle", r.Settle}} {
+		if f.value < 0 {
+			wrong("%s is %v, want 0 (the default) or above", f.name, f.value)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"Concurrency", r.Concurrency}, {"Attempts", r.Attempts}, {"Sample", r.Sample}, {"Looks", r.Looks}} {
+		if f.value < 0 {
+			wrong("%s is %d, want 0 (the default) or above", f.name, f.value)
+		}
+	}
+	return errors.Join(errs...)
+}

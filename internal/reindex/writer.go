@@ -1,0 +1,100 @@
+package reindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/effect/document"
+)
+
+// DefaultTTL is how long writers go by what they know of aliases.
+const DefaultTTL = 10 * time.Second
+
+// Writer writes to the index behind an alias, and to a second one while a
+// reindex asks for it. All writers of an alias must be such, with the same TTL:
+// one that is not writes to the first index alone, which [Reindex.Compare] finds.
+type Writer struct {
+	// Write writes to an index.
+	Write func(ctx context.Context, op document.Op) error
+	// Behind returns the indices behind each alias, and nothing for a name that is
+	// no alias.
+	Behind func(ctx context.Context, aliases ...string) (map[string][]string, error)
+
+	// TTL is how long an answer of Behind is used (default 10 s). It is asked
+	// again by the first write after that; no goroutine runs.
+	TTL time.Duration
+
+	// Deletes reports whether an op takes a document away (default: Delete does, and
+	// all that are Exact: they may be tombstones). Whoever writes tombstones in the place of deleted documents says so
+	// here.
+	Deletes func(op document.Op) bool
+}
+
+// New returns the function that writes to wherever the aliases lead: nil when
+// every index has taken the op. It is safe for concurrent use.
+func (w Writer) New() (func(ctx context.Context, op document.Op) error, error) {
+	if w.TTL == 0 {
+		w.TTL = DefaultTTL
+	}
+	if w.Deletes == nil {
+		w.Deletes = func(op document.Op) bool { return op.Action == document.Delete || op.Fence == document.Exact }
+	}
+	var errs []error
+	if w.Write == nil {
+		errs = append(errs, errors.New("reindex: Writer.Write is missing"))
+	}
+	if w.Behind == nil {
+		errs = append(errs, errors.New("reindex: Writer.Behind is missing"))
+	}
+	if w.TTL < 0 {
+		errs = append(errs, fmt.Errorf("reindex: Writer.TTL is %v, want 0 (%v) or above", w.TTL, DefaultTTL))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	v := &views{behind: w.Behind, ttl: w.TTL, known: map[string]*view{}, asked: map[string]chan struct{}{}}
+	return func(ctx context.Context, op document.Op) error {
+		is, err := v.of(ctx, op.Index)
+		if err != nil {
+			return op.Relabel(err)
+		}
+		var refused error
+		for _, index := range is.targets(op.Index, w.Deletes(op)) {
+			op.Index = index
+			switch err := w.Write(ctx, op); {
+			case err == nil:
+			case !sluice.IsPermanent(err):
+				return err // and all are repeated
+			case refused == nil:
+				refused = err // the other index may take it, and be the one to go back to
+			}
+		}
+		return refused
+	}, nil
+}
+
+// targets returns the indices that a write of name goes to. They are named
+// themselves, and not by the alias: it may lead elsewhere by the time of the
+// write, and then one of the two would be left out. A name that is no alias is an
+// index; and of an alias of several indices the cluster knows which one is
+// written to.
+func (v *view) targets(name string, deletes bool) []string {
+	targets := []string{name}
+	if len(v.primary) == 1 {
+		targets[0] = v.primary[0]
+	}
+	targets = append(targets, v.also...)
+	if deletes {
+		targets = append(targets, v.deletes...)
+	}
+	for i := len(targets) - 1; i > 0; i-- {
+		if slices.Contains(targets[:i], targets[i]) {
+			targets = slices.Delete(targets, i, i+1)
+		}
+	}
+	return targets
+}

@@ -1,0 +1,22 @@
+package indices
+
+import (
+	"context"
+
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/reindex"
+)
+
+// Follow returns a function that writes each op to the index behind the alias that
+// the op names. While sluice reindex fills a second index, the function writes to
+// both. It asks the cluster every 10 seconds where an alias leads. It returns nil
+// when every index has taken the op. It is safe for concurrent use.
+//
+// All writers of an alias must be made by Follow: the others miss the second index.
+func (c *Cluster) Follow(write func(ctx context.Context, op document.Op) error) func(ctx context.Context, op document.Op) error {
+	follow, err := reindex.Writer{Write: write, Behind: c.Behind}.New()
+	if err != nil {
+		panic(err) // write is nil
+	}
+	return follow
+}
