@@ -1,7 +1,8 @@
 // Package doctest holds the tests over the module's documents: that the Go in
 // them compiles, that configurations and commands are ones that Sluice takes,
-// that sessions print what they show, that metrics exist, and that links lead
-// somewhere. It has no code.
+// that sessions print what they show, that metrics exist, that links lead
+// somewhere, and that the pages exist that answer the questions of
+// testdata/questions.txt. It has no code.
 //
 // What a fenced block is decides how it is looked at:
 //
