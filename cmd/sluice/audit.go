@@ -27,7 +27,6 @@ It exits with 0 when the two are equal, with 3 when they are not (also after a
 repair), and with 1 when it could not compare them.
 
 ` + routeHelp + `
-The audit includes all routes and tables of the file that project into the index.
 
 A repair deletes at most 1,000 ghosts and 5 % of the documents, or --max-deletes;
 with more it deletes none. It refuses if the documents seem to belong to another

@@ -49,24 +49,20 @@ func backfillCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backfill",
 		Short: "Write all items of a table into an OpenSearch index",
-		Long: `Read a whole table, and write a document for each item into an OpenSearch index. Run
-a stopped backfill again: it goes on where it was. A finished backfill does nothing,
-unless --again is given.
+		Long: `Read a whole table, and write a document for each item into an OpenSearch index. A
+document replaces only an older version, so changes made meanwhile stay.
+
+Run a stopped backfill again: it goes on where it was. A finished backfill does
+nothing, unless --again is given. Exit code 1 also means that items were left as dead
+letters.
 
 ` + routeHelp + `
-
-A document replaces only an older version, so changes made meanwhile stay. With
-versions by sequence numbers, a document that differs from its item is written from
-the item as it is now.
 
 A program must have read the table's stream from before the backfill. The command
 looks for that position in the state file of the daemon, which must be stopped. For a
 running daemon use sluice run --backfill. Give --without-stream if another program
-reads the stream, or nothing writes to the table.
-
-Exit code 1 also means that items were left as dead letters. More: docs/backfill.md.`,
-		Example: `  # By the configuration, with the state file of a stopped daemon
-  sluice backfill --route orders
+reads the stream, or nothing writes to the table. More: docs/backfill.md.`,
+		Example: `  sluice backfill --route orders
 
   # By flags, beside a stream that another program reads; gently
   sluice backfill --table orders --without-stream --state backfill.db --read-units 200 \

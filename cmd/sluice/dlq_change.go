@@ -51,16 +51,15 @@ func dlqRedriveCommand(c *cli) *cobra.Command {
 		Use:   "redrive [ID…]",
 		Short: "Run dead letters again",
 		Long: `Run dead letters again, by id or by filter, each on the route that it failed on. The
-command deletes those that succeed. The others stay, with the new error. A crash can
-run a letter twice, and loses none.
+command deletes those that succeed. The others stay, with the new error.
 
-A route refuses if it does not allow this (redrive in the configuration), since the
-item may have changed. --allow ROUTE runs its letters this once. First compare the
-item with its effect: an old change may undo a newer one.
+A route refuses if it does not allow this (redrive in the configuration). --allow
+ROUTE runs its letters this once. First compare the item with its effect: an old
+change may undo a newer one.
 
-Changes of one item run in order, and wait behind a letter that stays. A letter that
-you name by id is refused while earlier changes of its item are parked: --earlier
-runs those first, --force skips this check and no other.
+Changes of one item run in order. A letter that you name by id is refused while
+earlier changes of its item are parked: --earlier runs those first, --force skips
+this check and no other.
 
 Anybody who can send to a queue can make letters, so these must be signed. Look at an
 unsigned letter with sluice dlq show --payload before you run it by --unsigned ID.

@@ -34,7 +34,8 @@ GetRecords, an array of EventBridge Pipes, or one record a line (sluice tail --j
 Or name an item by --table and --key. Its current state is then the image of the
 --event: the old image of a REMOVE, both images of a MODIFY (nothing has changed),
 and else the new image.`,
-		Example: `  sluice tail orders --json --limit 1 | sluice explain
+		Example: `  sluice explain record.json
+  sluice tail orders --json --limit 1 | sluice explain
   sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload
   sluice explain event.json --json | jq -r '.routes[] | select(.takes) | .route'`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -41,8 +41,7 @@ no route takes.
 
 A filter never drops a record that a route takes. It knows events, entity types and
 deletions by time to live, and leaves when and changed to the function. It drops a
-record whose type attribute is no string, which a daemon would park. A mapping has at
-most 5 filters of 4096 characters: if more are needed, more records pass.
+record whose type attribute is no string, which a daemon would park.
 
 Without --view the filters fit every stream. With --view NEW_AND_OLD_IMAGES, the view
 of most streams, they are narrower, and wrong for a stream with another view.`,

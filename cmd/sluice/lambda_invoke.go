@@ -29,20 +29,17 @@ func lambdaInvokeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "invoke [event.json]",
 		Short: "Run the function on this machine with one event",
-		Long: `Run the Lambda function on this machine with one event, and print its log, what its
-routes did, and its answer. The function sends, writes and deletes as under Lambda;
-sluice explain only shows what it would do.
+		Long: `Run the Lambda function on this machine with one event (the batch of a stream or a
+queue), and print its log, what its routes did, and its answer. It sends, writes and
+deletes as under Lambda; sluice explain only shows what it would do.
 
 The function is that of the configuration file, or the program of --bootstrap, whose
 folder stands for /var/task. It has the command's environment, AWS credentials and
 Region. SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS name local servers.
 
-The event is the batch of a stream or a queue, from the file or standard input.
-
 It exits with 0 when every record is settled, with 3 when Lambda would send some
 again, and with 1 when the event is invalid or the function gives no answer.`,
-		Example: `  sluice lambda invoke event.json
-  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s
+		Example: `  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s
   sluice lambda invoke event.json --json | jq .answer.batchItemFailures`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

@@ -24,9 +24,8 @@ func parkCommand(c *cli) *cobra.Command {
 		Long: `Have the running daemon park, at once, the records whose last call of a route failed
 with an error.
 
-While a route fails for some items and works for others, Sluice cannot tell bad
-records from a sink that is half down, and tries them until deadLetter.maxAge. If the
-records are bad, park them: their items go on. If the sink is down, repair it.
+Use it when a route fails for bad records and works for others: their items go on. If
+the sink is down, repair it instead.
 
 A pending record is in a call now, and is parked if that call fails. The command does
 not park messages of queues, records that a sink refused because it was overloaded,

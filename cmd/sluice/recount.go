@@ -35,19 +35,17 @@ func recountCommand(c *cli) *cobra.Command {
 		Long: `Count the children of parents, and report the wrong counters of a count route.
 --repair corrects them.
 
-The command looks at a wrong counter twice, --settle apart. --settle must be longer
-than a record takes from its write to its effect. Run it without lag and without dead
-letters of the route.
+The command looks at a wrong counter twice, --settle apart: longer than a record
+takes from its write to its effect. Run it without lag and without dead letters of
+the route.
 
 A repair lowers at most 1,000 counters of a kind and 5 % of those looked at, or
 --max-deletes; with more it lowers none. It also lowers none if most of these parents
-have no child: the table or index may be the wrong one. --trust-tables skips that
-check. More: docs/counters.md.
+have no child: --trust-tables skips that check. More: docs/counters.md.
 
 It exits with 0 when every counter was right, with 3 when one was wrong (also after a
 repair), and with 1 when it could not count, or a counter is no number.`,
 		Example: `  sluice recount
-  sluice recount --route points --table maps --repair
   sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s --repair`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.recount(cmd.Context(), o) },

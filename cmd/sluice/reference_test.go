@@ -63,10 +63,9 @@ func reference(root *cobra.Command) string {
 	b.WriteString("# The command line\n\n" +
 		"<!-- Made of the commands' own help by go generate ./cmd/sluice: change it there. -->\n\n")
 	b.WriteString(prose(root.Long) + "\n\n```sh\n" + example(root) + "```\n\n")
-	b.WriteString("| command | use it to |\n|---|---|\n")
 	eachOfOurs(root, func(cmd *cobra.Command) {
 		if cmd.Parent() == root {
-			fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.Name(), anchor(cmd), escape(cmd.Short))
+			fmt.Fprintf(&b, "- [%s](#%s): %s\n", cmd.Name(), anchor(cmd), escape(cmd.Short))
 		}
 	})
 	shared := sharedFlags(root)
@@ -92,7 +91,11 @@ func reference(root *cobra.Command) string {
 		if _, arguments, ok := strings.Cut(cmd.Use, " "); ok {
 			usage = cmd.CommandPath() + " " + arguments + "\n"
 		}
-		writeFlags(&b, usage, ownFlags(cmd), shared)
+		if cmd.Name() == "run" { // the configuration describes what they set
+			writeNames(&b, cmd.LocalFlags())
+		} else {
+			writeFlags(&b, usage, ownFlags(cmd), shared)
+		}
 		if cmd.Example != "" {
 			fmt.Fprintf(&b, "\n```sh\n%s```\n", example(cmd))
 		}
@@ -123,6 +126,20 @@ func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) 
 	if len(parts) > 0 {
 		fmt.Fprintf(b, "\n```text\n%s```\n", strings.Join(parts, "\n"))
 	}
+}
+
+// writeNames names the flags that set fields of the configuration, which has their
+// meanings and defaults.
+func writeNames(b *strings.Builder, flags *pflag.FlagSet) {
+	b.WriteString("\nIts flags set fields of [name](configuration.md#the-file), [source](configuration.md#source), [daemon](configuration.md#daemon), " +
+		"[deadLetter.park](configuration.md#deadletter) and [aws.endpoints](configuration.md#aws). Each has a variable, such as `SLUICE_LOG_LEVEL`; " +
+		"`SLUICE_TABLES`, `SLUICE_QUEUES` and `SLUICE_ALLOW_HOST` take lists with commas.\n\n```text\n")
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			b.WriteString("--" + f.Name + "\n")
+		}
+	})
+	b.WriteString("```\n")
 }
 
 // flagGroup is some subcommands of a command, and the flags that they have in common.

@@ -37,12 +37,10 @@ writers.
 
   start, swap, then finish; or rollback, and swap again; abandon gives up
 
-You can run an interrupted or finished step again. At another step the command exits
-with 1. While no reindex is under way, finish and abandon do nothing.
+You can run an interrupted or finished step again. A step in the wrong order exits
+with 1. The mapping is the sink's file for the alias (indices), or in --indices.
 
 ` + routeHelp + `
-All routes and tables of the file that project into the alias fill the new index. Its
-mapping is the sink's file for the alias (indices), or in --indices.
 
 ` + searchHelp,
 		Example: `  sluice reindex start --route products

@@ -23,12 +23,7 @@ SIGTERM or SIGINT.
 		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db
 
   # From the oldest record that the streams still hold
-  sluice run --start TRIM_HORIZON
-
-  # On local servers
-  export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
-  export SLUICE_ENDPOINT_DYNAMODB=http://127.0.0.1:8000 SLUICE_ENDPOINT_SQS=http://127.0.0.1:9324
-  sluice run --start LATEST`,
+  sluice run --start TRIM_HORIZON`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load()
