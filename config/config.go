@@ -96,8 +96,8 @@ type Limits struct {
 	Window int `yaml:"window" is:"min=1" default:"4096"`
 	// Bytes of the unsettled records of a shard. Default 64 MiB.
 	WindowBytes int64 `yaml:"windowBytes" is:"min=1" default:"67108864"`
-	// Bytes of a shard's waiting records after failures. At the limit the shard is
-	// not read. Default 64 MiB.
+	// Bytes of a shard's records that wait because one failed. At the limit the
+	// shard is not read. Default 64 MiB.
 	HeldBytes int64 `yaml:"heldBytes" is:"min=1" default:"67108864"`
 	// Records that may be settled after a record that waits. Default 1000000.
 	MaxAhead int `yaml:"maxAhead" is:"min=1" default:"1000000"`

@@ -74,13 +74,16 @@ type Send struct {
 	// Sink of a queue.
 	To string `yaml:"to" is:"required"`
 	// "record" (event, table, sequence, keys, new, old), "new", "old", "keys", or a
-	// template: '{"id":"{PK}","was":{$old.status}}'. Default record.
+	// template: '{"id":"{PK}","was":{$old.status}}'. A missing attribute is null
+	// outside of a text, and fails the record within a text. Default record.
 	Body string `yaml:"body" default:"record"`
 	// Delay of the message.
 	Delay Duration `yaml:"delay" is:"min=0s,max=15m"`
-	// Template of a FIFO queue's message group. Default: the item's key.
+	// Template of a FIFO queue's message group. Default: the item's key. Text that
+	// SQS refuses is hashed.
 	Group string `yaml:"group"`
-	// Template of a FIFO queue's deduplication id. Default: event id and route.
+	// Template of a FIFO queue's deduplication id, hashed in the same way. Default:
+	// event id and route.
 	Dedupe string `yaml:"dedupe"`
 }
 
@@ -107,10 +110,12 @@ type Project struct {
 	// Field of the sequence that a document shows, with version: sequence. Default
 	// sluice.
 	Mark string `yaml:"mark"`
-	// Leave no tombstones, with version: sequence. Late records can then restore
-	// documents.
+	// Leave no tombstones, with version: sequence. A record that comes again after
+	// index.gc_deletes then restores a document.
 	ForgetDeleted bool `yaml:"forgetDeleted"`
-	// Expression over new: only these items have documents. Default: all.
+	// Expression over new (the item): only these items have documents, such as
+	// new.status == "published". An item that no longer fulfils it loses its
+	// document.
 	Only string `yaml:"only"`
 	// Take SNAPSHOT records although version is none.
 	UnfencedBackfill bool `yaml:"unfencedBackfill"`
@@ -122,8 +127,8 @@ type Project struct {
 	Rename Texts `yaml:"rename"`
 	// Maps whose attributes go into the document: path to prefix.
 	Flatten Texts `yaml:"flatten"`
-	// Fields before those of the item. A text is a template: "{price}" alone keeps
-	// its type.
+	// Fields before those of the item. A text is a template, and "{price}" alone
+	// keeps its type. A number, true, false or null is itself.
 	Fields Fields `yaml:"fields"`
 	// Fields of the document that replaces a deleted one.
 	Tombstone Fields `yaml:"tombstone"`
@@ -133,7 +138,8 @@ type Project struct {
 
 // Cascade deletes children with their parent.
 type Cascade struct {
-	// Table of the parents. Default: of source, or of the entity type.
+	// Table of the parents. Default: the only one of source, or that of the entity
+	// type.
 	Table string `yaml:"table"`
 	// Key attributes of the parent.
 	Key Strings `yaml:"key" is:"required"`
@@ -170,8 +176,8 @@ type Child struct {
 type Limit struct {
 	// Children's attribute, a number or text.
 	Name string `yaml:"name" is:"required"`
-	// Version of the deleted parent, which grows when it is put again: older
-	// children, up to it, are deleted.
+	// Attribute of the deleted parent: a version that grows when the parent is put
+	// again. Children up to this version are deleted.
 	From string `yaml:"from"`
 	// Form of the children's time (UTC). Children from before the parent's deletion
 	// are deleted, up to its second.
@@ -199,8 +205,8 @@ type Count struct {
 	// Age up to which a record counts; more than records wait among the dead
 	// letters. Default 72h.
 	Life Duration `yaml:"life" is:"min=25h" default:"72h"`
-	// Table of the children, for a recount. Default: of source, or of the entity
-	// type.
+	// Table of the children, for a recount. Default: the only one of source, or that
+	// of the entity type.
 	Table string `yaml:"table"`
 	// Numbers to keep.
 	Numbers []Counter `yaml:"numbers" is:"required"`
@@ -218,7 +224,8 @@ type Counter struct {
 	// Key of the parent: parent's attribute to child's, or a list if the names are
 	// the same.
 	Key KeyFrom `yaml:"key" is:"required"`
-	// Global secondary index with all attributes, for a recount. Default: a table.
+	// Global secondary index, with all attributes, by which a recount finds the
+	// children. Default: their table, or the table of another number between.
 	Index string `yaml:"index"`
 	// Children's attribute that is the partition key of index.
 	Partition string `yaml:"partition"`
@@ -236,25 +243,26 @@ type Escalate struct {
 	// start: new escalation; next: attempt; resume: changed escalation; contact:
 	// messages.
 	Do string `yaml:"do" is:"required,one of=start|next|resume|contact"`
-	// Names of attributes; needed by start.
+	// Names of attributes. Only the route of start needs it.
 	Ladder *Ladder `yaml:"ladder"`
 	// Beginning of the messages' kinds. Default escalation.
 	Kind string `yaml:"kind" default:"escalation"`
-	// Sink of a standard queue for the messages; needed by start. A contact route
-	// consumes it.
+	// Sink of a standard queue for the messages. Only the route of start needs it. A
+	// contact route consumes it.
 	Queue string `yaml:"queue"`
 	// Time from the last attempt to the end or the repeat. Default 5m.
 	ExpireAfter Duration `yaml:"expireAfter" is:"min=1s" default:"5m"`
 	// Times that the ladder is repeated. Default 0.
 	Repeat int `yaml:"repeat" is:"min=0" default:"0"`
-	// Sink of another standard queue, for the watchdog, which Sluice consumes;
-	// needed by start.
+	// Sink of another standard queue, for the watchdog; Sluice consumes it. Only the
+	// route of start needs it.
 	Watch string `yaml:"watch"`
 	// Delay at which the watchdog sends a step again and raises an alarm. Default
 	// 15m.
 	WatchAfter Duration `yaml:"watchAfter" is:"min=1m" default:"15m"`
 	// Sink of a queue for alarms:
 	// {"kind":"<kind>.alarm","escalation","round","number","due","why","dedupeKey"}.
+	// The log has them, too.
 	Alarm string `yaml:"alarm"`
 	// How a contact route calls.
 	Contact *Contact `yaml:"contact"`
@@ -269,11 +277,13 @@ type Contact struct {
 	// Template, such as '{step.url}'.
 	URL string `yaml:"url" is:"required"`
 	// Template, as in send. Default:
-	// {"kind":"<kind>.contact","escalation","ladder","step","contact","number","round","repeat","dedupeKey"}.
+	// {"kind":"<kind>.contact","escalation","ladder","step","contact","number","round","repeat","dedupeKey"};
+	// contact if the step has several, round and repeat if not 0.
 	Body string `yaml:"body"`
 	// Time limit of a call. Default 30s.
 	Timeout Duration `yaml:"timeout" is:"min=1s" default:"30s"`
-	// Time that a process owns a step, also after a crash. Default 2m.
+	// Time that a process owns a step. After a crash the step is tried again when it
+	// is over. Default 2m.
 	Lease Duration `yaml:"lease" is:"min=2s" default:"2m"`
 	// Time for which a failing call is tried again. Default 10m.
 	GiveUpAfter Duration `yaml:"giveUpAfter" is:"min=1s" default:"10m"`
@@ -323,7 +333,7 @@ type EscalationNames struct {
 	RoundStarted string `yaml:"roundStarted" default:"roundStarted"`
 	// Time (RFC 3339) before which nobody is called.
 	SnoozedUntil string `yaml:"snoozedUntil"`
-	// Order of the step from which a round begins.
+	// Order of the step at which a round begins, or the next one after it.
 	ResumeAt string `yaml:"resumeAt"`
 	// Number that wins over the route's repeat.
 	Repeat string `yaml:"repeat"`

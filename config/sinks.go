@@ -6,7 +6,8 @@ type Sink struct {
 	SQS *SQS `yaml:"sqs"`
 	// An OpenSearch cluster.
 	OpenSearch *OpenSearch `yaml:"opensearch"`
-	// The tables of the account and Region.
+	// The tables of the account and Region. Handlers that write tables use the only
+	// sink of this kind, or its defaults.
 	DynamoDB *DynamoDB `yaml:"dynamodb"`
 }
 
@@ -29,13 +30,14 @@ type OpenSearch struct {
 	// Password; use a variable: ${OPENSEARCH_PASSWORD}.
 	Password string `yaml:"password"`
 	// Hosts, such as search:9200, that may get a password or signatures by http.
+	// This machine always may.
 	AllowPlainHTTP Strings `yaml:"allowPlainHTTP"`
 	// File of more trusted PEM certificates.
 	CAFile string `yaml:"caFile"`
 	// Sign requests with AWS credentials for this service.
 	Sign string `yaml:"sign" is:"one of=es|aoss"`
-	// Indices that a daemon creates if they are missing (for a function: `sluice
-	// validate --connect`).
+	// Indices that a daemon creates at its start if they are missing. For a
+	// function, `sluice validate --connect` does.
 	Indices []Index `yaml:"indices"`
 	// Refuse writes to names that are no alias.
 	RequireAlias bool `yaml:"requireAlias"`

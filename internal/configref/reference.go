@@ -36,7 +36,6 @@ func Reference(dir string, page []byte) ([]byte, error) {
 		if text := meaning(o); text != "" {
 			fmt.Fprintf(&b, "%s\n\n", escape(text))
 		}
-		b.WriteString("| field | meaning |\n|---|---|\n")
 		for _, p := range o.fields {
 			is := p.kind(p.typ)
 			switch {
@@ -49,9 +48,9 @@ func Reference(dir string, page []byte) ([]byte, error) {
 				is += ", default `" + p.def + "`"
 			}
 			if is = strings.TrimPrefix(is, ", "); is != "" {
-				is = ": " + is
+				is = " (" + is + ")"
 			}
-			fmt.Fprintf(&b, "| `%s`%s | %s |\n", p.name, is, escape(strings.TrimSuffix(p.doc, " Default "+p.def+".")))
+			fmt.Fprintf(&b, "- `%s`%s: %s\n", p.name, is, escape(strings.TrimSuffix(p.doc, " Default "+p.def+".")))
 		}
 	}
 	return []byte(b.String()), nil
@@ -68,7 +67,7 @@ func meaning(o object) string {
 }
 
 func escape(s string) string {
-	return strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`).Replace(s)
+	return strings.NewReplacer("<", `\<`, "*", `\*`).Replace(s)
 }
 
 func split(values string) []string { return strings.Split(values, "|") }
