@@ -73,24 +73,24 @@ var advices = []advice{
 		do:    "Nobody handles such messages. Add a route and `sluice dlq redrive ID`, or stop its sender and `sluice dlq purge ID`.",
 	},
 	{
-		shows: "`there is no route … any more`, `does not take this record any more` (of a redrive)",
+		shows: "`there is no route … any more`, `does not take this record any more`",
 		in:    regexp.MustCompile(`there is no route .* any more|does not take this record any more`),
 		do:    "The route was renamed, or filters the record now. Restore it and `sluice dlq redrive ID`; or `sluice dlq purge ID`.",
 	},
 	{
-		shows: "`does not allow redriven records` (of a redrive)",
+		shows: "`does not allow redriven records`",
 		in:    regexp.MustCompile(`does not allow redriven records`),
-		do:    "This record could undo a later change of the item. Compare the item with its effects, then `sluice dlq redrive ID --allow ROUTE`, or `sluice dlq purge ID`.",
+		do:    "This record could undo a later change of the item. Compare the item with its effects. If it cannot: `sluice dlq redrive ID --allow ROUTE`; else `sluice dlq purge ID`.",
 	},
 	{
 		shows: "`AccessDenied`, `not authorized`, `security token … expired`, `status 401`, `status 403`",
 		in:    regexp.MustCompile(`AccessDenied|not authorized|[Ee]xpiredToken|security token|UnrecognizedClient|[Ss]tatus(Code:)? ?40[13]|\b40[13] (Unauthorized|Forbidden)`),
-		do:    "A permission is missing, or the credentials have expired. Give the role the permission (deploy/iam), or renew the credentials, then `sluice dlq redrive --route ROUTE`.",
+		do:    "Give the role the permission (deploy/iam), or renew the credentials, then `sluice dlq redrive --route ROUTE`.",
 	},
 	{
 		shows: "`ConditionalCheckFailed`, `ValidationException`, `ItemCollectionSizeLimit` of DynamoDB",
 		in:    regexp.MustCompile(`ConditionalCheckFailed|ValidationException|ItemCollectionSizeLimit|ItemSize`),
-		do:    "DynamoDB refuses what the route writes for this item. Correct the item or the route's template, then `sluice dlq redrive ID`.",
+		do:    "DynamoDB refuses the write. Correct the item or the route's template, then `sluice dlq redrive ID`.",
 	},
 	{
 		shows: "`more than the limit of`, `SQS refused the message`, `SQS does not allow`",
@@ -104,7 +104,7 @@ var advices = []advice{
 	},
 	{
 		shows: "anything else",
-		do:    "The handler refused the record for good, or failed for this item alone. Correct either, then `sluice dlq redrive ID`, or `sluice dlq purge ID`.",
+		do:    "The handler refused the record for good, or failed for this item alone. Correct the handler or the item, then `sluice dlq redrive ID`, or `sluice dlq purge ID`.",
 	},
 }
 
