@@ -85,23 +85,23 @@ var envOf = map[string]string{
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	usage := func(flag, text string) string { return text + " ($" + envOf[flag] + ")" }
 	fs.SortFlags = false
-	fs.StringSliceVar(&o.Tables, "table", nil, usage("table", "`table` to read, or the ARN of its stream; repeat it, or separate with commas"))
-	fs.StringSliceVar(&o.Queues, "queue", nil, usage("queue", "SQS `queue` to consume, by name or URL; repeat it, or separate with commas"))
-	fs.StringVar(&o.Start, "start", "", usage("start", "where a stream begins that was never read: TRIM_HORIZON or LATEST"))
-	fs.BoolVar(&o.Backfill, "backfill", false, usage("backfill", "beside reading the streams, read the tables whole, once, for the routes that name SNAPSHOT"))
-	fs.Float64Var(&o.BackfillUnits, "backfill-units", 0, usage("backfill-units", "read `units` a second that it takes of a table; by default a quarter of what is provisioned, 1000 on demand"))
+	fs.StringSliceVar(&o.Tables, "table", nil, usage("table", "`table` to read, or the ARN of its stream; repeatable or comma-separated"))
+	fs.StringSliceVar(&o.Queues, "queue", nil, usage("queue", "SQS `queue` to consume, by name or URL; repeatable or comma-separated"))
+	fs.StringVar(&o.Start, "start", "", usage("start", "begin a stream that was never read at TRIM_HORIZON or LATEST"))
+	fs.BoolVar(&o.Backfill, "backfill", false, usage("backfill", "also read the tables whole, once, for routes with SNAPSHOT"))
+	fs.Float64Var(&o.BackfillUnits, "backfill-units", 0, usage("backfill-units", "read `units` a second of a backfill (default: a quarter of the provisioned, 1000 on demand)"))
 	fs.StringVar(&o.State, "state", "sluice.db", usage("state", "`file` of positions and dead letters"))
-	fs.StringVar(&o.Listen, "listen", "127.0.0.1:9464", usage("listen", "`address` of /metrics, /livez, /startedz and /readyz; \"off\" for none"))
-	fs.StringVar(&o.DeadLetter, "dead-letter", "record", usage("dead-letter", "what is parked of an item that fails for good: \"record\" alone, or the later changes of the \"item\" too"))
+	fs.StringVar(&o.Listen, "listen", "127.0.0.1:9464", usage("listen", "`address` to serve on, or \"off\""))
+	fs.StringVar(&o.DeadLetter, "dead-letter", "record", usage("dead-letter", "park a failed \"record\" alone, or also later changes of its \"item\""))
 	fs.DurationVar(&o.Grace, "grace", 25*time.Second, usage("grace", "time from SIGTERM to the exit"))
-	fs.StringVar(&o.Application, "application", "", usage("application", "`name` that separates applications in one state file"))
-	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", usage("endpoint-dynamodb", "`URL` of DynamoDB and its streams, in place of the Region's"))
+	fs.StringVar(&o.Application, "application", "", usage("application", "`name` of the application in the state file"))
+	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", usage("endpoint-dynamodb", "`URL` of DynamoDB"))
 	fs.StringVar(&o.LogFormat, "log-format", "text", usage("log-format", "text or json"))
 	fs.StringVar(&o.LogLevel, "log-level", "info", usage("log-level", "debug, info, warn or error"))
-	fs.StringVar(&o.TokenFile, "token-file", "", usage("token-file", "`file` of the token that operators need for all but /metrics, /livez, /startedz and /readyz; by default one beside the state file, which is made; $"+access.TokenEnv+" holds the token itself"))
-	fs.StringSliceVar(&o.AllowHosts, "allow-host", nil, usage("allow-host", "`name` by which a proxy serves the daemon to operators; repeat it, or separate with commas"))
-	fs.BoolVar(&o.RequireSinks, "require-sinks", false, usage("require-sinks", "do not start while a sink is down; by default its routes are held until it is back"))
-	fs.BoolVar(&o.Pprof, "pprof", false, usage("pprof", "serve Go's profiles under /debug/pprof/ on the address of --listen"))
+	fs.StringVar(&o.TokenFile, "token-file", "", usage("token-file", "`file` of the operators' token (default: beside the state file; $"+access.TokenEnv+" is the token itself)"))
+	fs.StringSliceVar(&o.AllowHosts, "allow-host", nil, usage("allow-host", "`name` by which a proxy serves the daemon; repeatable"))
+	fs.BoolVar(&o.RequireSinks, "require-sinks", false, usage("require-sinks", "do not start while a sink is down"))
+	fs.BoolVar(&o.Pprof, "pprof", false, usage("pprof", "serve Go's profiles under /debug/pprof/"))
 }
 
 // FromEnv sets what the flags did not from the environment. It is called once

@@ -18,38 +18,23 @@ func auditCommand(c *cli) *cobra.Command {
 	var settle time.Duration
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Compare a table with the index that its items are projected into",
-		Long: `Compare a table with its index while both are written to, and print what stays
-different: documents that are missing, stale, different, ghosts or ahead. A
-repair writes the first three and deletes ghosts, which are documents without an
-item; without --repair what it would do is printed. It exits with 0 when the two are equal, with 3 when they are not, also when that was
-repaired, and with 1 when it could not be found out.
+		Short: "Compare a table with its index, and repair it",
+		Long: `Compare a table with its index while both change, and print the documents that stay
+different: missing, stale, different, ghosts or ahead. --repair writes the first
+three and deletes ghosts, which are documents without an item.
+
+It exits with 0 when the two are equal, with 3 when they are not (also after a
+repair), and with 1 when it could not compare them.
 
 ` + routeHelp + `
-All routes of the file that project into the same index are looked at together,
-by whichever template or alias they reach it, with all tables of the file; where
-one of them leaves tombstones, ghosts are not looked for. An item that the filters
-of a route leave out is not to be in the index. A projection that flags describe
-is one of all attributes.
 
-Before its first write, a repair looks whether table and index belong together. If
-the index has few documents of the table's items, and more documents without an
-item, it writes and deletes nothing. --trust-tables says that they are the right
-ones. docs/audit.md has the exact rule.
-
-A repair deletes at most 1,000 ghosts and 5 % of the documents (or one), or as many
-as --max-deletes says; with more it deletes none. It deletes none either while more
-than half of the documents have no item, unless --trust-tables is given, too.
-docs/audit.md says which documents are taken for those of another application.
-
-Of each kind of drift, 20 lines are printed; --json prints all.
+A repair deletes at most 1,000 ghosts and 5 % of the documents, or --max-deletes;
+with more it deletes none. It refuses if the documents seem to belong to another
+table: --trust-tables skips that check. The exact rules are in docs/audit.md.
 
 ` + searchHelp,
-		Example: `  sluice audit
-  sluice audit --route products --repair
-  sluice audit --table products --index products --id '{id}' --version-attribute rev
-  sluice audit --table products --index products --id '{id}' --version-attribute rev --sample 0.01
-  sluice audit --table products --index products --id '{id}' --version-sequence --repair --json`,
+		Example: `  sluice audit --route products --repair
+  sluice audit --table products --index products --id '{id}' --version-attribute rev --sample 0.01`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -103,14 +88,14 @@ Of each kind of drift, 20 lines are printed; --json prints all.
 	s.addConnection(f)
 	s.addProjection(f)
 	s.route.add(cmd, f)
-	f.StringVar(&s.index, "index", "", "`template` of the index' name, or an alias, as in the projection")
+	f.StringVar(&s.index, "index", "", "index or alias, or a `template` such as 'orders-{region|lower}'")
 	s.route.instead = append(s.described(), "index")
-	f.BoolVar(&repair, "repair", false, "repair what drifted")
-	f.IntVar(&maxDeletes, "max-deletes", 0, "most `documents` that a repair deletes (default: 1000, and 5 % of the index)")
-	f.BoolVar(&trust, "trust-tables", false, "repair also when the index has hardly any document of the tables' items")
-	f.Float64Var(&sample, "sample", 1, "`share` of the items that are compared; ghosts are looked for with 1 only")
-	f.DurationVar(&settle, "settle", 5*time.Second, "time that a change takes from the table to the index at most")
-	f.BoolVar(&asJSON, "json", false, "print a JSON object for each drift, and one for the result")
+	f.BoolVar(&repair, "repair", false, "write and delete documents")
+	f.IntVar(&maxDeletes, "max-deletes", 0, "most `documents` to delete (default: 1000, and 5 % of the index)")
+	f.BoolVar(&trust, "trust-tables", false, "repair although table and index seem not to match")
+	f.Float64Var(&sample, "sample", 1, "`share` of the items to compare; less than 1 finds no ghosts")
+	f.DurationVar(&settle, "settle", 5*time.Second, "longest time of a change from the table to the index")
+	f.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	return cmd
 }
 

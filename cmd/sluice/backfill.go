@@ -49,36 +49,22 @@ func backfillCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backfill",
 		Short: "Write all items of a table into an OpenSearch index",
-		Long: `Read a table whole, and write a document for each of its items into an
-OpenSearch index, until all are there. Stopped or killed, the same command goes
-on where it was; once it is finished it does nothing more, unless --again.
+		Long: `Read a whole table, and write a document for each item into an OpenSearch index. A
+document replaces only an older version, so changes made meanwhile stay.
+
+Run a stopped backfill again: it goes on where it was. A finished backfill does
+nothing, unless --again is given. Exit code 1 also means that items were left as dead
+letters.
 
 ` + routeHelp + `
---table and --type narrow what the file says; filters of the route hold for items,
-too. Documents that flags describe hold all attributes of their items.
 
-A document is written only over an older version, so that changes that are
-written meanwhile stay: by an attribute that the items' writers raise with every
-change, or, if the index is otherwise fed with versions by sequence numbers, as
-the oldest version of all. With sequence numbers, a document that differs from its
-item is written by the item as it is now, unless it changes meanwhile.
+A program must have read the table's stream from before the backfill. The command
+looks for that position in the state file of the daemon, which must be stopped. For a
+running daemon use sluice run --backfill. Give --without-stream if another program
+reads the stream, or nothing writes to the table. More: docs/backfill.md.`,
+		Example: `  sluice backfill --route orders
 
-The table's stream must be read from a position before the backfill: what
-changes meanwhile comes by it. The command looks for that position in the state
-file of the daemon, which has to stand still for so long; one that is to go on
-reads its tables by its own flag --backfill. When another program reads the
-stream, or nothing is written to the table, say --without-stream.
-
-It exits with 0 when all is written, with 1 when it was stopped, could not go on,
-or left items as dead letters in the state file, and with 2 when a flag is wrong.`,
-		Example: `  # By the configuration, with the state file of a daemon that stands still
-  sluice backfill --route orders
-
-  # With the state file of a daemon that stands still
-  sluice backfill --table orders --state /var/lib/sluice/state.db \
-    --opensearch https://search.example.com:9200 --index orders --id '{pk}' --version-attribute rev
-
-  # Beside a stream that another program reads; gently
+  # By flags, beside a stream that another program reads; gently
   sluice backfill --table orders --without-stream --state backfill.db --read-units 200 \
     --opensearch https://search.example.com:9200 --index orders-2 --id '{pk}:{sk}' --version-attribute rev`,
 		Args: noArguments,
@@ -117,29 +103,29 @@ or left items as dead letters in the state file, and with 2 when a flag is wrong
 	fs.SortFlags = false
 	fs.StringSliceVar(&o.Tables, "table", nil, "`table` to read ($SLUICE_TABLES)")
 	by.add(cmd, fs)
-	fs.StringSliceVar(&to.urls, "opensearch", nil, "`URL` of OpenSearch, with user:password@ where it needs them ($SLUICE_OPENSEARCH)")
-	fs.StringVar(&to.caFile, "opensearch-ca", "", "`file` of PEM certificates that are trusted, too")
-	fs.StringSliceVar(&to.plainHTTP, "allow-plain-http", nil, "`host` of OpenSearch that may have a password or signed requests over http, where others can read them")
-	fs.StringVar(&to.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
-	fs.StringVar(&to.index, "index", "", "`name` of the index or alias, or a template such as 'orders-{region|lower}'")
-	fs.IntVar(&to.maxIndices, "max-indices", projection.DefaultMaxIndices, "make at most so `many` different names from the template of --index; items for others become dead letters")
-	fs.StringVar(&to.id, "id", "", "`template` of the documents' ids, such as '{pk}' or '{pk}:{sk}'")
-	fs.StringVar(&to.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number or ISO 8601 time that every change raises; or seconds:, millis: or micros:attribute, or created,counter")
-	fs.BoolVar(&to.bySequence, "version-sequence", false, "the index is fed from the stream with versions by sequence numbers")
-	fs.BoolVar(&to.never, "unversioned", false, "write without versions: an item that changes while it is read may stay in its old state")
-	fs.StringSliceVar(&to.types, "type", nil, "entity `type` to write; repeat it, or separate with commas (default: all)")
-	fs.StringVar(&to.typeAttribute, "type-attribute", "entityType", "`attribute` that holds the entity type")
-	fs.IntVar(&s.Scan.Segments, "segments", 0, "parts of the table that are read side by side (default: by its size)")
-	fs.Float64Var(&s.Scan.ReadUnits, "read-units", 0, "read `units` a second that are taken of the table (default: --share, or 1000 on demand)")
-	fs.Float64Var(&s.Scan.Share, "share", 0, "of the provisioned read capacity that is taken (default 0.25)")
-	fs.BoolVar(&s.Scan.Eventual, "eventual", false, "read with eventual consistency, for half the units; see docs/backfill.md")
-	fs.BoolVar(&s.Again, "again", false, "read the table again, although its backfill is finished")
-	fs.BoolVar(&s.WithoutStream, "without-stream", false, "begin although the state file has no position of the table's stream")
-	fs.StringVar(&o.State, "state", "sluice.db", "`file` of positions, progress and dead letters ($SLUICE_STATE)")
-	fs.StringVar(&o.Application, "application", "", "`name` that separates applications in one state file ($SLUICE_APPLICATION)")
+	fs.StringSliceVar(&to.urls, "opensearch", nil, "`URL` of OpenSearch, may have user:password@ ($SLUICE_OPENSEARCH)")
+	fs.StringVar(&to.caFile, "opensearch-ca", "", "`file` of more trusted PEM certificates")
+	fs.StringSliceVar(&to.plainHTTP, "allow-plain-http", nil, "`host` that may get passwords or signatures by http")
+	fs.StringVar(&to.sign, "opensearch-sign", "", "sign with AWS credentials for the `service` es or aoss (Serverless)")
+	fs.StringVar(&to.index, "index", "", "index or alias, or a `template` such as 'orders-{region|lower}'")
+	fs.IntVar(&to.maxIndices, "max-indices", projection.DefaultMaxIndices, "most `names` that the template of --index makes")
+	fs.StringVar(&to.id, "id", "", "`template` of the document ids, such as '{pk}:{sk}'")
+	fs.StringVar(&to.versionAttribute, "version-attribute", "", "`attribute` of the version: a number or ISO 8601 time that every change raises; or seconds:, millis:, micros:attribute; or created,counter")
+	fs.BoolVar(&to.bySequence, "version-sequence", false, "the index has versions by sequence numbers")
+	fs.BoolVar(&to.never, "unversioned", false, "write without versions: documents may keep an old state")
+	fs.StringSliceVar(&to.types, "type", nil, "only this entity `type`; repeatable")
+	fs.StringVar(&to.typeAttribute, "type-attribute", "entityType", "`attribute` of the entity type, without a configuration")
+	fs.IntVar(&s.Scan.Segments, "segments", 0, "parts of the table to read in parallel (default: by its size)")
+	fs.Float64Var(&s.Scan.ReadUnits, "read-units", 0, "read `units` a second (default: --share, or 1000 on demand)")
+	fs.Float64Var(&s.Scan.Share, "share", 0, "share of the provisioned read capacity to use (default 0.25)")
+	fs.BoolVar(&s.Scan.Eventual, "eventual", false, "read eventually consistent, for half the units")
+	fs.BoolVar(&s.Again, "again", false, "read the table again after a finished backfill")
+	fs.BoolVar(&s.WithoutStream, "without-stream", false, "begin without a position of the table's stream")
+	fs.StringVar(&o.State, "state", "sluice.db", "`file` of positions and dead letters ($SLUICE_STATE)")
+	fs.StringVar(&o.Application, "application", "", "`name` of the application in the state file ($SLUICE_APPLICATION)")
 	fs.DurationVar(&o.Grace, "grace", 25*time.Second, "time from SIGTERM to the exit ($SLUICE_GRACE)")
-	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", "`URL` of DynamoDB, in place of the Region's ($SLUICE_ENDPOINT_DYNAMODB)")
-	fs.BoolVar(&asJSON, "json", false, "tell the progress as lines of JSON on standard output")
+	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", "`URL` of DynamoDB ($SLUICE_ENDPOINT_DYNAMODB)")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	fs.StringVar(&o.LogFormat, "log-format", "text", "text or json ($SLUICE_LOG_FORMAT)")
 	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error ($SLUICE_LOG_LEVEL)")
 	completeBy(cmd, "table", c.tableNames)

@@ -25,29 +25,25 @@ func cascadeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cascade",
 		Short: "Delete the children of a parent that is gone",
-		Long: `Delete the children of one parent, as a cascade of the configuration does when the
-parent is deleted: for one whose record was lost, or that was deleted before there
-was the route. The parent decides: as long as it exists, nothing is deleted.
+		Long: `Delete the children of one parent, as a route does when the parent is deleted. Use it
+when the record was lost, or when the parent was deleted before the route existed. If
+the parent exists, the command deletes nothing and exits with 1.
 
-A cascade that has a queue deletes what its threshold allows, and hands over the
-rest to the queue, which sluice run works off.
+With a queue, it deletes the rows that the threshold allows, and hands the rest to
+the queue, for sluice run.
 
---dry-run lists the rows that would be deleted, also those of a parent that still
-exists. --key is the parent's key; a cascade whose children are found, or kept by
-notNewer, by other attributes of the parent needs these in it, too.
-
-It exits with 0 when the children are deleted, handed over, or listed, with 1 when
-the parent still exists or something failed, and with 2 for wrong usage.`,
+--key has the parent's key, and any other attribute by which the route finds or keeps
+(notNewer) children.`,
 		Example: `  sluice cascade --key '{"map_id":"7"}' --dry-run
   sluice cascade --route 'delete points' --key '{"map_id":"7"}'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.cascade(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.route, "route", "", "`name` of the configuration's route (default: the only one that cascades)")
-	f.StringVar(&o.key, "key", "", "the parent's key as `JSON`, such as '{\"pk\":\"1\"}', or as DynamoDB's own")
-	f.BoolVar(&o.dryRun, "dry-run", false, "list the rows, delete none")
-	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each row of --dry-run, and one for the result")
+	f.StringVar(&o.route, "route", "", "`name` of the route (default: the only one of its kind)")
+	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}', or in DynamoDB's form")
+	f.BoolVar(&o.dryRun, "dry-run", false, "change nothing, show what would happen")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, several objects one a line")
 	completeBy(cmd, "route", c.routeNames("cascade"))
 	return cmd
 }

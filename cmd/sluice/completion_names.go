@@ -16,11 +16,11 @@ import (
 
 const completionEnd = time.Second // that somebody at a shell waits
 
-const completionHelp = `Print a script that has your shell complete commands, flags, and what they take:
-the routes, tables and queues of the configuration, the ids of dead letters, and
-the tables and applications of a state file that no daemon holds.
+const completionHelp = `Print a script with which your shell completes commands, flags and their values: the
+routes, tables and queues of the configuration, the ids of dead letters, and the
+tables and applications of a stopped daemon's state file.
 
-Each shell has its own, and its help says where to put it.`
+Each shell has its own script. The help of its command says where to put it.`
 
 // completeRest is for the flags and arguments that no command has spoken for: a
 // shell proposes the names that are known, files where one is meant, and else

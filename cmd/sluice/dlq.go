@@ -18,18 +18,15 @@ import (
 func dlqCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
-		Short: "See, run again and delete dead letters",
-		Long: `See dead letters, the records that failed for good, run them again, and delete
-them.
+		Short: "List, run again and delete dead letters",
+		Long: `List dead letters, the records that failed for good, run them again, or delete them.
 
-They are where the daemon or the function parked them. While a daemon holds its
-state file it is asked over HTTP on this machine; one that stands still is opened
-by its state file (--state), a program's own file by --file, and a queue that a
-Lambda function parks in by --queue: what the queue holds is hidden from others
-until the command ends, and verified with the keys of --letter-key-file.
+The command asks the running daemon on this machine. --state opens the state file of
+a stopped daemon, --file the file of your own program, and --queue the SQS queue of a
+Lambda function: its letters are hidden from other readers until the command ends.
 
-An id may be cut to its beginning, or to that of what stands behind its dash, as
-list prints it. docs/dead-letters.md is for who is on call.`,
+You can shorten an id to its beginning, or to the beginning of the part after the
+dash. More: docs/dead-letters.md.`,
 		Example: `  sluice dlq list
   sluice dlq show ID --payload
   sluice dlq redrive --route 'new search' --dry-run
@@ -63,14 +60,14 @@ type filterFlags struct {
 
 func (f *filterFlags) add(fs *pflag.FlagSet, kinds bool) {
 	f.given = fs.Changed
-	fs.StringVar(&f.route, "route", "", "only letters of the route of this `name`")
-	fs.StringVar(&f.table, "table", "", "only letters of the table or queue of this `name`")
-	fs.StringArrayVar(&f.key, "key", nil, "only letters of the item with this key `attribute=value`; repeat it for the sort key")
-	fs.StringVar(&f.since, "since", "", "only letters parked since this `time`, such as 2026-01-31T15:04:05Z, or how long ago, such as 30m")
+	fs.StringVar(&f.route, "route", "", "only letters of this `route`")
+	fs.StringVar(&f.table, "table", "", "only letters of this `table` or queue")
+	fs.StringArrayVar(&f.key, "key", nil, "only letters of the item with this `attribute=value`; repeat it for the sort key")
+	fs.StringVar(&f.since, "since", "", "only letters parked since this `time`: 2026-01-31T15:04:05Z, or 30m (ago)")
 	fs.StringVar(&f.until, "until", "", "only letters parked before this `time`, as for --since")
 	fs.StringVar(&f.text, "error", "", "only letters with this `text` in their first or last error")
 	if kinds {
-		fs.StringVar(&f.kind, "kind", "", "record or gap: records, or the ranges that were lost before they were read (default both)")
+		fs.StringVar(&f.kind, "kind", "", "only record or only gap (default both)")
 	}
 }
 
@@ -97,10 +94,8 @@ func dlqListCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters",
-		Long: `List dead letters in the order of their changes, without what is in the records:
-keys, route, when and why. --count counts them by table and route.`,
-		Example: `  sluice dlq list
-  sluice dlq list --count
+		Long:  "List dead letters in the order of their changes: key, route, time and error.",
+		Example: `  sluice dlq list --count
   sluice dlq list --table orders --key pk=o-1 --key sk=7
   sluice dlq list --since 2h --error 'mapper_parsing' --json | jq -r '.deadLetters[].id'`,
 		Args: noArguments,
@@ -154,11 +149,11 @@ keys, route, when and why. --count counts them by table and route.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	f.add(fs, true)
-	fs.IntVar(&limit, "limit", 100, "list so `many` at most")
-	fs.StringVar(&after, "after", "", "go on behind the dead letter of this `id`")
+	fs.IntVar(&limit, "limit", 100, "list at most this `number`")
+	fs.StringVar(&after, "after", "", "go on after the letter of this `id`")
 	_ = cmd.RegisterFlagCompletionFunc("after", place.complete(many))
-	fs.BoolVar(&count, "count", false, "count by table and route, in place of a list")
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	fs.BoolVar(&count, "count", false, "count by table and route")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	place.addFlags(fs)
 	return cmd
 }

@@ -25,22 +25,22 @@ var advices = []advice{
 	{
 		shows: "(a gap)",
 		kind:  "gap",
-		do:    "The stream gave these records up before they were read. Compare the table with what was made of it ([audit](audit.md)), then acknowledge the gap: `sluice gaps acknowledge`, or `sluice dlq purge ID`.",
+		do:    "The stream trimmed these records unread. Compare the table with the effects ([audit](audit.md)), then `sluice gaps acknowledge`, or `sluice dlq purge ID`.",
 	},
 	{
-		shows: "`mapper_parsing_exception`, `document_parsing_exception`, `strict_dynamic_mapping_exception`: status 400",
+		shows: "`mapper_parsing_exception`, `document_parsing_exception`, `strict_dynamic_mapping_exception`",
 		in:    regexp.MustCompile(`(mapper|document)_parsing_exception|strict_dynamic_mapping_exception`),
-		do:    "The item and the mapping of the index do not go together. If the item is wrong, correct it in the table, which makes its document, then `sluice dlq purge ID`: the letter has the old record. If the mapping is wrong: [reindex](reindex.md) with `start`, `swap --force` (these letters are the difference that `swap` refuses) and `finish`, then `sluice dlq redrive ID`.",
+		do:    "The item does not fit the mapping of the index. Correct the item in the table, which writes its document, then `sluice dlq purge ID`. Or correct the mapping: [reindex](reindex.md) with `start`, `swap --force` and `finish`, then `sluice dlq redrive ID`.",
 	},
 	{
 		shows: "another refusal of OpenSearch: `status 400`, `404`, `409`, `413`",
 		in:    regexp.MustCompile(`of a document in ".*": status (400|404|409|413)`),
-		do:    "OpenSearch refuses this document. `sluice dlq show ID --payload` has its reason. Correct the item, the template of the index name, or the id, then `sluice dlq redrive ID`.",
+		do:    "OpenSearch refuses this document. Correct the item, the template of the index name, or the id, then `sluice dlq redrive ID`.",
 	},
 	{
 		shows: "`has no good step, and the escalation was failed`",
 		in:    regexp.MustCompile(`has no good step, and the escalation was failed`),
-		do:    "The escalation has ended, and nobody was called. The error counts the bad steps in the order in which a Query lists the ladder. Correct them, then set the status of the escalation to the active one: a route of `do: resume` begins a new round. A redrive does not. Then `sluice dlq purge ID`.",
+		do:    "Nobody was called. Correct the bad steps, set the status of the escalation to the active one (a redrive does not resume it), then `sluice dlq purge ID`.",
 	},
 	{
 		shows: "`panic:` with its stack, `handler ended its goroutine`",
@@ -50,61 +50,61 @@ var advices = []advice{
 	{
 		shows: "`undecodable record`",
 		in:    regexp.MustCompile(`undecodable record`),
-		do:    "Something between the stream and Sluice has changed the record, or the program is too old for it. The letter keeps it as it came: `sluice dlq show ID --payload`. Run a newer program and `sluice dlq redrive ID`; or write the item again and `sluice dlq purge ID`.",
+		do:    "Something changed the record, or the program is too old for it. Run a newer program and `sluice dlq redrive ID`; or write the item again and `sluice dlq purge ID`.",
 	},
 	{
 		shows: "`came without it; set the table's StreamViewType`",
 		in:    regexp.MustCompile(`set the table's StreamViewType`),
-		do:    "The stream does not carry the images that the route needs, and this record will not have them. Enable a stream with the view `NEW_AND_OLD_IMAGES`. Write the item again, or [backfill](backfill.md) the table, then `sluice dlq purge ID`.",
+		do:    "The stream does not carry the images that the route needs. Enable a stream with `NEW_AND_OLD_IMAGES`. Write the item again, or [backfill](backfill.md), then `sluice dlq purge ID`.",
 	},
 	{
 		shows: "`although the stream should send one`",
 		in:    regexp.MustCompile(`although the stream should send one`),
-		do:    "This record came without an image that its stream's view has. DynamoDB Local sends such records when items are deleted in batches. Do by hand what the route would have done ([audit](audit.md) finds documents, [recount](counters.md) finds counts), then `sluice dlq purge ID`.",
+		do:    "The record came without an image that its stream's view has, as DynamoDB Local sends for deletes in batches. Find missing effects by [audit](audit.md) or [recount](counters.md), then `sluice dlq purge ID`.",
 	},
 	{
 		shows: "`when \"…\":`, such as `a text > a number`",
 		in:    regexp.MustCompile(`when ".*"[,:]`),
-		do:    "The expression of the route makes no sense of this item. Correct the expression (`sluice validate`, `sluice explain`) or the item. Start the new configuration, then `sluice dlq redrive ID`.",
+		do:    "The expression of the route fails for this item. Correct the expression and restart, or correct the item, then `sluice dlq redrive ID`.",
 	},
 	{
 		shows: "`no route takes messages of kind`, `no member \"kind\"`, `unknown event name`",
 		in:    regexp.MustCompile(`no route takes messages of kind|has no member "kind"|unknown event name`),
-		do:    "Nobody handles such messages. Add a route for the kind and `sluice dlq redrive ID`, or stop its sender and `sluice dlq purge ID`.",
+		do:    "Nobody handles such messages. Add a route and `sluice dlq redrive ID`, or stop its sender and `sluice dlq purge ID`.",
 	},
 	{
-		shows: "`there is no route … any more`, `does not take this record any more` (of a redrive)",
+		shows: "`there is no route … any more`, `does not take this record any more`",
 		in:    regexp.MustCompile(`there is no route .* any more|does not take this record any more`),
-		do:    "The route was renamed, or filters the record now. Bring its name back or have it take the record, then `sluice dlq redrive ID`; or `sluice dlq purge ID`.",
+		do:    "The route was renamed, or filters the record now. Restore it and `sluice dlq redrive ID`; or `sluice dlq purge ID`.",
 	},
 	{
-		shows: "`does not allow redriven records` (of a redrive)",
+		shows: "`does not allow redriven records`",
 		in:    regexp.MustCompile(`does not allow redriven records`),
-		do:    "Later changes of the item may have been handled since, and this one could undo them. Compare the item with what was made of it. Where nothing can be undone: `sluice dlq redrive ID --allow ROUTE`; else `sluice dlq purge ID`.",
+		do:    "This record could undo a later change of the item. Compare the item with its effects. If it cannot: `sluice dlq redrive ID --allow ROUTE`; else `sluice dlq purge ID`.",
 	},
 	{
 		shows: "`AccessDenied`, `not authorized`, `security token … expired`, `status 401`, `status 403`",
 		in:    regexp.MustCompile(`AccessDenied|not authorized|[Ee]xpiredToken|security token|UnrecognizedClient|[Ss]tatus(Code:)? ?40[13]|\b40[13] (Unauthorized|Forbidden)`),
-		do:    "The daemon or the function may not do this, or its credentials have expired. Give its role the right (deploy/iam has policies by use) or the process new credentials, then `sluice dlq redrive --route ROUTE`.",
+		do:    "Give the role the permission (deploy/iam), or renew the credentials, then `sluice dlq redrive --route ROUTE`.",
 	},
 	{
 		shows: "`ConditionalCheckFailed`, `ValidationException`, `ItemCollectionSizeLimit` of DynamoDB",
 		in:    regexp.MustCompile(`ConditionalCheckFailed|ValidationException|ItemCollectionSizeLimit|ItemSize`),
-		do:    "DynamoDB refuses what the route writes for this item. Correct the item or the route's template, then `sluice dlq redrive ID`.",
+		do:    "DynamoDB refuses the write. Correct the item or the route's template, then `sluice dlq redrive ID`.",
 	},
 	{
 		shows: "`more than the limit of`, `SQS refused the message`, `SQS does not allow`",
 		in:    regexp.MustCompile(`more than the limit of \d|SQS refused the message|SQS allows|SQS does not allow`),
-		do:    "The message is not one that SQS takes. Send less of the item (`body` of the route), then `sluice dlq redrive ID`.",
+		do:    "SQS does not take this message. Send less of the item (`body` of the route), then `sluice dlq redrive ID`.",
 	},
 	{
 		shows: "time-outs, `connection refused`, `no such host`, throttling, `status 429`, `status 5…`",
 		in:    regexp.MustCompile(`(?i)deadline exceeded|time-?out|timed out|connection (refused|reset)|no such host|throttl|ThroughputExceeded|too many requests|unavailable|\b(429|50[0234])\b`),
-		do:    "The sink was down or slow for longer than `deadLetter.maxAge`, or for this item alone. `sluice status` says whether it works now. Then `sluice dlq redrive --route ROUTE`.",
+		do:    "The sink was down or slow for longer than `maxAge`, or for this item alone. When it works again (`sluice status`): `sluice dlq redrive --route ROUTE`.",
 	},
 	{
 		shows: "anything else",
-		do:    "The handler refused the record for good, or failed for this item alone. Read the first error, too. Correct the item or the handler, then `sluice dlq redrive ID`; `sluice dlq purge ID` when nothing is to be done.",
+		do:    "The handler refused the record for good, or failed for this item alone. Correct the handler or the item, then `sluice dlq redrive ID`, or `sluice dlq purge ID`.",
 	},
 }
 

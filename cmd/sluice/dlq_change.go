@@ -50,35 +50,25 @@ func dlqRedriveCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redrive [ID…]",
 		Short: "Run dead letters again",
-		Long: `Run dead letters again, by their ids or by filters: each through the route that
-it failed on, and delete those that succeed. One that fails again stays, with the
-new error. A crash in between runs a letter again, and loses none.
+		Long: `Run dead letters again, by id or by filter, each on the route that it failed on. The
+command deletes those that succeed. The others stay, with the new error.
 
-Routes that do not allow it refuse: other changes of the item may have been
-handled since (redrive in the configuration). Changes of one item run in their
-order: what comes behind one that stays parked waits. A letter named by its id is
-refused while earlier changes of its item are parked: --earlier runs those first,
---force runs it all the same, and skips no other check.
+A route refuses if it does not allow this (redrive in the configuration). --allow
+ROUTE runs its letters this once. First compare the item with its effect: an old
+change may undo a newer one.
 
---allow ROUTE runs letters on a route without redrive: true, this once. The risk:
-where a later change of the item was handled since, the old one may undo it. First
-compare the item in the table with what was made of it.
+Changes of one item run in order. A letter that you name by id is refused while
+earlier changes of its item are parked: --earlier runs those first, --force skips
+this check and no other.
 
-A letter of a queue is refused when it is not signed with a key of
---letter-key-file: whoever can send to the queue may have made it. Look at it with
-sluice dlq show --payload; --unsigned ID runs it all the same, each named by its id.
+Anybody who can send to a queue can make letters, so these must be signed. Look at an
+unsigned letter with sluice dlq show --payload before you run it by --unsigned ID.
 
-The routes are the daemon's, where one is asked, and otherwise those of the
-configuration file.
-
-It exits with 0 when all have succeeded, with 1 when one failed, was refused or
-waits, and with 2 for wrong usage.`,
+Exit code 1 also means that a letter failed, was refused or waits.`,
 		Example: `  sluice dlq redrive --all --dry-run
-  sluice dlq redrive --route 'new search'
   sluice dlq redrive cea09b34 --earlier
   sluice dlq redrive --route mail --allow mail
-  sluice dlq redrive --queue failed --unsigned cea09b34
-  sluice dlq redrive --queue failed --table orders --since 2h`,
+  sluice dlq redrive --queue failed --unsigned cea09b34`,
 		ValidArgsFunction: place.complete(many),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
@@ -148,13 +138,13 @@ waits, and with 2 for wrong usage.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	f.add(fs, false)
-	fs.BoolVar(&all, "all", false, "all dead letters")
-	fs.BoolVar(&how.DryRun, "dry-run", false, "only say what would run")
-	fs.BoolVar(&how.Earlier, "earlier", false, "first run earlier changes of the item that are parked, too")
-	fs.BoolVar(&how.Force, "force", false, "run it although an earlier change of its item is parked; no other check is skipped")
-	fs.StringArrayVar(&how.Allow, "allow", nil, "run letters on the route of this `name` although it does not allow redriven records; repeat it for others")
-	fs.StringArrayVar(&how.Unsigned, "unsigned", nil, "run the letter of this `id` although its signature does not prove who sent it; repeat it for others")
-	fs.BoolVar(&asJSON, "json", false, "print an object of JSON a dead letter")
+	fs.BoolVar(&all, "all", false, "all dead letters except gaps")
+	fs.BoolVar(&how.DryRun, "dry-run", false, "change nothing, show what would happen")
+	fs.BoolVar(&how.Earlier, "earlier", false, "first run the item's earlier parked changes")
+	fs.BoolVar(&how.Force, "force", false, "run it although an earlier change of its item is parked")
+	fs.StringArrayVar(&how.Allow, "allow", nil, "run letters although the `route` does not allow it; repeatable")
+	fs.StringArrayVar(&how.Unsigned, "unsigned", nil, "run the letter of this `id` without a valid signature; repeatable")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	completeBy(cmd, "allow", c.routeNames())
 	_ = cmd.RegisterFlagCompletionFunc("unsigned", place.complete(many))
 	place.addFlags(fs)
@@ -217,16 +207,11 @@ func dlqPurgeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge [ID…]",
 		Short: "Delete dead letters",
-		Long: `Delete dead letters, by their ids or by filters: their records are lost, as far as
-Sluice is concerned. It says how many there are, and asks, unless --yes is given.
+		Long: `Delete dead letters, by id or by filter. Sluice has no other copy of their records.
 
-Gaps are left, unless --kind gap or their ids are given: deleting one says that
-somebody has seen what was lost.`,
+Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges it.`,
 		Example: `  sluice dlq purge --table orders --error 'no such customer' --dry-run
-  sluice dlq purge --table orders --error 'no such customer'
-  sluice dlq purge --all --yes
-  sluice dlq purge --since 2h --yes --json | jq .deleted
-  sluice dlq purge cea09b34`,
+  sluice dlq purge --since 2h --yes --json | jq .deleted`,
 		ValidArgsFunction: place.complete(many),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
@@ -290,10 +275,10 @@ somebody has seen what was lost.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	f.add(fs, true)
-	fs.BoolVar(&all, "all", false, "all dead letters but gaps")
-	fs.BoolVar(&dryRun, "dry-run", false, "only count")
+	fs.BoolVar(&all, "all", false, "all dead letters except gaps")
+	fs.BoolVar(&dryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object; with --dry-run its deleted is how many would be")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	place.addFlags(fs)
 	return cmd
 }

@@ -46,20 +46,20 @@ type letterPlace struct {
 func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 	p.given = fs.Changed
 	p.addDaemonFlag(fs)
-	fs.StringVar(&p.state, "state", "", "state `file` of a daemon that stands still ($"+stateEnv+"; default that of the configuration, or sluice.db)")
-	fs.StringVar(&p.file, "file", "", "dead-letter `file` of a program of your own")
-	fs.StringVar(&p.queue, "queue", "", "SQS `queue` that a Lambda function parks in, by name or URL")
-	fs.StringVar(&p.keyFile, "letter-key-file", "", "`file` of the keys that verify letters of a queue ($"+deadletter.KeyFileEnv+", or the keys themselves in $"+deadletter.KeyEnv+"; default deadLetter.keyFile of the configuration)")
+	fs.StringVar(&p.state, "state", "", "state `file` of a stopped daemon ($"+stateEnv+"; default: the configuration's, or sluice.db)")
+	fs.StringVar(&p.file, "file", "", "dead-letter `file` of your own program")
+	fs.StringVar(&p.queue, "queue", "", "SQS `queue` of a Lambda function's dead letters")
+	fs.StringVar(&p.keyFile, "letter-key-file", "", "`file` of the signing keys ($"+deadletter.KeyFileEnv+"; default: deadLetter.keyFile; $"+deadletter.KeyEnv+" is the keys themselves)")
 	p.addApplicationFlag(fs)
 }
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
-	fs.StringVar(&p.daemon, "daemon", "", "`URL` of a daemon on this machine, which is asked ($"+daemonEnv+"; default while one holds the state file: where it listens)")
-	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token itself in $"+access.TokenEnv+"; default the one beside its state file)")
+	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the daemon of the state file)")
+	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+"; default: beside its state file; $"+access.TokenEnv+" is the token itself)")
 }
 
 func (p *letterPlace) addApplicationFlag(fs *pflag.FlagSet) {
-	fs.StringVar(&p.application, "application", "", "`name` of the application in the state file ($"+applicationEnv+"; default that of the configuration, or sluice)")
+	fs.StringVar(&p.application, "application", "", "`name` of the application ($"+applicationEnv+"; default: the configuration's, or sluice)")
 }
 
 // flags are those of the command line that say where the letters are.

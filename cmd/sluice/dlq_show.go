@@ -18,13 +18,10 @@ func dlqShowCommand(c *cli) *cobra.Command {
 	place := letterPlace{c: c}
 	var asJSON, payload bool
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show one dead letter",
-		Long: `Show all that is known of one dead letter: where its record was in the stream,
-every error with its details, what to do, and with --payload the record itself. The
-beginning of an id will do, or of its end behind the dash, as sluice dlq list prints it.`,
-		Example: `  sluice dlq show cea09b34
-  sluice dlq show ID --payload --json | jq .record.dynamodb.NewImage`,
+		Use:               "show ID",
+		Short:             "Show one dead letter",
+		Long:              "Show one dead letter: its place in the stream, every error, and what to do.",
+		Example:           `  sluice dlq show ID --payload --json | jq .record.dynamodb.NewImage`,
 		Args:              oneID,
 		ValidArgsFunction: place.complete(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,8 +43,8 @@ beginning of an id will do, or of its end behind the dash, as sluice dlq list pr
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&payload, "payload", false, "print the record, too, with all that is in its item")
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	fs.BoolVar(&payload, "payload", false, "also print the record")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	place.addFlags(fs)
 	return cmd
 }

@@ -24,23 +24,16 @@ func explainCommand(c *cli) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain [file]",
-		Short: "Say which routes a record takes, and what each would do",
-		Long: `Say which routes of the configuration a record takes, and what each would do, and
-of every other route why the record does not take it. Nothing is sent, written or
-deleted; tables may be read, where a route has to look something up.
+		Short: "Show which routes a record takes, and what each would do",
+		Long: `Show which routes a record takes and what each would do, and why the other routes do
+not take it. The command sends, writes and deletes nothing. It may read tables.
 
-The records are read from the file, or from standard input: a Lambda event, an
-answer of GetRecords, an array of EventBridge Pipes, or a record a line, as sluice
-tail --json prints them. Or --table and --key name an item, which is read as it is
-now and taken for the record of --event: of INSERT and SNAPSHOT it is the new
-image, of REMOVE the old one, and of MODIFY both, so that no attribute of it has
-changed.
+The records come from the file or standard input: a Lambda event, an answer of
+GetRecords, an array of EventBridge Pipes, or one record a line (sluice tail --json).
 
-What messages and documents hold is shown with --payload.
-
-It exits with 0 when all records could be explained, whether they take a route or
-not, with 1 when one could not, or the file or the item cannot be read, and with 2
-for wrong usage.`,
+Or name an item by --table and --key. Its current state is then the image of the
+--event: the old image of a REMOVE, both images of a MODIFY (nothing has changed),
+and else the new image.`,
 		Example: `  sluice explain record.json
   sluice tail orders --json --limit 1 | sluice explain
   sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload
@@ -60,12 +53,12 @@ for wrong usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explain(cmd.Context(), args, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.table, "table", "", "`name` of the item's table, or of records that do not name theirs (default: the only one of the file)")
-	f.StringVar(&o.key, "key", "", "the item's key as `JSON`, such as '{\"pk\":\"1\"}', or as DynamoDB's own")
-	f.StringVar(&o.event, "event", string(sluice.Modify), "what the item is the record of: INSERT, MODIFY, REMOVE or SNAPSHOT")
-	f.StringVar(&o.route, "route", "", "`name` of the only route to explain")
-	f.BoolVar(&o.payload, "payload", false, "show what messages and documents hold")
-	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each record, one a line")
+	f.StringVar(&o.table, "table", "", "`name` of the table (default: the records', or the only one of the file)")
+	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}', or in DynamoDB's form")
+	f.StringVar(&o.event, "event", string(sluice.Modify), "event of the item's record: INSERT, MODIFY, REMOVE or SNAPSHOT")
+	f.StringVar(&o.route, "route", "", "only explain this `route`")
+	f.BoolVar(&o.payload, "payload", false, "show the contents of messages and documents")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, several objects one a line")
 	completeBy(cmd, "table", c.tableNames)
 	completeBy(cmd, "route", c.routeNames())
 	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove), string(sluice.Snapshot))

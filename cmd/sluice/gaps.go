@@ -13,28 +13,28 @@ import (
 func gapsCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gaps",
-		Short: "List what the stream lost before it was read, or say that it was seen to",
-		Long: `List what the running daemon could not read because the stream had lost it, or say
-that it was seen to. Until then the daemon is not ready.
+		Short: "List or acknowledge records that the stream lost",
+		Long: `List what the stream lost before the running daemon read it, or acknowledge it. The
+daemon is not ready while a gap is open.
 
-First repair what was lost: sluice audit --repair for documents, sluice recount
+First repair the effects: sluice audit --repair for documents, sluice recount
 --repair for counts, sluice backfill for the rest. Then sluice gaps acknowledge.`,
 		Example: "  sluice gaps list\n  sluice gaps acknowledge",
 	}
 	list := &cobra.Command{
 		Use:     "list",
-		Short:   "List what the stream lost before it was read",
+		Short:   "List the open gaps",
 		Long:    "List the gaps of the running daemon that nobody has acknowledged.",
-		Example: "  sluice gaps list\n  sluice gaps list --json | jq '.gaps[].lost'",
+		Example: `  sluice gaps list --json | jq '.gaps[].lost'`,
 		Args:    noArguments,
 	}
 	gapsAsk(c, list, "GET", "/gaps", "")
 	acknowledge := &cobra.Command{
 		Use:   "acknowledge",
-		Short: "Say that all open gaps were seen to",
-		Long: `Say that all open gaps were seen to: the daemon becomes ready again, and forgets
-them. It repairs nothing; see sluice help gaps.`,
-		Example: "  sluice gaps acknowledge\n  sluice gaps acknowledge --daemon http://127.0.0.1:9464",
+		Short: "Acknowledge all open gaps",
+		Long: `Acknowledge all open gaps. The daemon forgets them and becomes ready. This repairs
+nothing; see sluice help gaps.`,
+		Example: `  sluice gaps acknowledge`,
 		Args:    noArguments,
 	}
 	gapsAsk(c, acknowledge, "POST", "/gaps/acknowledge", "acknowledged: ")
@@ -80,7 +80,7 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context()) }
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	place.given = fs.Changed
 	place.addDaemonFlag(fs)
 	place.addApplicationFlag(fs)

@@ -22,18 +22,11 @@ func initCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a first configuration, with comments",
-		Long: `Write a first configuration, with comments, that is valid as it stands: of flags,
-or, when there are none and this is a terminal, of the answers to a few questions.
-The file is --config, or $SLUICE_CONFIG, or sluice.yaml; "-" is standard output. A
-file that is there is overwritten with --force only.
+		Long: `Write a first configuration, with comments. It is valid as it stands. Without flags,
+the command asks a few questions if it runs in a terminal.
 
-Without --handler there is a route for what --queue and --cluster are for: send
-and project. A flag that none of the handlers takes is wrong usage.
-
-It exits with 0 when the file is written, with 1 when it cannot be, and with 2 for
-wrong usage.`,
-		Example: `  sluice init
-  sluice init --table orders --queue jobs
+The file is --config, else $SLUICE_CONFIG, else sluice.yaml; "-" is standard output.`,
+		Example: `  sluice init --table orders --queue jobs
   sluice init --table orders --type order,invoice --handler send,log
   sluice init --config - --cluster https://search.example.com:9200`,
 		Args: noArguments,
@@ -78,17 +71,17 @@ wrong usage.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&o.Tables, "table", nil, "`table` whose stream is read, or the ARN of its stream; repeat it, or separate with commas (default orders)")
-	f.StringSliceVar(&o.Handlers, "handler", nil, "what its changes are for: send, project, cascade, count or log; a route for each (default what --queue and --cluster are for, or else log)")
-	f.StringSliceVar(&o.Types, "type", nil, "entity `type` that the routes are for (default order)")
-	f.StringVar(&o.EntityType, "entity-type", "", "`attribute` that tells the entity type (default entityType)")
-	f.StringSliceVar(&o.Key, "key", nil, "key `attributes` of the tables, for project and cascade (default pk)")
-	f.StringVar(&o.Queue, "queue", "", "`queue` of send, or of cascade where that is alone, by name or URL (default jobs)")
-	f.StringVar(&o.Cluster, "cluster", "", "`URL` of project's OpenSearch, which may be or have a variable: '${NAME}' ($SLUICE_OPENSEARCH; default http://127.0.0.1:9200)")
-	f.StringVar(&o.Start, "start", "", "where a stream begins that was never read: TRIM_HORIZON or LATEST (default LATEST)")
+	f.StringSliceVar(&o.Tables, "table", nil, "`table` to read, or the ARN of its stream; repeatable (default orders)")
+	f.StringSliceVar(&o.Handlers, "handler", nil, "send, project, cascade, count or log: a route for each (default: by --queue, --cluster)")
+	f.StringSliceVar(&o.Types, "type", nil, "entity `type` of the routes (default order)")
+	f.StringVar(&o.EntityType, "entity-type", "", "`attribute` of the entity type (default entityType)")
+	f.StringSliceVar(&o.Key, "key", nil, "key `attributes` of the tables (default pk)")
+	f.StringVar(&o.Queue, "queue", "", "`queue` of send, else of cascade (default jobs)")
+	f.StringVar(&o.Cluster, "cluster", "", "`URL` of OpenSearch for project, may hold '${NAME}' ($SLUICE_OPENSEARCH; default http://127.0.0.1:9200)")
+	f.StringVar(&o.Start, "start", "", "begin a stream that was never read at TRIM_HORIZON or LATEST (default LATEST)")
 	f.StringVar(&o.Name, "name", "", "`name` of the application (default sluice)")
-	f.StringVar(&o.Schema, "schema", "", "path or `URL` of the schema, for editors (default where it is published)")
-	f.BoolVar(&force, "force", false, "overwrite a file that is there")
+	f.StringVar(&o.Schema, "schema", "", "`URL` of the schema for editors (default: the published one)")
+	f.BoolVar(&force, "force", false, "overwrite an existing file")
 	complete(cmd, "handler", config.InitHandlers...)
 	complete(cmd, "start", "TRIM_HORIZON", "LATEST")
 	_ = cmd.MarkFlagFilename("schema", "json")

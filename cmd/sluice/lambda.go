@@ -17,11 +17,10 @@ import (
 func lambdaCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lambda",
-		Short: "Prepare and try the configuration's Lambda function",
-		Long:  "Prepare the Lambda function that the configuration describes, and run it on this machine.",
+		Short: "Try the configuration's Lambda function, and print its filters",
+		Long:  "Run the configuration's Lambda function on this machine, or print its filters.",
 		Example: `  sluice lambda invoke event.json
-  sluice lambda filters --table orders
-  sluice lambda filters --view NEW_AND_OLD_IMAGES --format terraform`,
+  sluice lambda filters --table orders`,
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -36,25 +35,16 @@ func lambdaFiltersCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "filters",
 		Short: "Print the filters of the function's event source mapping",
-		Long: `Print the FilterCriteria that the routes imply, for the event source mapping of a
-table's stream: a function is then not called, nor paid for, for records that no
-route takes. A filter never drops what a route takes. It knows events, entity
-types and deletions by time to live; what only the function can tell, such as
-when and changed, passes. A record whose type attribute is no string, which a
-daemon parks as a dead letter, is dropped as one of another type is. A mapping has
-at most 5 filters of 4096 characters: when that is not enough, the filters let
-more pass.
+		Long: `Print the FilterCriteria of the routes, for the event source mapping of a table's
+stream. Lambda then does not call the function, and you do not pay, for records that
+no route takes.
 
-Without --view the filters are right for every stream. Most streams have the view
-NEW_AND_OLD_IMAGES: with it they are fewer and narrower, but must not be given to
-a stream with another one.
+A filter never drops a record that a route takes. It knows events, entity types and
+deletions by time to live, and leaves when and changed to the function. It drops a
+record whose type attribute is no string, which a daemon would park.
 
-When everything has to pass, there are no filters, which standard error says. Without
---table the tables are those of the file; several make an object by table in
-JSON, and one block each in the other formats.
-
-It exits with 0, with 1 when the file has mistakes or no route takes records of
-the stream, and with 2 for wrong usage.`,
+Without --view the filters fit every stream. With --view NEW_AND_OLD_IMAGES, the view
+of most streams, they are narrower, and wrong for a stream with another view.`,
 		Example: `  sluice lambda filters --view NEW_AND_OLD_IMAGES
   sluice lambda filters --table orders --format sam
   aws lambda update-event-source-mapping --uuid ID --filter-criteria "$(sluice lambda filters --table orders)"`,
@@ -92,7 +82,7 @@ the stream, and with 2 for wrong usage.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&table, "table", "", "`name` of the table (default: those of the file)")
-	f.StringVar(&viewName, "view", "", "`view` of the table's stream, such as NEW_AND_OLD_IMAGES (default: any)")
+	f.StringVar(&viewName, "view", "", "`view` of the stream, such as NEW_AND_OLD_IMAGES (default: any)")
 	f.StringVar(&format, "format", "json", "json, sam or terraform")
 	completeBy(cmd, "table", c.tableNames)
 	complete(cmd, "view", "NEW_AND_OLD_IMAGES", "NEW_IMAGE", "OLD_IMAGE", "KEYS_ONLY")

@@ -29,30 +29,17 @@ func lambdaInvokeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "invoke [event.json]",
 		Short: "Run the function on this machine with one event",
-		Long: `Run the Lambda function on this machine with one event, and print its log, what
-its routes did, and its answer. The function does what it would do under Lambda:
-it sends, writes and deletes. sluice explain only says what it would do.
+		Long: `Run the Lambda function on this machine with one event (the batch of a stream or a
+queue), and print its log, what its routes did, and its answer. It sends, writes and
+deletes as under Lambda; sluice explain only shows what it would do.
 
-The function is that of the configuration file, as sluice-lambda runs it. With
---bootstrap it is a built program, such as that of make lambda or your own; the
-folder that it is in stands for /var/task. Either is a process of its own, that
-Sluice serves Lambda's Runtime API on a loopback address, and that is ended
-after the answer.
-
-The event is read from the file, or from standard input: the batch of a stream or
-a queue, as Lambda sends it. The function has the environment of the command, the
-AWS credentials that the command finds, and the Region of the environment or of
-the profile; without one, that of the event. SLUICE_ENDPOINT_DYNAMODB and
-SLUICE_ENDPOINT_SQS lead it to local servers.
-
-What the routes did is read from the function's metrics. A program that writes
-none says it by its log alone.
+The function is that of the configuration file, or the program of --bootstrap, whose
+folder stands for /var/task. It has the command's environment, AWS credentials and
+Region. SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS name local servers.
 
 It exits with 0 when every record is settled, with 3 when Lambda would send some
-again, with 1 when the function does not start, fails, ends or gives no answer in
-time, or the event is none, and with 2 for wrong usage.`,
-		Example: `  sluice lambda invoke event.json
-  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s
+again, and with 1 when the event is invalid or the function gives no answer.`,
+		Example: `  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s
   sluice lambda invoke event.json --json | jq .answer.batchItemFailures`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -74,9 +61,9 @@ time, or the event is none, and with 2 for wrong usage.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.bootstrap, "bootstrap", "", "built `file` to run, or the folder that bootstrap is in (default: the function of the configuration)")
-	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long the function may take to start, and then to answer")
-	f.BoolVar(&o.asJSON, "json", false, "print a JSON object")
+	f.StringVar(&o.bootstrap, "bootstrap", "", "run this built `file`, or the folder of bootstrap")
+	f.DurationVar(&o.timeout, "timeout", time.Minute, "time limit of the start, and of the answer")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, several objects one a line")
 	return cmd
 }
 

@@ -72,17 +72,15 @@ func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluice",
 		Short: "React to changes in DynamoDB tables",
-		Long: `React to changes in DynamoDB tables, as a YAML file says: which tables are read,
-which of their changes take which route, and what a route does.
+		Long: `React to changes in DynamoDB tables. A YAML file names the tables, and the routes
+that handle their changes.
 
-The file is --config, or $SLUICE_CONFIG, or sluice.yaml in the working folder;
-sluice init writes one. What a flag says goes before what the environment says,
-and that before the file.
+The file is --config, else $SLUICE_CONFIG, else sluice.yaml in the working folder. A
+flag wins over its environment variable, and the variable wins over the file.
 
-sluice completion --help says how a shell completes commands, and the names of the
-file's routes and tables with them.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.`,
+sluice completion --help says how your shell completes commands.`,
 		Example: `  sluice init --table orders --queue jobs
   sluice validate
   sluice tail orders

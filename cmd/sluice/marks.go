@@ -75,19 +75,14 @@ func sweepCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Delete old tombstones of projections by sequence",
-		Long: `Delete old tombstones. Projections with version: sequence leave a tombstone in the
-place of each deleted document. sluice run deletes old ones every hour. Run this
-command if a Lambda function writes the documents, or if the index name is a
+		Long: `Delete old tombstones. A projection with version: sequence leaves a tombstone in the
+place of each deleted document, and sluice run deletes old ones every hour. Run this
+command if only Lambda functions write the documents, or if the index name is a
 template.
 
-A tombstone stays for 48 hours, or as long as --keep says: 25 hours or more. A
-stream holds a record for 24 hours, and without its tombstone a redelivered record
-could restore a deleted document.
-
-Exit codes: 0 done; 1 failed; 2 wrong usage.`,
+Without its tombstone, a record that comes again can restore a deleted document.`,
 		Example: `  sluice sweep
-  sluice sweep --index orders-eu --keep 72h
-  sluice sweep --json | jq .tombstones`,
+  sluice sweep --index orders-eu --keep 72h`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep < indices.LeastKept {
@@ -112,9 +107,9 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.DurationVar(&keep, "keep", keepTombstones, "how long tombstones stay: 25h or more")
-	fs.StringVar(&name, "index", "", "only the index or alias of this `name` (default: all, except names that are templates)")
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object for each index")
+	fs.DurationVar(&keep, "keep", keepTombstones, "age at which tombstones are deleted: 25h or more")
+	fs.StringVar(&name, "index", "", "`name` of the index or alias (default: all but templates)")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	return cmd
 }
 
@@ -124,22 +119,15 @@ func adoptCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt",
 		Short: "Prepare an existing index for version: sequence",
-		Long: `Prepare an index that has documents for projections with version: sequence. The
-command maps the field of the marks, records in the mapping how documents are
-versioned, and makes the alias hide tombstones from searches. It creates an index
-that does not exist.
-
-An index without an alias cannot hide tombstones: create an alias for it, and name
-the alias in the file (docs/projection.md).
+		Long: `Prepare an index that has documents for version: sequence. The command maps the field
+of the marks, records in the mapping how documents are versioned, and makes the alias
+hide tombstones. The index needs an alias.
 
 First stop all programs that write to the index, and set version: sequence in the
-file: from now on every change replaces a document without a mark. Afterwards run sluice audit --repair. It deletes the
-documents of items that were deleted in the meantime.
-
-Exit codes: 0 done; 1 failed; 2 wrong usage.`,
-		Example: `  sluice adopt --index orders
-  sluice adopt --index orders --yes`,
-		Args: noArguments,
+file: from now on every change replaces a document without a mark. Afterwards run
+sluice audit --repair. It deletes the documents of items that were deleted meanwhile.`,
+		Example: `  sluice adopt --index orders`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if name == "" {
 				return usage("--index is missing: name the index or alias")
@@ -173,9 +161,9 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&name, "index", "", "the index or alias of this `name`")
+	fs.StringVar(&name, "index", "", "`name` of the index or alias")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	return cmd
 }
 

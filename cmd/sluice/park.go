@@ -21,29 +21,17 @@ func parkCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "park",
 		Short: "Park the records that a route fails for",
-		Long: `Have the running daemon park the records that a route fails for: those whose last
-call failed with an error, as dead letters, at once.
+		Long: `Have the running daemon park, at once, the records whose last call of a route failed
+with an error.
 
-While a route fails for more than a few items and works for others, Sluice cannot
-tell bad records from a sink that is half down. It parks none, and tries them
-again until they are too old (deadLetter.maxAge). You can tell: when the records
-are bad, park them, and their items go on; when the sink is, mend it, and they
-succeed.
+Use it when a route fails for bad records and works for others: their items go on. If
+the sink is down, repair it instead.
 
-It says for how many items the route fails, and asks, unless --yes is given. Then
-it says how many records were parked, and how many are pending. A pending record
-is in a call now, and is parked if that call fails.
-
-It does not park messages of queues, records that a sink refused because it was
-overloaded, and records whose handler asked to be called later. sluice dlq redrive
-runs the parked ones again, if the route allows it (redrive: true, or a version or
-count that refuses old changes).
-
-Exit codes: 0 parked, or there was none; 1 failed; 2 wrong usage.`,
+A pending record is in a call now, and is parked if that call fails. The command does
+not park messages of queues, records that a sink refused because it was overloaded,
+and records whose handler asked to be called later.`,
 		Example: `  sluice park --route 'new search' --dry-run
-  sluice park --route 'new search'
-  sluice park --route 'new search' --yes --json | jq .parked
-  sluice park --route 'new search' --daemon http://127.0.0.1:9464`,
+  sluice park --route 'new search' --yes --json | jq .parked`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if route == "" {
@@ -58,10 +46,10 @@ Exit codes: 0 parked, or there was none; 1 failed; 2 wrong usage.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&route, "route", "", "the route of this `name`")
-	fs.BoolVar(&dryRun, "dry-run", false, "only say for how many items the route fails")
+	fs.StringVar(&route, "route", "", "`name` of the route")
+	fs.BoolVar(&dryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	place.given = fs.Changed
 	place.addDaemonFlag(fs)
 	place.addApplicationFlag(fs)

@@ -32,42 +32,34 @@ func recountCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recount",
 		Short: "Compare counters with what they count, and repair them",
-		Long: `Count the children of parents, and tell which counters of a count route are wrong;
-with --repair they are set right, and without it what would be set is printed. A
-counter is looked at twice, --settle apart, before it is called wrong: what is
-under way arrives in between. So --settle has to be longer than a record takes
-from its write to its effect, and the routes should be without lag and without
-dead letters; docs/counters.md says more.
+		Long: `Count the children of parents, and report the wrong counters of a count route.
+--repair corrects them.
 
-A counter that is lowered counted children that are not there. A repair lowers at
-most 1,000 counters of a kind and 5 % of those looked at (or one), or as many as
---max-deletes says; with more it lowers none. It lowers none either when more of
-these parents have no child than parents have one: then the table or index of the
-children is likely to be another one. --trust-tables says that it is the right one.
+The command looks at a wrong counter twice, --settle apart: longer than a record
+takes from its write to its effect. Run it without lag and without dead letters of
+the route.
 
-All parents are looked at, which reads their table whole; or one, by --key. A
-route with several counters has all of them looked at, unless --table or
---attribute names one.
+A repair lowers at most 1,000 counters of a kind and 5 % of those looked at, or
+--max-deletes; with more it lowers none. It also lowers none if most of these parents
+have no child: --trust-tables skips that check. More: docs/counters.md.
 
-It exits with 0 when every counter was right, with 3 when one was wrong, also when
-it was corrected, with 1 when it could not be found out, or of one counter, since
-that is no number, and with 2 for wrong usage.`,
+It exits with 0 when every counter was right, with 3 when one was wrong (also after a
+repair), and with 1 when it could not count, or a counter is no number.`,
 		Example: `  sluice recount
-  sluice recount --route points --table maps --repair
   sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s --repair`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.recount(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.route, "route", "", "`name` of the configuration's route (default: the only one that counts)")
+	f.StringVar(&o.route, "route", "", "`name` of the route (default: the only one of its kind)")
 	f.StringVar(&o.table, "table", "", "`name` of the parents' table (default: those of all counters)")
 	f.StringVar(&o.attribute, "attribute", "", "`name` of the counter (default: all)")
-	f.StringVar(&o.key, "key", "", "key of the only parent, as `JSON`, such as '{\"pk\":\"1\"}', or as DynamoDB's own")
-	f.DurationVar(&o.settle, "settle", time.Minute, "time between two looks at a counter that is wrong")
-	f.BoolVar(&o.repair, "repair", false, "set right what is wrong")
-	f.IntVar(&o.maxDeletes, "max-deletes", 0, "most `counters` that a repair lowers, for children that are gone (default: 1000, and 5 % of the parents)")
-	f.BoolVar(&o.trust, "trust-tables", false, "lower counters also when hardly any parent has a child")
-	f.BoolVar(&o.asJSON, "json", false, "print a JSON object for each wrong counter, and one for each result")
+	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}', or in DynamoDB's form")
+	f.DurationVar(&o.settle, "settle", time.Minute, "time between two looks at a wrong counter")
+	f.BoolVar(&o.repair, "repair", false, "correct the counters")
+	f.IntVar(&o.maxDeletes, "max-deletes", 0, "most `counters` to lower (default: 1000, and 5 % of the parents)")
+	f.BoolVar(&o.trust, "trust-tables", false, "lower counters although hardly any parent has a child")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, several objects one a line")
 	completeBy(cmd, "route", c.routeNames("count"))
 	completeBy(cmd, "table", c.ofFile(counterTables))
 	return cmd

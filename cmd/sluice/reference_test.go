@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,15 +56,17 @@ func TestCommandsAreDescribed(t *testing.T) {
 	})
 }
 
-// reference is docs/cli.md.
+// reference is docs/cli.md. A flag is described once: with the common flags, with
+// those of a group of commands, or with its command.
 func reference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# The command line\n\n" +
 		"<!-- Made of the commands' own help by go generate ./cmd/sluice: change it there. -->\n\n")
 	b.WriteString(prose(root.Long) + "\n\n```sh\n" + example(root) + "```\n\n")
-	b.WriteString("| command | what it does |\n|---|---|\n")
 	eachOfOurs(root, func(cmd *cobra.Command) {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.CommandPath(), strings.ReplaceAll(cmd.CommandPath(), " ", "-"), escape(cmd.Short))
+		if cmd.Parent() == root {
+			fmt.Fprintf(&b, "- [%s](#%s): %s\n", cmd.Name(), anchor(cmd), escape(cmd.Short))
+		}
 	})
 	shared := sharedFlags(root)
 	fmt.Fprintf(&b, "\n## Common flags\n\nSeveral commands take these flags; `--help` lists them for each.\n\n```text\n%s```\n", shared.FlagUsages())
@@ -72,29 +76,25 @@ func reference(root *cobra.Command) string {
 			long = cmd.Short + "."
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", cmd.CommandPath(), prose(long))
-		if !cmd.HasSubCommands() {
-			fmt.Fprintf(&b, "\n```text\n%s\n", cmd.UseLine())
-			own, common := pflag.NewFlagSet("", pflag.ContinueOnError), ""
-			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-				if s := shared.Lookup(f.Name); s != nil && sameFlag(s, f) {
-					common += " --" + f.Name
-				} else {
-					own.AddFlag(f)
-				}
-			})
-			if own.HasAvailableFlags() {
-				b.WriteString("\n" + own.FlagUsages())
+		if cmd.HasSubCommands() {
+			var subs []string
+			for _, sub := range visible(cmd) {
+				subs = append(subs, fmt.Sprintf("[%s](#%s)", sub.Name(), anchor(sub)))
 			}
-			if common != "" {
-				b.WriteString("\ncommon flags:" + common + "\n")
+			fmt.Fprintf(&b, "\nSubcommands: %s.\n", strings.Join(subs, ", "))
+			for _, g := range groups(cmd) {
+				writeFlags(&b, "flags of "+g.of+":\n", g.flags, shared)
 			}
-			b.WriteString("```\n")
+			return
 		}
-		if cmd.HasInheritedFlags() && cmd.InheritedFlags().FlagUsages() != root.PersistentFlags().FlagUsages() && !cmd.HasSubCommands() {
-			fmt.Fprintf(&b, "\nThose of `%s` hold here, too.\n", cmd.Parent().CommandPath())
+		usage := ""
+		if _, arguments, ok := strings.Cut(cmd.Use, " "); ok {
+			usage = cmd.CommandPath() + " " + arguments + "\n"
 		}
-		if cmd.HasSubCommands() && cmd.HasLocalFlags() && cmd.PersistentFlags().HasAvailableFlags() {
-			fmt.Fprintf(&b, "\nIts subcommands have in common:\n\n```text\n%s```\n", cmd.PersistentFlags().FlagUsages())
+		if cmd.Name() == "run" { // the configuration describes what they set
+			writeNames(&b, cmd.LocalFlags())
+		} else {
+			writeFlags(&b, usage, ownFlags(cmd), shared)
 		}
 		if cmd.Example != "" {
 			fmt.Fprintf(&b, "\n```sh\n%s```\n", example(cmd))
@@ -103,29 +103,156 @@ func reference(root *cobra.Command) string {
 	return b.String()
 }
 
-// sharedFlags are the flags that three commands and more describe in the same words.
+// writeFlags describes flags below a title, and only names those that are shared.
+func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) {
+	own, common := pflag.NewFlagSet("", pflag.ContinueOnError), ""
+	flags.VisitAll(func(f *pflag.Flag) {
+		if s := shared.Lookup(f.Name); s != nil && sameFlag(s, f) {
+			common += " --" + f.Name
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	var parts []string
+	if title != "" {
+		parts = append(parts, title)
+	}
+	if own.HasAvailableFlags() {
+		parts = append(parts, own.FlagUsages())
+	}
+	if common != "" {
+		parts = append(parts, "common flags:"+common+"\n")
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(b, "\n```text\n%s```\n", strings.Join(parts, "\n"))
+	}
+}
+
+// writeNames names the flags that set fields of the configuration, which has their
+// meanings and defaults.
+func writeNames(b *strings.Builder, flags *pflag.FlagSet) {
+	b.WriteString("\nIts flags set fields of [name](configuration.md#the-file), [source](configuration.md#source), [daemon](configuration.md#daemon), " +
+		"[deadLetter.park](configuration.md#deadletter) and [aws.endpoints](configuration.md#aws). Each has a variable, such as `SLUICE_LOG_LEVEL`; " +
+		"`SLUICE_TABLES`, `SLUICE_QUEUES` and `SLUICE_ALLOW_HOST` take lists with commas.\n\n```text\n")
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			b.WriteString("--" + f.Name + "\n")
+		}
+	})
+	b.WriteString("```\n")
+}
+
+// flagGroup is some subcommands of a command, and the flags that they have in common.
+type flagGroup struct {
+	of    string
+	flags *pflag.FlagSet
+}
+
+// groups are the flags that several subcommands of cmd describe in the same words.
+func groups(cmd *cobra.Command) []flagGroup {
+	subs := visible(cmd)
+	var all []flagGroup
+	done := map[*pflag.Flag]bool{}
+	add := func(of string, f *pflag.Flag) {
+		for _, g := range all {
+			if g.of == of {
+				g.flags.AddFlag(f)
+				return
+			}
+		}
+		g := flagGroup{of, pflag.NewFlagSet("", pflag.ContinueOnError)}
+		g.flags.AddFlag(f)
+		all = append(all, g)
+	}
+	cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { add("every subcommand", f) })
+	for _, sub := range subs {
+		sub.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden || f.Name == "help" || done[f] {
+				return
+			}
+			var names []string
+			var same []*pflag.Flag
+			for _, other := range subs {
+				if g := other.LocalNonPersistentFlags().Lookup(f.Name); g != nil && sameFlag(g, f) {
+					names, same = append(names, other.Name()), append(same, g)
+				}
+			}
+			if len(same) < 2 {
+				return
+			}
+			for _, g := range same {
+				done[g] = true
+			}
+			of := strings.Join(names, ", ")
+			if len(same) == len(subs) {
+				of = "every subcommand"
+			}
+			add(of, f)
+		})
+	}
+	return all
+}
+
+// ownFlags are the flags of cmd without those of its group.
+func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
+	var all []flagGroup
+	if cmd.Parent().HasParent() {
+		all = groups(cmd.Parent())
+	}
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		for _, g := range all {
+			if s := g.flags.Lookup(f.Name); s != nil && sameFlag(s, f) {
+				return
+			}
+		}
+		if !f.Hidden && f.Name != "help" {
+			own.AddFlag(f)
+		}
+	})
+	return own
+}
+
+// sharedFlags are the flags that several commands or groups describe in the same
+// words.
 func sharedFlags(root *cobra.Command) *pflag.FlagSet {
 	shared := pflag.NewFlagSet("", pflag.ContinueOnError)
 	times := map[string][]*pflag.Flag{}
+	count := func(f *pflag.Flag) { times[f.Name] = append(times[f.Name], f) }
 	eachOfOurs(root, func(cmd *cobra.Command) {
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Hidden || f.Name == "help" || cmd.HasSubCommands() {
-				return
-			}
-			times[f.Name] = append(times[f.Name], f)
+		if !cmd.HasSubCommands() {
+			ownFlags(cmd).VisitAll(count)
+			return
+		}
+		for _, g := range groups(cmd) {
+			g.flags.VisitAll(count)
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(times)) {
+		best, most := (*pflag.Flag)(nil), 1
+		for _, f := range times[name] {
 			n := 0
-			for _, other := range times[f.Name] {
+			for _, other := range times[name] {
 				if sameFlag(other, f) {
 					n++
 				}
 			}
-			if n >= 3 && shared.Lookup(f.Name) == nil {
-				shared.AddFlag(f)
+			if n > most {
+				best, most = f, n
 			}
-		})
-	})
+		}
+		if best != nil {
+			shared.AddFlag(best)
+		}
+	}
 	return shared
 }
+
+func visible(cmd *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
+}
+
+func anchor(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 func sameFlag(a, b *pflag.Flag) bool {
 	return a.Usage == b.Usage && a.DefValue == b.DefValue && a.Shorthand == b.Shorthand && a.Value.Type() == b.Value.Type()
@@ -150,13 +277,21 @@ func eachOfOurs(root *cobra.Command, f func(*cobra.Command)) {
 	})
 }
 
-// prose is text of the help as Markdown.
+// prose is text of the help as Markdown: indented lines are a block of their own.
 func prose(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i, line := range lines {
-		lines[i] = escape(line)
+	var b strings.Builder
+	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
+	for i, p := range paragraphs {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		if strings.HasPrefix(p, "  ") {
+			b.WriteString("```text\n" + p + "\n```")
+		} else {
+			b.WriteString(escape(p))
+		}
 	}
-	return strings.Join(lines, "\n")
+	return b.String()
 }
 
 var escape = strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`, "|", `\|`).Replace

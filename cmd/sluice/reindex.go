@@ -30,31 +30,22 @@ func reindexCommand(c *cli) *cobra.Command {
 	r := &reindexing{search: search{env: c.env, route: routeFlag{cli: c}}, stdout: c.stdout, stderr: c.stderr}
 	cmd := &cobra.Command{
 		Use:   "reindex",
-		Short: "Give the index behind an alias a successor, without downtime",
-		Long: `Give the index behind an alias a successor with another mapping, while it is
-searched and written to by writers that are made by reindex.Writer:
+		Short: "Replace the index behind an alias, without downtime",
+		Long: `Replace the index behind an alias by an index with another mapping, while it is
+searched and written to. sluice run and reindex.Writer write to both; stop all other
+writers.
 
-  start, swap, and then finish, or rollback and swap again; abandon gives it up
+  start, swap, then finish; or rollback, and swap again; abandon gives up
 
-Each step may be run again after it was ended on its way. The state is in the
-cluster. Where no reindex is under way, finish and abandon have nothing to do, and
-exit with 0.
+You can run an interrupted or finished step again. A step in the wrong order exits
+with 1. The mapping is the sink's file for the alias (indices), or in --indices.
 
 ` + routeHelp + `
-The new index is filled by all routes of the file that project into the alias,
-from all tables of the file, and made of the file that the sink has for the alias
-in indices, unless --indices names another folder.
 
 ` + searchHelp,
 		Example: `  sluice reindex start --route products
   sluice reindex swap --route products
-  sluice reindex finish --route products --delete
-
-  sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev
-  sluice reindex swap --index products
-  sluice reindex finish --index products --delete
-
-  sluice reindex status --route products --json | jq -r .stage`,
+  sluice reindex finish --route products --delete`,
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -63,21 +54,21 @@ in indices, unless --indices names another folder.
 	f.StringVar(&r.index, "index", "", "the `alias`")
 	r.route.add(cmd, f)
 	r.route.instead = append(r.described(), "index")
-	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "time for which a writer goes by what it looked up; not below that of any writer")
-	f.DurationVar(&r.longest, "longest", time.Minute, "longest time that one write of a writer takes; finish and abandon wait that long")
-	f.BoolVar(&r.newBodies, "new-bodies", false, "the projection has changed, too: do not compare bodies")
-	f.BoolVar(&r.asJSON, "json", false, "print one JSON object: how far it is, and of start the comparison, also when it differs")
+	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "how long writers cache the alias, at most")
+	f.DurationVar(&r.longest, "longest", time.Minute, "longest time of one write; finish and abandon wait that long")
+	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection has changed, too")
+	f.BoolVar(&r.asJSON, "json", false, "print JSON, several objects one a line")
 	cmd.AddCommand(r.start(), r.status(),
-		r.step("swap", "Have the alias lead to the new index", "force", "without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
+		r.step("swap", "Point the alias to the new index", "force", "swap without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
 			return x.Swap(ctx, force)
 		}),
-		r.step("rollback", "Have the alias lead to the old index again", "", "", func(ctx context.Context, x reindex.Reindex, _ bool) error {
+		r.step("rollback", "Point the alias to the old index again", "", "", func(ctx context.Context, x reindex.Reindex, _ bool) error {
 			return x.Rollback(ctx)
 		}),
-		r.step("finish", "End the writes to the old index", "delete", "delete the old index", func(ctx context.Context, x reindex.Reindex, del bool) error {
+		r.step("finish", "Stop the writes to the old index", "delete", "delete the old index", func(ctx context.Context, x reindex.Reindex, del bool) error {
 			return x.Finish(ctx, del)
 		}),
-		r.step("abandon", "End the writes to the new index, before it is swapped", "delete", "delete the new index", func(ctx context.Context, x reindex.Reindex, del bool) error {
+		r.step("abandon", "Stop the writes to the new index, before a swap", "delete", "delete the new index", func(ctx context.Context, x reindex.Reindex, del bool) error {
 			return x.Abandon(ctx, del)
 		}))
 	return cmd
@@ -144,13 +135,10 @@ func (r *reindexing) start() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Make the new index, write to both, fill it and compare",
-		Long: `Make the new index, have all writers write to both, fill the new one from the
-tables, and compare it with the old one. Searches go on in the old one.
-
-It exits with 0 when the two are equal, with 1 when they are not or it failed, and
-with 2 for wrong usage.`,
-		Example: `  sluice reindex start --route products
-  sluice reindex start --route products --json | jq '.differences[].id'
+		Long: `Make the new index, have all writers write to both, fill the new index from the
+tables, and compare it with the old one. Searches still use the old index. Exit code
+1 also means that the two differ.`,
+		Example: `  sluice reindex start --route products --json | jq '.differences[].id'
   sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -197,21 +185,19 @@ with 2 for wrong usage.`,
 		},
 	}
 	r.addProjection(cmd.Flags())
-	cmd.Flags().StringVar(&folder, "indices", "", "`folder` that has the file indices/<alias>.json with the new settings and mappings")
+	cmd.Flags().StringVar(&folder, "indices", "", "`folder` with indices/<alias>.json, the new settings and mappings")
 	_ = cmd.MarkFlagDirname("indices")
-	cmd.Flags().BoolVar(&skip, "skip-failed", false, "go on without items that cannot be projected or written")
+	cmd.Flags().BoolVar(&skip, "skip-failed", false, "skip items that cannot be projected or written")
 	return cmd
 }
 
 func (r *reindexing) status() *cobra.Command {
 	return &cobra.Command{
-		Use:   "status",
-		Short: "Say how far it is",
-		Long:  "Say at which step the reindex is, where the alias leads, and which the other index is.",
-		Example: `  sluice reindex status --route products
-  sluice reindex status --route products --json | jq -r .stage
-  sluice reindex status --index products`,
-		Args: noArguments,
+		Use:     "status",
+		Short:   "Show the step of the reindex",
+		Long:    "Show the step, the index behind the alias, and the other index.",
+		Example: `  sluice reindex status --route products --json | jq -r .stage`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x, _, _, err := r.reindex(cmd)
 			if err != nil {
@@ -323,8 +309,8 @@ func (r *reindexing) step(name, short, option, usage string, do func(context.Con
 	cmd := &cobra.Command{
 		Use:     name,
 		Short:   short,
-		Long:    short + ". It exits with 0 when that is done, also by an earlier call, with 1 when the\nreindex is at another step or it failed, and with 2 for wrong usage.",
-		Example: fmt.Sprintf("  sluice reindex %s --route products\n  sluice reindex %[1]s --index products", name),
+		Long:    short + ".",
+		Example: fmt.Sprintf("  sluice reindex %s --route products", name),
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			x, _, _, err := r.reindex(cmd)

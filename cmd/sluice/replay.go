@@ -33,25 +33,19 @@ func replayCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE…|-",
 		Short: "Run records of files through the routes",
-		Long: `Run records of files, or of standard input, through the routes of the configuration.
-A file may hold, one after the other and mixed:
+		Long: `Run the records of files, or of standard input, through the routes of the
+configuration. A file may mix:
 
   records as NDJSON, and arrays of them
   events of Lambda, of a stream or a queue
-  on-failure records of Lambda, as a destination (SQS, SNS, S3) has them: without
-    a payload the records are read again from the stream, which holds them a day
+  on-failure records of Lambda (SQS, SNS, S3): those without a payload are read
+    again from the stream, which holds them for 24 hours
   dead letters, each for the route that it failed on
 
-Records of one item run in their order. One that fails is tried --attempts times
-and then written to --failed, as a dead letter; so is, as it is, what cannot be
-read, such as the end of a file that was cut off: told with its line, it hinders
-nothing else. The file --failed can be replayed again.
-
-Stopped by Ctrl-C, it says how to go on: by --offset. It exits with 0 when all was
-handled, with 1 when something was not, or it was stopped, and with 2 for wrong
-usage.`,
+Records of one item run in order. A record that fails --attempts times goes to
+--failed as a dead letter, and input that cannot be read goes there as it is. You can
+replay that file again. A stopped replay says at which --offset to go on.`,
 		Example: `  sluice replay records.ndjson --dry-run
-  sluice replay records.ndjson --failed again.ndjson
   sluice replay again.ndjson --failed again-2.ndjson --route 'new search'
   aws sqs receive-message --queue-url "$URL" --max-number-of-messages 10 | sluice replay -`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -70,12 +64,12 @@ usage.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&r.dryRun, "dry-run", false, "only say which routes the records would take")
-	fs.StringVar(&r.route, "route", "", "run this `route` alone")
-	fs.StringVar(&r.failed, "failed", "replay-failed.ndjson", "`file` for what fails; it is made when something does")
-	fs.IntVar(&r.attempts, "attempts", 5, "`times` that a route is tried with a record")
-	fs.Int64Var(&r.offset, "offset", 0, "go on at this `byte` of the file, as a replay that was stopped has said")
-	fs.BoolVar(&r.asJSON, "json", false, "print one JSON object a file at its end; with --dry-run one a record")
+	fs.BoolVar(&r.dryRun, "dry-run", false, "change nothing, show what would happen")
+	fs.StringVar(&r.route, "route", "", "only run this `route`")
+	fs.StringVar(&r.failed, "failed", "replay-failed.ndjson", "`file` for what fails")
+	fs.IntVar(&r.attempts, "attempts", 5, "`times` to try a route with a record")
+	fs.Int64Var(&r.offset, "offset", 0, "go on at this `byte`, as the stopped replay said")
+	fs.BoolVar(&r.asJSON, "json", false, "print JSON, several objects one a line")
 	return cmd
 }
 

@@ -29,11 +29,11 @@ type routeFlag struct {
 	instead []string // flags that say the same, and cannot stand beside it
 }
 
-const routeHelp = `The projection, its table and its cluster are those of the configuration's route
-that --route names, or of its only one that projects, unless flags describe them.`
+const routeHelp = `The projection, its table and its cluster come from the route that --route names, or
+from the only route that projects. Or describe all of them by flags.`
 
 func (r *routeFlag) add(cmd *cobra.Command, f *pflag.FlagSet) {
-	f.StringVar(&r.name, "route", "", "`name` of the configuration's route that projects (default: the only one)")
+	f.StringVar(&r.name, "route", "", "`name` of the route (default: the only one of its kind)")
 	if err := cmd.RegisterFlagCompletionFunc("route", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return r.cli.routeNames("project")(), cobra.ShellCompDirectiveNoFileComp
 	}); err != nil {

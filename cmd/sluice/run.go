@@ -15,21 +15,15 @@ func runCommand(c *cli) *cobra.Command {
 	var o run.Options
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Read the tables' streams and queues, and handle what comes",
-		Long: `Read the streams of the configuration's tables, consume its queues and have its
-routes handle what comes, until SIGTERM or SIGINT.
+		Short: "Read the tables' streams and queues, and handle their records",
+		Long: `Read the streams of the tables, consume the queues, and handle their records, until
+SIGTERM or SIGINT.
 
 ` + run.Help,
-		Example: `  sluice run
-  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db
+		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db
 
-  # From the oldest record that the streams still hold, where nothing was read before
-  sluice run --start TRIM_HORIZON
-
-  # On local servers
-  export AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
-  export SLUICE_ENDPOINT_DYNAMODB=http://127.0.0.1:8000 SLUICE_ENDPOINT_SQS=http://127.0.0.1:9324
-  sluice run --start LATEST`,
+  # From the oldest record that the streams still hold
+  sluice run --start TRIM_HORIZON`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load()

@@ -27,10 +27,7 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
-const searchHelp = `The cluster is --opensearch, or $SLUICE_OPENSEARCH, with user:password@ where it
-needs them; --opensearch-sign es (OpenSearch Service) or aoss (OpenSearch
-Serverless) signs with the credentials of AWS instead. SLUICE_ENDPOINT_DYNAMODB
-leads to another DynamoDB.`
+const searchHelp = `SLUICE_ENDPOINT_DYNAMODB names another URL of DynamoDB.`
 
 // search has the flags of a cluster and of what is projected into it.
 type search struct {
@@ -49,20 +46,20 @@ type search struct {
 }
 
 func (s *search) addConnection(f *pflag.FlagSet) {
-	f.StringSliceVar(&s.urls, "opensearch", nil, "`URL` of OpenSearch, with user:password@ where it needs them ($SLUICE_OPENSEARCH)")
-	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of PEM certificates that are trusted, too")
-	f.StringSliceVar(&s.plainHTTP, "allow-plain-http", nil, "`host` of OpenSearch that may have a password or signed requests over http, where others can read them")
-	f.StringVar(&s.sign, "opensearch-sign", "", "sign requests with AWS credentials for the `service`: es or aoss")
+	f.StringSliceVar(&s.urls, "opensearch", nil, "`URL` of OpenSearch, may have user:password@ ($SLUICE_OPENSEARCH)")
+	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of more trusted PEM certificates")
+	f.StringSliceVar(&s.plainHTTP, "allow-plain-http", nil, "`host` that may get passwords or signatures by http")
+	f.StringVar(&s.sign, "opensearch-sign", "", "sign with AWS credentials for the `service` es or aoss (Serverless)")
 }
 
 func (s *search) addProjection(f *pflag.FlagSet) {
 	f.StringVar(&s.table, "table", "", "`name` of the table")
-	f.StringVar(&s.id, "id", "", "`template` of the documents' ids, such as '{pk}' or '{pk}:{sk}'")
-	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` with the item's version, a number or ISO 8601 time that every change raises; or seconds:, millis: or micros:attribute, or created,counter")
-	f.BoolVar(&s.bySequence, "version-sequence", false, "the index is fed from the stream with versions by sequence numbers")
+	f.StringVar(&s.id, "id", "", "`template` of the document ids, such as '{pk}:{sk}'")
+	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` of the version: a number or ISO 8601 time that every change raises; or seconds:, millis:, micros:attribute; or created,counter")
+	f.BoolVar(&s.bySequence, "version-sequence", false, "the index has versions by sequence numbers")
 	f.BoolVar(&s.unversioned, "unversioned", false, "the documents have no versions")
-	f.StringSliceVar(&s.types, "type", nil, "entity `type` that is projected; repeat it, or separate with commas (default: all)")
-	f.StringVar(&s.typeAttribute, "type-attribute", "entityType", "`attribute` that holds the entity type")
+	f.StringSliceVar(&s.types, "type", nil, "only this entity `type`; repeatable")
+	f.StringVar(&s.typeAttribute, "type-attribute", "entityType", "`attribute` of the entity type, without a configuration")
 }
 
 // client connects; no request is made.

@@ -25,12 +25,10 @@ import (
 func stateCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "See and reset what the state file remembers",
-		Long: `See and reset what the state file of a daemon remembers: where each stream was
-begun, how far each shard is settled, gaps, backfills and dead letters.
-
-The daemon has to stand still: while it runs it holds the file, and its own page
-says the same (GET / on its --listen address).`,
+		Short: "Show or reset the state file of a daemon",
+		Long: `Show or reset the state file of a stopped daemon: the position of each shard, gaps,
+backfills and dead letters. A running daemon shows the same on its own page (GET / on
+its --listen address).`,
 		Example: `  sluice state list
   sluice state show orders
   sluice state reset orders --to LATEST`,
@@ -48,8 +46,8 @@ type stateFile struct {
 }
 
 func (s *stateFile) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&s.path, "state", "", "state `file` ($"+stateEnv+"; default that of the configuration, or sluice.db)")
-	fs.StringVar(&s.application, "application", "", "`name` of the application in the file ($"+applicationEnv+"; default all for list, otherwise that of the configuration, or sluice)")
+	fs.StringVar(&s.path, "state", "", "state `file` of a stopped daemon ($"+stateEnv+"; default: the configuration's, or sluice.db)")
+	fs.StringVar(&s.application, "application", "", "`name` of the application ($"+applicationEnv+"; default: the configuration's, or sluice)")
 }
 
 func (s *stateFile) with(do func(store *boltstate.Store, app string) error) error {
@@ -185,12 +183,10 @@ func stateListCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List streams, backfills, gaps and dead letters",
-		Long: `List streams, backfills, gaps and dead letters, each ordered by table. Streams of a
-table are listed from the oldest on, its backfills by their name, its gaps by
-shard. Shards, in --json, are listed in the order of their creation.`,
-		Example: `  sluice state list
-  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
-		Args: noArguments,
+		Long: `List streams, backfills, gaps and dead letters, of all applications unless
+--application names one.`,
+		Example: `  sluice state list --state /var/lib/sluice/state.db --json | jq '.[].streams[].table'`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return file.with(func(store *boltstate.Store, _ string) error {
 				apps, err := store.Applications(cmd.Context())
@@ -220,7 +216,7 @@ shard. Shards, in --json, are listed in the order of their creation.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array, with all shards")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	file.addFlags(cmd.Flags())
 	return cmd
 }
@@ -289,11 +285,10 @@ func stateShowCommand(c *cli) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show TABLE|STREAM",
-		Short: "Show the shards of a table's streams, and how far each is settled",
-		Long: `Show the shards of a table's streams, and how far each is settled. Shards are
-listed in the order of their creation, so that a parent stands before its children.`,
-		Example: `  sluice state show orders
-  sluice state show arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-01-01T00:00:00.000 --json`,
+		Short: "Show the shards of a table's streams and their positions",
+		Long: `Show the shards of a table's streams, parents before children, and how far each is
+settled.`,
+		Example:           `  sluice state show orders`,
 		Args:              oneStream,
 		ValidArgsFunction: file.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -328,7 +323,7 @@ listed in the order of their creation, so that a parent stands before its childr
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	file.addFlags(cmd.Flags())
 	return cmd
 }

@@ -25,24 +25,20 @@ func stateResetCommand(c *cli) *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reset TABLE|STREAM",
-		Short: "Have a stream or a shard be read anew",
-		Long: `Have a stream begin anew, or one shard of it. The command says what will be
-repeated or skipped, and asks, unless --yes is given.
+		Short: "Have a stream or a shard read anew",
+		Long: `Have a stream read anew, or one shard of it. The command says what will be repeated
+or skipped, and asks.
 
-  --to TRIM_HORIZON  all that the stream still holds, a day, is handled again
-  --to LATEST        all that was written before now and is not handled is skipped
-  --to forgotten     the stream counts as never read: the next start needs --start,
-                     or source.start of the configuration
+  --to TRIM_HORIZON  handle again all that the stream still has (24 hours)
+  --to LATEST        skip all that was written until now and is not handled
+  --to forgotten     count the stream as never read: the next start needs --start
 
-A --shard can only be read anew from its beginning (TRIM_HORIZON), and with it all
-shards that came of it: otherwise later changes of an item would come before
-earlier ones.
+--shard needs --to TRIM_HORIZON. It also resets the shard's descendants, so that the
+changes of an item stay in order.
 
-Handlers must bear the repetition: see docs/idempotency.md. Dead letters and
-backfills stay. It refuses while a daemon holds the file.`,
+Handlers must tolerate repetition: docs/idempotency.md. Dead letters and backfills
+stay.`,
 		Example: `  sluice state reset orders --to LATEST
-  sluice state reset orders --to TRIM_HORIZON --yes
-  sluice state reset orders --to LATEST --yes --json | jq -r .startAt
   sluice state reset orders --shard shardId-00000001414576573621-f55eea83 --to TRIM_HORIZON`,
 		Args:              oneStream,
 		ValidArgsFunction: file.complete,
@@ -72,9 +68,9 @@ backfills stay. It refuses while a daemon holds the file.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&to, "to", "", "TRIM_HORIZON, LATEST or forgotten")
-	fs.StringVar(&shard, "shard", "", "`id` of one shard, whose descendants are reset, too")
+	fs.StringVar(&shard, "shard", "", "reset the shard of this `id` and its descendants")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object, with all shards whose positions are forgotten")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	file.addFlags(fs)
 	complete(cmd, "to", poller.TrimHorizon, poller.Latest, forgotten)
 	return cmd

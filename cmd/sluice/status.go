@@ -16,23 +16,16 @@ func statusCommand(c *cli) *cobra.Command {
 	var held, link, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how the running daemon fares, and why it is not ready",
-		Long: `Show how the running daemon fares: whether it is ready, and if not, why; what its
-routes fail for, how far behind its shards are, and which records are parked.
+		Short: "Show the running daemon, and why it is not ready",
+		Long: `Show the running daemon: whether it is ready, and if not, why; which routes fail, how
+far behind its shards are, and which records are parked.
 
-The daemon shows this to those alone who have its token. It makes one as it
-starts, in a file beside its state file that only its user can read, where sluice
-finds it. If the daemon has another token, name its file by --token-file.
+The daemon answers only with its token, which sluice finds beside the state file.
 
-With --link it prints a link that shows the same in a browser. Open it and press
-its button within a minute; it works once. The browser then has access for 12
-hours.
-
-Exit codes: 0 shown, ready or not; 1 failed; 2 wrong usage.`,
-		Example: `  sluice status
-  sluice status --held
+--link prints a link for a browser. Open it and press its button within a minute; it
+works once. The browser then has access for 12 hours.`,
+		Example: `  sluice status --held
   sluice status --json | jq .reasons
-  sluice status --link
   sluice status --daemon https://sluice.example.com --token-file token`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,9 +65,9 @@ Exit codes: 0 shown, ready or not; 1 failed; 2 wrong usage.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&held, "held", false, "show the items whose changes wait, each with its error")
+	fs.BoolVar(&held, "held", false, "show the items that wait, each with its error")
 	fs.BoolVar(&link, "link", false, "print a link for a browser")
-	fs.BoolVar(&asJSON, "json", false, "print one JSON object")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	place.given = fs.Changed
 	place.addDaemonFlag(fs)
 	place.addApplicationFlag(fs)

@@ -33,26 +33,13 @@ func tailCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail [table]",
 		Short: "Show the changes of a table as they happen",
-		Long: `Show the changes of a table as they come out of its stream: when, what happened,
-to which type of entity, its key and the names of the attributes that changed;
-and, when there is a configuration, the routes that each takes, and which of them
-would fail for it, as far as the record alone tells. It stores nothing,
-handles nothing and may run beside anything else that reads the stream (a stream
-bears two readers).
+		Long: `Show the changes of a table as its stream delivers them: time, event, entity type,
+key and names of the changed attributes. With a configuration, also show the routes,
+and which of them would fail.
 
-The table is the argument, a name or the ARN of a stream; without one it is the
-only table of the configuration. Values of attributes are shown with --values.
-
---sequence shows the one record of that number, such as that of a change that a
-daemon holds (sluice status --held), and ends.
-
---json prints whole records, values included, one a line, as sluice replay and
-sluice explain read them.
-
-It exits with 0 at SIGINT, SIGTERM or the end of --limit, with 1 when the stream
-cannot be read, and with 2 for wrong usage.`,
-		Example: `  sluice tail orders
-  sluice tail orders --type order --event MODIFY --values
+The command stores and handles nothing, but a stream serves only two readers. The
+table is a name or the ARN of a stream. SIGINT ends the command with 0.`,
+		Example: `  sluice tail orders --type order --event MODIFY --values
   sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
   sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson
   sluice tail orders --sequence 4421584500000000017450439091`,
@@ -83,15 +70,15 @@ cannot be read, and with 2 for wrong usage.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.start, "from", poller.Latest, "where to begin: TRIM_HORIZON, the oldest record that there is, or LATEST")
-	f.StringSliceVar(&o.types, "type", nil, "entity `type` to show; repeat it, or separate with commas (default: all)")
-	f.StringSliceVar(&o.events, "event", nil, "`event` to show: INSERT, MODIFY or REMOVE (default: all)")
-	f.StringVar(&o.typeAttribute, "type-attribute", "entityType", "`attribute` that holds the entity type, without a configuration")
-	f.StringVar(&o.where, "where", "", "`expression` that records have to fulfil, as when in the configuration")
-	f.StringVar(&o.sequence, "sequence", "", "show the one record of this sequence `number`")
+	f.StringVar(&o.start, "from", poller.Latest, "where to begin: TRIM_HORIZON (the oldest record) or LATEST")
+	f.StringSliceVar(&o.types, "type", nil, "only this entity `type`; repeatable")
+	f.StringSliceVar(&o.events, "event", nil, "only this `event`: INSERT, MODIFY or REMOVE (default: all)")
+	f.StringVar(&o.typeAttribute, "type-attribute", "entityType", "`attribute` of the entity type, without a configuration")
+	f.StringVar(&o.where, "where", "", "only records that fulfil this `expression`")
+	f.StringVar(&o.sequence, "sequence", "", "show the record of this sequence `number`, and end")
 	f.IntVar(&o.limit, "limit", 0, "end after this many records (default: never)")
-	f.BoolVar(&o.values, "values", false, "show values of attributes, too")
-	f.BoolVar(&o.asJSON, "json", false, "print whole records, one a line")
+	f.BoolVar(&o.values, "values", false, "also show values of attributes")
+	f.BoolVar(&o.asJSON, "json", false, "print whole records as JSON, one a line")
 	complete(cmd, "from", poller.TrimHorizon, poller.Latest)
 	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove))
 	return cmd

@@ -20,24 +20,19 @@ func validateCommand(c *cli) *cobra.Command {
 	var sample string
 	cmd := &cobra.Command{
 		Use:   "validate",
-		Short: "Check the configuration, and list its routes",
-		Long: `Check the configuration file, and list the routes that it makes. All mistakes are
-told at once, each with its place: file:line:column. Nobody is called, unless
---connect is given: then sinks and tables are asked whether they are there, and
-indices that the file defines are made, as sluice run does at its start.
+		Short: "Check the configuration and list its routes",
+		Long: `Check the configuration file and list its routes. The command reports every mistake
+at once, each with file:line:column. It calls no service.
 
-The file does not say of which types attributes are. With --sample, a file of
-records, as sluice tail --json prints them, or - for standard input, conditions are
-tried with them: a number that is compared with a text is a mistake.
+--connect also asks sinks and tables whether they exist, and creates the indices that
+the file defines.
 
-A route that counts and that sluice recount could not recount is a warning; whether
-it lacks an index is known with --connect. So is, with --connect, a route that
-projects into an index or alias that is not there.
+--sample tries the conditions with records, and finds mistakes such as a number that
+is compared with a text.
 
-It exits with 0 when the file is valid, with 1 when it has mistakes or --connect
-found something missing, and with 2 for wrong usage.`,
-		Example: `  sluice validate
-  sluice validate --config orders.yaml --connect
+Warnings name routes that sluice recount cannot recount and, with --connect, routes
+that project into a missing index.`,
+		Example: `  sluice validate --config orders.yaml --connect
   sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -
   sluice validate --json | jq -r '.routes[].name'`,
 		Args: noArguments,
@@ -65,9 +60,9 @@ found something missing, and with 2 for wrong usage.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&connect, "connect", false, "ask sinks and tables whether they are there, too")
-	cmd.Flags().StringVar(&sample, "sample", "", "`file` of records to try conditions with, or - for standard input")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&connect, "connect", false, "also ask sinks and tables")
+	cmd.Flags().StringVar(&sample, "sample", "", "try conditions with the records of this `file`; - is standard input")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	return cmd
 }
 

@@ -14,7 +14,7 @@ func versionCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Long:  "Print the version of this program, of Go, and the platform that it was built for.",
+		Long:  "Print the version of this program, of Go, and the platform of the build.",
 		Example: `  sluice version
   sluice version --json`,
 		Args: noArguments,
@@ -26,7 +26,7 @@ func versionCommand(c *cli) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
 	return cmd
 }
 

@@ -79,7 +79,7 @@ func (a *app) lookAgain(ctx context.Context, rec *sluice.Record) error {
 		return err
 	}
 	if writer.Kind(c.Key) != writer.FRef {
-		return sluice.Permanent(fmt.Errorf("message %s: %s is the key of no reference", rec.EventID, c.Key.Raw()))
+		return sluice.Permanent(fmt.Errorf("message %s: it holds the key of no reference", rec.EventID))
 	}
 	d, dangling, err := a.writer.Dangling(ctx, c.Key)
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *app) alert(ctx context.Context, id, typ string, keys []writer.ForeignKe
 		Attributes: map[string]sluice.MessageAttribute{"dedupeKey": sluice.StringAttribute(dedupeKey)},
 	})
 	if err != nil {
-		return fmt.Errorf("telling that %s %s is missing: %w", typ, id, err)
+		return fmt.Errorf("telling of a document that is missing %s: %w", writer.Named(writer.EntityKey(typ, id)), err)
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ type world struct {
 	router  *router.Router
 	alerts  []string
 	dropped []string
+
+	alertFails error
 }
 
 // inWorld runs f in a world of its own, where time passes as it is waited for.
@@ -47,6 +49,9 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 			Alert: func(_ context.Context, m sluice.Message) error {
 				if m.Attributes["dedupeKey"].Value == "" {
 					t.Errorf("an alert without a dedupeKey: %s", m.Body)
+				}
+				if w.alertFails != nil {
+					return w.alertFails
 				}
 				w.alerts = append(w.alerts, m.Body)
 				return nil

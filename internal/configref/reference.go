@@ -3,6 +3,7 @@ package configref
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -31,23 +32,42 @@ func Reference(dir string, page []byte) ([]byte, error) {
 		if o.name == "Config" {
 			title = "The file"
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| field | type | default | meaning |\n|---|---|---|---|\n", title, escape(o.doc))
+		fmt.Fprintf(&b, "\n### %s\n\n", title)
+		if text := meaning(o); text != "" {
+			fmt.Fprintf(&b, "%s\n\n", escape(text))
+		}
 		for _, p := range o.fields {
-			def := ""
+			is := p.kind(p.typ)
 			switch {
 			case p.required():
-				def = "required"
-			case p.def != "":
-				def = "`" + p.def + "`"
+				is += ", required"
+			case p.def != "" && p.def != "false":
+				if is == "integer" || is == "duration" { // the default shows it
+					is = ""
+				}
+				is += ", default `" + p.def + "`"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.name, p.kind(p.typ), def, escape(strings.TrimSuffix(p.doc, " Default "+p.def+".")))
+			if is = strings.TrimPrefix(is, ", "); is != "" {
+				is = " (" + is + ")"
+			}
+			fmt.Fprintf(&b, "- `%s`%s: %s\n", p.name, is, escape(strings.TrimSuffix(p.doc, " Default "+p.def+".")))
 		}
 	}
 	return []byte(b.String()), nil
 }
 
+// meaning is the comment of a type without its first sentence, "X is …", where
+// more follows: the title says that.
+func meaning(o object) string {
+	_, rest, _ := strings.Cut(o.doc, ". ")
+	if o.name == "Config" {
+		return ""
+	}
+	return rest
+}
+
 func escape(s string) string {
-	return strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`).Replace(s)
+	return strings.NewReplacer("<", `\<`, "*", `\*`).Replace(s)
 }
 
 func split(values string) []string { return strings.Split(values, "|") }
@@ -58,15 +78,15 @@ func (p property) kind(t reflect.Type) string {
 	case reflect.TypeFor[config.Duration]():
 		return "duration" + p.limits()
 	case reflect.TypeFor[config.Strings]():
-		return "text or list"
+		return "list"
 	case reflect.TypeFor[config.KeyFrom]():
-		return "list, or mapping of text"
+		return "list or mapping"
 	case reflect.TypeFor[config.Texts]():
-		return "mapping of text"
+		return "mapping"
 	case reflect.TypeFor[config.Fields]():
 		return "mapping"
 	case reflect.TypeFor[config.EntityType]():
-		return "text, [EntityType](#entitytype), or list"
+		return "[EntityType](#entitytype) or list"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -74,11 +94,14 @@ func (p property) kind(t reflect.Type) string {
 	case reflect.Struct:
 		return "[" + t.Name() + "](#" + strings.Map(unicode.ToLower, t.Name()) + ")"
 	case reflect.Map:
-		return "mapping of " + property{}.kind(t.Elem())
+		if of := (property{}).kind(t.Elem()); of != "" {
+			return "mapping of " + of
+		}
+		return "mapping"
 	case reflect.Slice:
 		return "list of " + property{}.kind(t.Elem())
 	case reflect.Bool:
-		return "true or false"
+		return "true/false"
 	case reflect.Int, reflect.Int64:
 		return "integer" + p.limits()
 	case reflect.Float64:
@@ -87,13 +110,16 @@ func (p property) kind(t reflect.Type) string {
 	if values, ok := p.is["one of"]; ok {
 		return "`" + strings.Join(split(values), "`, `") + "`"
 	}
-	return "text"
+	return "" // a text, as the page says
 }
+
+// positive are limits that go without saying.
+var positive = []string{"0", "0s", "1", "1ms", "1s"}
 
 func (p property) limits() string {
 	var s string
-	for _, r := range []struct{ rule, sign string }{{"min", "≥ "}, {"above", "> "}, {"max", "≤ "}} {
-		if v, ok := p.is[r.rule]; ok && v != "0s" {
+	for _, r := range []struct{ rule, sign string }{{"min", "≥"}, {"above", ">"}, {"max", "≤"}} {
+		if v, ok := p.is[r.rule]; ok && !slices.Contains(positive, v) {
 			s += ", " + r.sign + v
 		}
 	}

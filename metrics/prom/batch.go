@@ -15,12 +15,12 @@ func newBatchMetrics(reg prometheus.Registerer) batchMetrics {
 	label := []string{"sink"}
 	m := batchMetrics{
 		items: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_commit_items_total", Help: "Items in commits of sinks: committed, or failed, which were answered with an error.",
+			Name: "sluice_commit_items_total", Help: "Items in commits: committed or failed.",
 		}, []string{"sink", "outcome"}),
 		sizes: prometheus.NewHistogramVec(histogram("sluice_commit_batch_items",
-			"Items in one commit of a sink.", 1, 2, 5, 10, 25, 100, 500), label),
+			"Items of one commit.", 1, 2, 5, 10, 25, 100, 500), label),
 		seconds: prometheus.NewHistogramVec(histogram("sluice_commit_seconds",
-			"Duration of one commit of a sink.", .001, .005, .02, .1, .5, 2, 10, 60), label),
+			"Duration of one commit.", .001, .005, .02, .1, .5, 2, 10, 60), label),
 	}
 	reg.MustRegister(m.items, m.sizes, m.seconds)
 	return m

@@ -11,7 +11,7 @@ import (
 // newBuildInfo registers the series that says which build runs.
 func newBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "sluice_build_info", Help: "1, with the version of the program and of Go that it was built with.",
+		Name: "sluice_build_info", Help: "1, with the versions.",
 	}, []string{"version", "goversion"})
 	info.WithLabelValues(buildversion.Get(), runtime.Version()).Set(1)
 	reg.MustRegister(info)

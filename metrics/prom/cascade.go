@@ -15,11 +15,11 @@ func newCascadeMetrics(reg prometheus.Registerer) cascadeMetrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"table"}, labels...))
 	}
 	m := cascadeMetrics{
-		rows:     counter("sluice_cascade_deleted_rows_total", "Rows that cascades deleted, by the children's table."),
-		messages: counter("sluice_cascade_messages_total", "Messages that cascades sent: to hand over a large one, to continue one whose time was over, or for the sweep at the end.", "why"),
-		sweeps:   counter("sluice_cascade_sweeps_total", "Sweeps that ended."),
-		swept:    counter("sluice_cascade_swept_rows_total", "Rows that sweeps found: they were written, or shown by an index, after their parent's cascade."),
-		stops:    counter("sluice_cascade_stops_total", "Cascades that ended because their parent exists again."),
+		rows:     counter("sluice_cascade_deleted_rows_total", "Rows that cascades deleted."),
+		messages: counter("sluice_cascade_messages_total", "Messages of cascades, by reason.", "why"),
+		sweeps:   counter("sluice_cascade_sweeps_total", "Finished sweeps."),
+		swept:    counter("sluice_cascade_swept_rows_total", "Rows that sweeps found after the cascade."),
+		stops:    counter("sluice_cascade_stops_total", "Cascades ended because the parent exists again."),
 	}
 	reg.MustRegister(m.rows, m.messages, m.sweeps, m.swept, m.stops)
 	return m

@@ -20,20 +20,20 @@ func TestCascade(t *testing.T) {
 	h.Swept("points", 7)
 	h.Stopped("points")
 	expectSeries(t, reg, `
-# HELP sluice_cascade_deleted_rows_total Rows that cascades deleted, by the children's table.
+# HELP sluice_cascade_deleted_rows_total Rows that cascades deleted.
 # TYPE sluice_cascade_deleted_rows_total counter
 sluice_cascade_deleted_rows_total{table="points"} 28
-# HELP sluice_cascade_messages_total Messages that cascades sent: to hand over a large one, to continue one whose time was over, or for the sweep at the end.
+# HELP sluice_cascade_messages_total Messages of cascades, by reason.
 # TYPE sluice_cascade_messages_total counter
 sluice_cascade_messages_total{table="points",why="hand-over"} 1
 sluice_cascade_messages_total{table="points",why="sweep"} 2
-# HELP sluice_cascade_stops_total Cascades that ended because their parent exists again.
+# HELP sluice_cascade_stops_total Cascades ended because the parent exists again.
 # TYPE sluice_cascade_stops_total counter
 sluice_cascade_stops_total{table="points"} 1
-# HELP sluice_cascade_sweeps_total Sweeps that ended.
+# HELP sluice_cascade_sweeps_total Finished sweeps.
 # TYPE sluice_cascade_sweeps_total counter
 sluice_cascade_sweeps_total{table="points"} 2
-# HELP sluice_cascade_swept_rows_total Rows that sweeps found: they were written, or shown by an index, after their parent's cascade.
+# HELP sluice_cascade_swept_rows_total Rows that sweeps found after the cascade.
 # TYPE sluice_cascade_swept_rows_total counter
 sluice_cascade_swept_rows_total{table="points"} 7
 `, "sluice_cascade_deleted_rows_total", "sluice_cascade_messages_total", "sluice_cascade_stops_total", "sluice_cascade_sweeps_total", "sluice_cascade_swept_rows_total")

@@ -19,7 +19,9 @@ const page = "../../docs/metrics.md"
 
 const head = `# Metrics
 
-What ` + "`/metrics`" + ` of a daemon answers besides the series of the Go runtime and the process. A program of your own gets the same from [metrics/prom](../metrics/prom/doc.go). Durations are in seconds; histograms have classic and native buckets. This table is made from the code (` + "`go test ./metrics/prom -update`" + `).
+A daemon serves these series on ` + "`/metrics`" + `, beside those of Go and the process. Your own program gets them from [metrics/prom](../metrics/prom/doc.go). Histograms have classic and native buckets. The lag to alert on is ` + "`sluice_watermark_age_seconds`" + `: see [operations](operations.md#numbers-to-alert-on).
+
+<!-- Made of the code by go test ./metrics/prom -update. -->
 
 | series | labels | |
 |---|---|---|

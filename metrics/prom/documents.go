@@ -20,18 +20,18 @@ func newDocumentMetrics(reg prometheus.Registerer) documentMetrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"index"}, labels...))
 	}
 	m := documentMetrics{
-		conflicts:  counter("sluice_document_conflicts_total", "Writes of documents that had nothing to do: what is there is newer."),
-		superseded: counter("sluice_documents_superseded_total", "Writes of documents that were left out for a later one in the same request."),
-		retried:    counter("sluice_document_retries_total", "Writes of documents that were tried again, by the type of what the cluster said; empty when there was no answer.", "type"),
-		rejected:   counter("sluice_documents_rejected_total", "Writes of documents that can never succeed, by the type of what the cluster said; empty when they were not sent.", "type"),
+		conflicts:  counter("sluice_document_conflicts_total", "Writes that found a newer document."),
+		superseded: counter("sluice_documents_superseded_total", "Writes of documents replaced within their request."),
+		retried:    counter("sluice_document_retries_total", "Writes of documents that were tried again, by error.", "type"),
+		rejected:   counter("sluice_documents_rejected_total", "Writes of documents that can never succeed, by error.", "type"),
 	}
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_bulk_requests_total", Help: "Bulk requests to clusters: answered, or failed as a whole.",
+		Name: "sluice_bulk_requests_total", Help: "Bulk requests: answered, or failed as a whole.",
 	}, []string{"outcome"})
 	m.bytes = prometheus.NewHistogram(histogram("sluice_bulk_request_bytes",
-		"Size of bulk requests, as they were sent.", 1<<10, 8<<10, 64<<10, 256<<10, 1<<20, 4<<20, 16<<20))
+		"Size of bulk requests.", 1<<10, 8<<10, 64<<10, 256<<10, 1<<20, 4<<20, 16<<20))
 	m.seconds = prometheus.NewHistogram(histogram("sluice_bulk_request_seconds",
-		"Duration of bulk requests, of which a commit may need several.", .005, .02, .1, .5, 2, 10, 60))
+		"Duration of bulk requests.", .005, .02, .1, .5, 2, 10, 60))
 	reg.MustRegister(m.requests, m.bytes, m.seconds)
 	reg.MustRegister(m.conflicts, m.superseded, m.retried, m.rejected)
 	return m

@@ -25,17 +25,17 @@ func TestDocuments(t *testing.T) {
 	h.Retried(&document.Error{Ref: ref})
 	h.Rejected(&document.Error{Ref: ref, Type: "mapper_parsing_exception"})
 	expectSeries(t, reg, `
-# HELP sluice_document_conflicts_total Writes of documents that had nothing to do: what is there is newer.
+# HELP sluice_document_conflicts_total Writes that found a newer document.
 # TYPE sluice_document_conflicts_total counter
 sluice_document_conflicts_total{index="searches"} 2
-# HELP sluice_document_retries_total Writes of documents that were tried again, by the type of what the cluster said; empty when there was no answer.
+# HELP sluice_document_retries_total Writes of documents that were tried again, by error.
 # TYPE sluice_document_retries_total counter
 sluice_document_retries_total{index="searches",type=""} 1
 sluice_document_retries_total{index="searches",type="es_rejected_execution_exception"} 1
-# HELP sluice_documents_rejected_total Writes of documents that can never succeed, by the type of what the cluster said; empty when they were not sent.
+# HELP sluice_documents_rejected_total Writes of documents that can never succeed, by error.
 # TYPE sluice_documents_rejected_total counter
 sluice_documents_rejected_total{index="searches",type="mapper_parsing_exception"} 1
-# HELP sluice_documents_superseded_total Writes of documents that were left out for a later one in the same request.
+# HELP sluice_documents_superseded_total Writes of documents replaced within their request.
 # TYPE sluice_documents_superseded_total counter
 sluice_documents_superseded_total{index="searches"} 1
 `, "sluice_document_conflicts_total", "sluice_document_retries_total", "sluice_documents_rejected_total", "sluice_documents_superseded_total")
@@ -81,7 +81,7 @@ func TestBulkRequests(t *testing.T) {
 	d.Requested(2000, time.Second, nil)
 	d.Requested(3000, time.Minute, errors.New("connection refused"))
 	expectSeries(t, reg, `
-# HELP sluice_bulk_requests_total Bulk requests to clusters: answered, or failed as a whole.
+# HELP sluice_bulk_requests_total Bulk requests: answered, or failed as a whole.
 # TYPE sluice_bulk_requests_total counter
 sluice_bulk_requests_total{outcome="answered"} 2
 sluice_bulk_requests_total{outcome="failed"} 1

@@ -15,9 +15,9 @@ func newEscalationMetrics(reg prometheus.Registerer) escalationMetrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"kind"}, labels...))
 	}
 	m := escalationMetrics{
-		calls:    counter("sluice_escalation_calls_total", "Calls for steps of escalations, by what they came to: contacted, failed, skipped, or again.", "outcome"),
+		calls:    counter("sluice_escalation_calls_total", "Calls by outcome: contacted, failed, skipped or again.", "outcome"),
 		alarms:   counter("sluice_escalation_alarms_total", "Alarms of the watchdog: an escalation stands still."),
-		problems: counter("sluice_escalation_problems_total", "Bad steps, and bad attributes of escalations, that were passed over."),
+		problems: counter("sluice_escalation_problems_total", "Bad steps and attributes, skipped."),
 	}
 	reg.MustRegister(m.calls, m.alarms, m.problems)
 	return m

@@ -21,11 +21,11 @@ func TestEscalation(t *testing.T) {
 # TYPE sluice_escalation_alarms_total counter
 sluice_escalation_alarms_total{kind="call"} 1
 sluice_escalation_alarms_total{kind="page"} 0
-# HELP sluice_escalation_calls_total Calls for steps of escalations, by what they came to: contacted, failed, skipped, or again.
+# HELP sluice_escalation_calls_total Calls by outcome: contacted, failed, skipped or again.
 # TYPE sluice_escalation_calls_total counter
 sluice_escalation_calls_total{kind="call",outcome="again"} 1
 sluice_escalation_calls_total{kind="call",outcome="contacted"} 2
-# HELP sluice_escalation_problems_total Bad steps, and bad attributes of escalations, that were passed over.
+# HELP sluice_escalation_problems_total Bad steps and attributes, skipped.
 # TYPE sluice_escalation_problems_total counter
 sluice_escalation_problems_total{kind="call"} 1
 sluice_escalation_problems_total{kind="page"} 0

@@ -26,25 +26,25 @@ func newFlowMetrics(reg prometheus.Registerer) flowMetrics {
 	m := flowMetrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_records_total",
-			Help: "Outcomes of records by route: done, skipped, retried, parked, stopped, unrouted. The route is empty for records that are unrouted or could not be decoded.",
+			Help: "Records: done, skipped, retried, parked, stopped, unrouted.",
 		}, []string{"route", "outcome"}),
 		skips: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_skips_total",
-			Help: "Records that a handler decided to skip, by its reason.",
+			Help: "Records that a handler skipped, by reason.",
 		}, []string{"route", "reason"}),
 		seconds: prometheus.NewHistogramVec(histogram("sluice_handler_seconds",
-			"Duration of the calls of a route's handler, waiting in sinks included.",
+			"Duration of a route's calls, waits in sinks included.",
 			.001, .005, .02, .1, .5, 2, 10, 60), []string{"route"}),
 		lag: prometheus.NewHistogramVec(histogram("sluice_lag_seconds",
-			"From the change of an item to the end of its handling by a route. The service states the time of a change to the second.",
+			"Time from a change to its handling.",
 			.1, .25, .5, 1, 2, 5, 30, 300, 3600), []string{"route"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sluice_park_failures_total",
-			Help: "Records that the dead letters refused to take; each is tried again.",
+			Help: "Records that could not be parked yet.",
 		}, []string{"route"}),
 		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sluice_stuck_handlers",
-			Help: "Calls of a route's handler that have been running for too long.",
+			Help: "Calls that run for too long.",
 		}, []string{"route"}),
 	}
 	reg.MustRegister(m.records, m.skips, m.seconds, m.lag, m.refused, m.stuck)

@@ -46,22 +46,22 @@ func TestOutcomesByRoute(t *testing.T) {
 	h.ParkFailed(nil, nil, errors.New("full"))
 
 	var want strings.Builder
-	want.WriteString("# HELP sluice_records_total Outcomes of records by route: done, skipped, retried, parked, stopped, unrouted. The route is empty for records that are unrouted or could not be decoded.\n# TYPE sluice_records_total counter\n")
+	want.WriteString("# HELP sluice_records_total Records: done, skipped, retried, parked, stopped, unrouted.\n# TYPE sluice_records_total counter\n")
 	counts := map[string]int{"first/done": 5, "second/retried": 1, "second/skipped": 1, "/unrouted": 1, "/parked": 1}
 	for _, route := range []string{"", "first", "second"} {
 		for _, outcome := range outcomes {
 			fmt.Fprintf(&want, "sluice_records_total{outcome=%q,route=%q} %d\n", outcome, route, counts[route+"/"+outcome])
 		}
 	}
-	want.WriteString(`# HELP sluice_skips_total Records that a handler decided to skip, by its reason.
+	want.WriteString(`# HELP sluice_skips_total Records that a handler skipped, by reason.
 # TYPE sluice_skips_total counter
 sluice_skips_total{reason="not active",route="second"} 1
-# HELP sluice_park_failures_total Records that the dead letters refused to take; each is tried again.
+# HELP sluice_park_failures_total Records that could not be parked yet.
 # TYPE sluice_park_failures_total counter
 sluice_park_failures_total{route=""} 1
 sluice_park_failures_total{route="first"} 0
 sluice_park_failures_total{route="second"} 1
-# HELP sluice_stuck_handlers Calls of a route's handler that have been running for too long.
+# HELP sluice_stuck_handlers Calls that run for too long.
 # TYPE sluice_stuck_handlers gauge
 sluice_stuck_handlers{route="first"} 1
 sluice_stuck_handlers{route="second"} 0

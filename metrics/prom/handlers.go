@@ -23,11 +23,11 @@ func newHandlerMetrics(reg prometheus.Registerer) handlerMetrics {
 		return c
 	}
 	return handlerMetrics{
-		written:   counter("sluice_projection_documents_total", "Documents that projections wrote or deleted (index, delete), or of which a newer one was there, by the table they are made of.", "action"),
-		unchanged: counter("sluice_projection_unchanged_total", "Changes of items that do not change their document, so that nothing was written."),
-		dropped:   counter("sluice_projection_dropped_fields_total", "Attributes that were left out of a document because another field has their name."),
-		notShown:  counter("sluice_projection_lost_total", "Changes that a document does not show, since their version by attribute is not above the document's: not_raised (two changes at one time, or a writer that does not raise it), began_anew (an item that was deleted and made again).", "reason"),
-		lost:      counter("sluice_count_additions_lost_total", "Additions to numbers that are lost because the item that has the number is not there, by its table."),
+		written:   counter("sluice_projection_documents_total", "Documents written (index), deleted, or already newer.", "action"),
+		unchanged: counter("sluice_projection_unchanged_total", "Changes that leave the document as it is."),
+		dropped:   counter("sluice_projection_dropped_fields_total", "Attributes left out: another field has their name."),
+		notShown:  counter("sluice_projection_lost_total", "Changes that a document does not show (not_raised, began_anew).", "reason"),
+		lost:      counter("sluice_count_additions_lost_total", "Additions lost because the parent is missing."),
 	}
 }
 

@@ -24,20 +24,20 @@ func TestHandlers(t *testing.T) {
 	p.Lost(&sluice.Record{Table: "orders"}, projection.BeganAnew)
 	m.Rollup().Dropped(nil, dynamo.Add{Table: "parents"})
 	expectSeries(t, reg, `
-# HELP sluice_count_additions_lost_total Additions to numbers that are lost because the item that has the number is not there, by its table.
+# HELP sluice_count_additions_lost_total Additions lost because the parent is missing.
 # TYPE sluice_count_additions_lost_total counter
 sluice_count_additions_lost_total{table="parents"} 1
-# HELP sluice_projection_documents_total Documents that projections wrote or deleted (index, delete), or of which a newer one was there, by the table they are made of.
+# HELP sluice_projection_documents_total Documents written (index), deleted, or already newer.
 # TYPE sluice_projection_documents_total counter
 sluice_projection_documents_total{action="delete",table="orders"} 1
 sluice_projection_documents_total{action="index",table="orders"} 2
-# HELP sluice_projection_dropped_fields_total Attributes that were left out of a document because another field has their name.
+# HELP sluice_projection_dropped_fields_total Attributes left out: another field has their name.
 # TYPE sluice_projection_dropped_fields_total counter
 sluice_projection_dropped_fields_total{table="orders"} 2
-# HELP sluice_projection_lost_total Changes that a document does not show, since their version by attribute is not above the document's: not_raised (two changes at one time, or a writer that does not raise it), began_anew (an item that was deleted and made again).
+# HELP sluice_projection_lost_total Changes that a document does not show (not_raised, began_anew).
 # TYPE sluice_projection_lost_total counter
 sluice_projection_lost_total{reason="began_anew",table="orders"} 1
-# HELP sluice_projection_unchanged_total Changes of items that do not change their document, so that nothing was written.
+# HELP sluice_projection_unchanged_total Changes that leave the document as it is.
 # TYPE sluice_projection_unchanged_total counter
 sluice_projection_unchanged_total{table="orders"} 1
 `, "sluice_count_additions_lost_total", "sluice_projection_documents_total", "sluice_projection_dropped_fields_total", "sluice_projection_lost_total", "sluice_projection_unchanged_total")

@@ -52,7 +52,7 @@ func TestRouter(t *testing.T) {
 	h.Unrouted(&rec, router.Filtered)
 	h.Unrouted(&rec, router.Filtered)
 	expectSeries(t, reg, `
-# HELP sluice_unrouted_total Records that took no route: none is registered (no route), the record has no type (untyped), or all filters refused it (filtered).
+# HELP sluice_unrouted_total Records without a route: no route, untyped, filtered.
 # TYPE sluice_unrouted_total counter
 sluice_unrouted_total{reason="filtered"} 2
 sluice_unrouted_total{reason="no route"} 0
@@ -68,7 +68,7 @@ func TestBatch(t *testing.T) {
 	h.Committed(batch.Commit{Items: 1})
 	m.Batch("index").Committed(batch.Commit{Items: 5})
 	expectSeries(t, reg, `
-# HELP sluice_commit_items_total Items in commits of sinks: committed, or failed, which were answered with an error.
+# HELP sluice_commit_items_total Items in commits: committed or failed.
 # TYPE sluice_commit_items_total counter
 sluice_commit_items_total{outcome="committed",sink="index"} 5
 sluice_commit_items_total{outcome="committed",sink="queue"} 8
@@ -89,7 +89,7 @@ func TestConsumed(t *testing.T) {
 	m.Consumed("orders", 1)
 	m.Consumed("searches", 1)
 	expectSeries(t, reg, `
-# HELP sluice_write_units_total Write capacity units that writes of sinks took of a table, as DynamoDB says.
+# HELP sluice_write_units_total Write units of sinks.
 # TYPE sluice_write_units_total counter
 sluice_write_units_total{table="orders"} 3.5
 sluice_write_units_total{table="searches"} 1
@@ -105,13 +105,13 @@ func TestMemoryOfPollers(t *testing.T) {
 	b.Memory(poller.Memory{Limit: 500, Pinned: 20, Waiting: 4})
 	a.Memory(poller.Memory{Limit: 1000, Pinned: 100, Waiting: 2})
 	expectSeries(t, reg, `
-# HELP sluice_memory_limit_bytes Memory that they may take at most.
+# HELP sluice_memory_limit_bytes Most memory for pages of records.
 # TYPE sluice_memory_limit_bytes gauge
 sluice_memory_limit_bytes 1500
-# HELP sluice_memory_pinned_bytes Memory that pages of records take, from before they are fetched until their records are settled.
+# HELP sluice_memory_pinned_bytes Memory of pages with unsettled records.
 # TYPE sluice_memory_pinned_bytes gauge
 sluice_memory_pinned_bytes 120
-# HELP sluice_memory_waiting_shards Shards that wait because there is no room for another page.
+# HELP sluice_memory_waiting_shards Shards that wait for memory.
 # TYPE sluice_memory_waiting_shards gauge
 sluice_memory_waiting_shards 6
 `, "sluice_memory_limit_bytes", "sluice_memory_pinned_bytes", "sluice_memory_waiting_shards")
@@ -144,23 +144,23 @@ func TestPoller(t *testing.T) {
 	h.Checkpointed(2, time.Millisecond, nil)
 	h.Checkpointed(1, time.Millisecond, errors.New("disk full"))
 	expectSeries(t, reg, `
-# HELP sluice_call_failures_total Calls to the service or the state store that failed and are tried again.
+# HELP sluice_call_failures_total Failed calls, which are tried again.
 # TYPE sluice_call_failures_total counter
 sluice_call_failures_total{action="dynamodb:GetRecords"} 1
 # HELP sluice_checkpoints_total Writes of positions.
 # TYPE sluice_checkpoints_total counter
 sluice_checkpoints_total{outcome="failed"} 1
 sluice_checkpoints_total{outcome="stored"} 2
-# HELP sluice_dropped_records_total Records passed over because they were created before a start at LATEST.
+# HELP sluice_dropped_records_total Records from before a start at LATEST.
 # TYPE sluice_dropped_records_total counter
 sluice_dropped_records_total{table="a"} 4
-# HELP sluice_gaps_total Ranges of records that were trimmed before they were read, or written between two streams of a table: they are lost.
+# HELP sluice_gaps_total Ranges of records that are lost.
 # TYPE sluice_gaps_total counter
 sluice_gaps_total{table="b"} 3
-# HELP sluice_open_gaps Gaps that nobody has acknowledged, those found before the last restart too.
+# HELP sluice_open_gaps Gaps that nobody has acknowledged, from before a restart, too.
 # TYPE sluice_open_gaps gauge
 sluice_open_gaps{table="b"} 2
-# HELP sluice_polled_bytes_total Bytes of the answers of GetRecords.
+# HELP sluice_polled_bytes_total Bytes of GetRecords answers.
 # TYPE sluice_polled_bytes_total counter
 sluice_polled_bytes_total{table="a"} 300
 sluice_polled_bytes_total{table="b"} 0
@@ -177,10 +177,10 @@ sluice_polls_total{outcome="records",table="a"} 1
 # TYPE sluice_shards gauge
 sluice_shards{table="a"} 7
 sluice_shards{table="b"} 1
-# HELP sluice_streams_replaced_total New streams of a table: what was written between two is in neither. Each is a gap, too.
+# HELP sluice_streams_replaced_total New streams of a table.
 # TYPE sluice_streams_replaced_total counter
 sluice_streams_replaced_total{table="b"} 1
-# HELP sluice_watermark_age_seconds Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.
+# HELP sluice_watermark_age_seconds Age of the oldest unsettled record; else about 0.
 # TYPE sluice_watermark_age_seconds gauge
 sluice_watermark_age_seconds{table="a"} 5
 sluice_watermark_age_seconds{table="b"} 0
@@ -191,14 +191,14 @@ sluice_watermark_age_seconds{table="b"} 0
 	h.ShardEnded(shard("b", "1"), poller.EndStopped)
 	h.Lag(shard("b", "1"), time.Minute) // late
 	expectSeries(t, reg, `
-# HELP sluice_shard_ends_total Shards whose reading ended, by why.
+# HELP sluice_shard_ends_total Shards that ended, by reason.
 # TYPE sluice_shard_ends_total counter
 sluice_shard_ends_total{end="finished",table="a"} 1
 sluice_shard_ends_total{end="stopped",table="b"} 1
 # HELP sluice_shards Shards being read.
 # TYPE sluice_shards gauge
 sluice_shards{table="a"} 6
-# HELP sluice_watermark_age_seconds Age of the oldest record that is not settled, the oldest of all shards; about 0 where nothing waits.
+# HELP sluice_watermark_age_seconds Age of the oldest unsettled record; else about 0.
 # TYPE sluice_watermark_age_seconds gauge
 sluice_watermark_age_seconds{table="a"} 2
 `, "sluice_shard_ends_total", "sluice_shards", "sluice_watermark_age_seconds")

@@ -25,12 +25,12 @@ func newQueueMetrics(reg prometheus.Registerer) *queueMetrics {
 	}
 	return &queueMetrics{
 		receives: counter("sluice_queue_receives_total", "ReceiveMessage calls: with messages, empty, or failed.", "queue", "outcome"),
-		received: counter("sluice_queue_messages_received_total", "Messages received from queues, again ones too.", "queue"),
+		received: counter("sluice_queue_messages_received_total", "Messages received, repetitions included.", "queue"),
 		ended: counter("sluice_queue_messages_total",
-			"Messages that are in hand no more: settled or parked, and deleted; returned after a failure; unused, not started; lost, so that somebody else may have them.", "queue", "end"),
-		calls:  counter("sluice_queue_changes_total", "Messages in calls that delete them or change their visibility: done, or failed.", "queue", "action", "outcome"),
-		inHand: gauge("sluice_queue_in_hand", "Messages that are received and not finished."),
-		oldest: gauge("sluice_queue_oldest_seconds", "Time since the oldest message in hand was received."),
+			"Finished messages: settled, parked, returned, unused, or lost to another reader.", "queue", "end"),
+		calls:  counter("sluice_queue_changes_total", "Deletions and changes of visibility: done or failed.", "queue", "action", "outcome"),
+		inHand: gauge("sluice_queue_in_hand", "Messages received and not finished."),
+		oldest: gauge("sluice_queue_oldest_seconds", "Age of the oldest message in hand."),
 	}
 }
 

@@ -14,7 +14,7 @@ type routerMetrics struct {
 func newRouterMetrics(reg prometheus.Registerer) routerMetrics {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sluice_unrouted_total",
-		Help: "Records that took no route: none is registered (no route), the record has no type (untyped), or all filters refused it (filtered).",
+		Help: "Records without a route: no route, untyped, filtered.",
 	}, []string{"reason"})
 	reg.MustRegister(vec)
 	var m routerMetrics

@@ -31,16 +31,16 @@ func newSnapshotMetrics(reg prometheus.Registerer) snapshotMetrics {
 	m := snapshotMetrics{
 		calls: counter("sluice_scans_total", "Scan calls: with items, empty, throttled, or failed.", "table", "outcome"),
 		items: counter("sluice_scanned_items_total", "Items read by Scan.", "table"),
-		units: counter("sluice_read_units_total", "Read capacity units that Scan took of a table, as DynamoDB says.", "table"),
-		saves: counter("sluice_backfill_saves_total", "Writes of the progress of backfills.", "table", "outcome"),
+		units: counter("sluice_read_units_total", "Read units of Scan calls.", "table"),
+		saves: counter("sluice_backfill_saves_total", "Writes of progress.", "table", "outcome"),
 		seconds: prometheus.NewHistogramVec(histogram("sluice_scan_seconds",
 			"Duration of Scan calls.", .01, .05, .2, 1, 5, 30), []string{"table"}),
-		read:     newGrown("sluice_backfill_items_total", "Items that a backfill has read since it was first begun.", "table", "backfill"),
-		settled:  newGrown("sluice_backfill_settled_items_total", "Of them, those that are handled or parked.", "table", "backfill"),
-		expected: gauge("sluice_backfill_expected_items", "Items of the table, as DynamoDB says: an estimate up to six hours old."),
-		segments: gauge("sluice_backfill_segments", "Segments in which a backfill reads its table."),
-		done:     gauge("sluice_backfill_segments_done", "Of them, those that are settled to their end."),
-		finished: gauge("sluice_backfill_finished", "1 when all items of the table are settled, and that is stored."),
+		read:     newGrown("sluice_backfill_items_total", "Items that a backfill has read.", "table", "backfill"),
+		settled:  newGrown("sluice_backfill_settled_items_total", "Items that a backfill has handled or parked.", "table", "backfill"),
+		expected: gauge("sluice_backfill_expected_items", "Items of the table, as DynamoDB estimates."),
+		segments: gauge("sluice_backfill_segments", "Segments of a backfill."),
+		done:     gauge("sluice_backfill_segments_done", "Finished segments."),
+		finished: gauge("sluice_backfill_finished", "1 when all items are settled."),
 	}
 	reg.MustRegister(m.seconds, m.read, m.settled)
 	return m

@@ -29,35 +29,35 @@ func TestBackfill(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	expectSeries(t, reg, `
-# HELP sluice_backfill_expected_items Items of the table, as DynamoDB says: an estimate up to six hours old.
+# HELP sluice_backfill_expected_items Items of the table, as DynamoDB estimates.
 # TYPE sluice_backfill_expected_items gauge
 sluice_backfill_expected_items{backfill="",table="orders"} 650
 sluice_backfill_expected_items{backfill="v2",table="orders"} 0
-# HELP sluice_backfill_finished 1 when all items of the table are settled, and that is stored.
+# HELP sluice_backfill_finished 1 when all items are settled.
 # TYPE sluice_backfill_finished gauge
 sluice_backfill_finished{backfill="",table="orders"} 1
 sluice_backfill_finished{backfill="v2",table="orders"} 0
-# HELP sluice_backfill_items_total Items that a backfill has read since it was first begun.
+# HELP sluice_backfill_items_total Items that a backfill has read.
 # TYPE sluice_backfill_items_total counter
 sluice_backfill_items_total{backfill="",table="orders"} 700
 sluice_backfill_items_total{backfill="v2",table="orders"} 5
-# HELP sluice_backfill_saves_total Writes of the progress of backfills.
+# HELP sluice_backfill_saves_total Writes of progress.
 # TYPE sluice_backfill_saves_total counter
 sluice_backfill_saves_total{outcome="failed",table="orders"} 1
 sluice_backfill_saves_total{outcome="stored",table="orders"} 2
-# HELP sluice_backfill_segments Segments in which a backfill reads its table.
+# HELP sluice_backfill_segments Segments of a backfill.
 # TYPE sluice_backfill_segments gauge
 sluice_backfill_segments{backfill="",table="orders"} 8
 sluice_backfill_segments{backfill="v2",table="orders"} 0
-# HELP sluice_backfill_segments_done Of them, those that are settled to their end.
+# HELP sluice_backfill_segments_done Finished segments.
 # TYPE sluice_backfill_segments_done gauge
 sluice_backfill_segments_done{backfill="",table="orders"} 3
 sluice_backfill_segments_done{backfill="v2",table="orders"} 0
-# HELP sluice_backfill_settled_items_total Of them, those that are handled or parked.
+# HELP sluice_backfill_settled_items_total Items that a backfill has handled or parked.
 # TYPE sluice_backfill_settled_items_total counter
 sluice_backfill_settled_items_total{backfill="",table="orders"} 690
 sluice_backfill_settled_items_total{backfill="v2",table="orders"} 0
-# HELP sluice_read_units_total Read capacity units that Scan took of a table, as DynamoDB says.
+# HELP sluice_read_units_total Read units of Scan calls.
 # TYPE sluice_read_units_total counter
 sluice_read_units_total{table="orders"} 128.5
 # HELP sluice_scanned_items_total Items read by Scan.

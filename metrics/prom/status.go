@@ -33,18 +33,18 @@ type statusMetrics struct {
 func newStatusMetrics(reg prometheus.Registerer) *statusMetrics {
 	m := &statusMetrics{
 		state: prometheus.NewDesc("sluice_route_state",
-			"1 for the state that a route is in: works, overloaded, partial outage, recovering, outage.", []string{"route", "state"}, nil),
+			"1 for the route's state: works, overloaded, partial outage, recovering, outage.", []string{"route", "state"}, nil),
 		failing: prometheus.NewDesc("sluice_route_failing_items",
-			"Items for which the last call of the route failed and will be made again.", []string{"route"}, nil),
+			"Items whose last call failed.", []string{"route"}, nil),
 		limit: prometheus.NewDesc("sluice_route_concurrency_limit",
-			"Calls at a time that the route was seen to take; 0 where no limit was found.", []string{"route"}, nil),
-		ready: prometheus.NewDesc("sluice_ready", "1 while /readyz says ok. It says why when it does not.", nil, nil),
+			"Calls that the route can take; 0 without a limit.", []string{"route"}, nil),
+		ready: prometheus.NewDesc("sluice_ready", "1 while /readyz says ok.", nil, nil),
 		held: prometheus.NewDesc("sluice_held_lanes",
-			"Items of streams whose changes wait because one of them failed and will be tried again, or because its handler does not return. Others go on.", []string{"route"}, nil),
+			"Items whose changes wait behind a failure or a stuck handler.", []string{"route"}, nil),
 		oldest: prometheus.NewDesc("sluice_held_lanes_oldest_seconds",
-			"How long the first of them has been waiting; 0 where none is.", []string{"route"}, nil),
+			"Longest wait of a held item.", []string{"route"}, nil),
 		letters: prometheus.NewDesc("sluice_dead_letters",
-			"Dead letters that are there now: records that failed for good, and gaps. The route is empty where an entry is for all. Counted twice a minute at most.", []string{"route", "kind"}, nil),
+			"Dead letters now; gaps have no route.", []string{"route", "kind"}, nil),
 	}
 	reg.MustRegister(m)
 	return m

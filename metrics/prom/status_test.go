@@ -32,33 +32,33 @@ func TestStatus(t *testing.T) {
 	})
 	held = []flow.Held{{Route: "second", Age: time.Minute}, {Route: "second", Age: time.Second}, {Age: time.Hour}}
 	expectSeries(t, reg, `
-# HELP sluice_dead_letters Dead letters that are there now: records that failed for good, and gaps. The route is empty where an entry is for all. Counted twice a minute at most.
+# HELP sluice_dead_letters Dead letters now; gaps have no route.
 # TYPE sluice_dead_letters gauge
 sluice_dead_letters{kind="gap",route=""} 1
 sluice_dead_letters{kind="record",route="first"} 5
 sluice_dead_letters{kind="record",route="gone"} 1
 sluice_dead_letters{kind="record",route="second"} 0
-# HELP sluice_held_lanes Items of streams whose changes wait because one of them failed and will be tried again, or because its handler does not return. Others go on.
+# HELP sluice_held_lanes Items whose changes wait behind a failure or a stuck handler.
 # TYPE sluice_held_lanes gauge
 sluice_held_lanes{route=""} 1
 sluice_held_lanes{route="first"} 0
 sluice_held_lanes{route="second"} 2
-# HELP sluice_held_lanes_oldest_seconds How long the first of them has been waiting; 0 where none is.
+# HELP sluice_held_lanes_oldest_seconds Longest wait of a held item.
 # TYPE sluice_held_lanes_oldest_seconds gauge
 sluice_held_lanes_oldest_seconds{route=""} 3600
 sluice_held_lanes_oldest_seconds{route="first"} 0
 sluice_held_lanes_oldest_seconds{route="second"} 60
-# HELP sluice_ready 1 while /readyz says ok. It says why when it does not.
+# HELP sluice_ready 1 while /readyz says ok.
 # TYPE sluice_ready gauge
 sluice_ready 0
 `, names...)
 	ready, held = true, nil
 	expectSeries(t, reg, `
-# HELP sluice_held_lanes Items of streams whose changes wait because one of them failed and will be tried again, or because its handler does not return. Others go on.
+# HELP sluice_held_lanes Items whose changes wait behind a failure or a stuck handler.
 # TYPE sluice_held_lanes gauge
 sluice_held_lanes{route="first"} 0
 sluice_held_lanes{route="second"} 0
-# HELP sluice_ready 1 while /readyz says ok. It says why when it does not.
+# HELP sluice_ready 1 while /readyz says ok.
 # TYPE sluice_ready gauge
 sluice_ready 1
 `, "sluice_ready", "sluice_held_lanes")
@@ -77,15 +77,15 @@ func TestStatesOfRoutes(t *testing.T) {
 		}
 	}})
 	expectSeries(t, reg, `
-# HELP sluice_route_concurrency_limit Calls at a time that the route was seen to take; 0 where no limit was found.
+# HELP sluice_route_concurrency_limit Calls that the route can take; 0 without a limit.
 # TYPE sluice_route_concurrency_limit gauge
 sluice_route_concurrency_limit{route="first"} 0
 sluice_route_concurrency_limit{route="second"} 4
-# HELP sluice_route_failing_items Items for which the last call of the route failed and will be made again.
+# HELP sluice_route_failing_items Items whose last call failed.
 # TYPE sluice_route_failing_items gauge
 sluice_route_failing_items{route="first"} 7
 sluice_route_failing_items{route="second"} 0
-# HELP sluice_route_state 1 for the state that a route is in: works, overloaded, partial outage, recovering, outage.
+# HELP sluice_route_state 1 for the route's state: works, overloaded, partial outage, recovering, outage.
 # TYPE sluice_route_state gauge
 sluice_route_state{route="first",state="outage"} 1
 sluice_route_state{route="first",state="overloaded"} 0
@@ -107,7 +107,7 @@ func TestLineage(t *testing.T) {
 	h.Lineage(poller.Lineage{Table: "a", StreamARN: "new", Reading: 10, Waiting: 20, Finished: 30, Halted: 40})
 	h.Lineage(poller.Lineage{Table: "a", StreamARN: "old", Finished: 6})
 	const head = `
-# HELP sluice_stream_shards Shards of the streams, as this process knows them: reading, waiting (for a parent, another owner, or another try), finished, halted (at a gap).
+# HELP sluice_stream_shards Shards: reading, waiting, finished, halted (at a gap).
 # TYPE sluice_stream_shards gauge
 `
 	expectSeries(t, reg, head+`
@@ -137,7 +137,7 @@ func TestTimeToLoss(t *testing.T) {
 	h.ShardStarted(late, "")
 	h.Lag(late, 30*time.Hour)
 	expectSeries(t, reg, `
-# HELP sluice_time_to_loss_seconds Time until the stream forgets the oldest record that is not settled, 24 hours after its change, the least of all shards; 86400 where nothing waits.
+# HELP sluice_time_to_loss_seconds Time until the stream forgets the oldest unsettled record; else 86400.
 # TYPE sluice_time_to_loss_seconds gauge
 sluice_time_to_loss_seconds{table="a"} 14400
 sluice_time_to_loss_seconds{table="b"} 0

@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 func newUnits(reg prometheus.Registerer) *prometheus.CounterVec {
 	units := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_write_units_total", Help: "Write capacity units that writes of sinks took of a table, as DynamoDB says.",
+		Name: "sluice_write_units_total", Help: "Write units of sinks.",
 	}, []string{"table"})
 	reg.MustRegister(units)
 	return units

@@ -45,7 +45,7 @@ func help() string {
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		fmt.Fprintf(&b, "  %s\n      %s\n", commands[name].usage, commands[name].does)
 	}
-	return b.String() + "  worker [flags]\n      work off the queue alone\n\nWithout a command:"
+	return b.String() + "  worker [flags]\n      work off the queue of ESTUVE_QUEUE alone\n\nWithout a command:"
 }
 
 // execute runs a command, or prints how it is used.

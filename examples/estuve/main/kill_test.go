@@ -133,8 +133,9 @@ func (w *world) daemon() (stop func()) {
 	exit := make(chan int, 1)
 	var log bytes.Buffer
 	go func() {
-		a, args := app(w.getenv, []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(w.t.TempDir(), "state.db")})
+		a := app(w.getenv)
 		a.Queues = nil // that is for the workers
+		args := []string{"--start", "TRIM_HORIZON", "--listen", "off", "--state", filepath.Join(w.t.TempDir(), "state.db")}
 		exit <- run.Run(ctx, a, args, w.getenv, &log, &log)
 	}()
 	return func() {

@@ -19,11 +19,12 @@ import (
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/streamtest"
 )
 
-// The same program is the function that works off the queue: it deletes the
-// points of a map that is gone and sends the sweep; a message that it cannot
-// take is answered as failed, alone.
+// The same program is the function of the streams, which counts, and the one that
+// works off the queue: it deletes the points of a map that is gone and sends the sweep;
+// a message that it cannot take is answered as failed, alone.
 func TestWorkerAsAFunction(t *testing.T) {
 	w := newWorld(t)
 	binary := filepath.Join(t.TempDir(), "bootstrap")
@@ -51,6 +52,22 @@ func TestWorkerAsAFunction(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
+	fx := estuve.Fixtures(w.tables)
+	w.put(estuve.Fixture{Table: w.tables.Users, Item: item.Of(item.String("user_id", "u-1"))}, fx[1])
+	inserted := streamtest.Insert(w.tables.Maps, fx[1].Item.Without("num_points"), streamtest.WithKeys("user_id", "map_id"))
+	records := []byte(`{"Records":[` + string(inserted.Raw()) + `]}`)
+	for range 2 { // it counts once
+		if answer, err := fn.Invoke(t.Context(), records, localtest.Patience); err != nil || string(answer.Payload) != `{"batchItemFailures":[]}` {
+			t.Fatalf("answer %s %s, %v\n%s", answer.Payload, answer.Message, err, log.String())
+		}
+	}
+	if got := w.user(); got != (estuve.User{ID: "u-1", Maps: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if err := w.store.Delete(t.Context(), w.tables.Maps, fx[1].Item.Only("user_id", "map_id")); err != nil {
+		t.Fatal(err)
+	}
+
 	body := `{"kind":"cascade.delete","table":"` + w.tables.Points + `","key":{"map_id":"m-1"},"parent":{"table":"` + w.tables.Maps + `","key":{"user_id":"u-1","map_id":"m-1"}},"dedupeKey":"` + w.tables.Maps + `/u-1/m-1"}`
 	answer, err := fn.Invoke(t.Context(), queueEvent(t, body, `{"kind":"unknown"}`), localtest.Patience)
 	if want := `{"batchItemFailures":[{"itemIdentifier":"m1"}]}`; err != nil || string(answer.Payload) != want {

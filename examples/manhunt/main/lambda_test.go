@@ -185,6 +185,29 @@ func TestFunction(t *testing.T) {
 		t.Errorf("%+v, attempts %s", s, attempts)
 	}
 
+	// An answer acknowledges the incident.
+	answered := incident("I-1", "I-3")
+	w.put(w.name+"-reflex", answered)
+	w.settled(streamtest.Insert(w.name+"-reflex", answered))
+	third := reflex.SearchID("I-3", 1)
+	if begun, err = w.store.Get(t.Context(), w.name, manhunt.SearchKey(third)); err != nil {
+		t.Fatal(err)
+	}
+	w.settled(streamtest.Insert(w.name, begun))
+	w.settled(w.message(third + "#0"))
+	w.settled(w.attemptRecord(third, 0, item.String("response", "yes"), item.String("respondedBy", "bob"), item.String("respondedDatetime", "2019-12-30T19:40:00Z")))
+	over, err := w.store.Get(t.Context(), w.name, manhunt.SearchKey(third))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settled(streamtest.Modify(w.name, begun, over))
+	w.settled(w.message(third + "#successful"))
+	got, err := w.store.Get(t.Context(), w.name+"-reflex", answered.Only("PK", "SK"))
+	want := answered.With(item.String("status", "acknowledged"), item.String("acknowledgedBy", "bob"), item.String("acknowledgedDatetime", "2019-12-30T19:40:00Z"))
+	if err != nil || !got.Equal(want) {
+		t.Errorf("%v, %s", err, got.Raw())
+	}
+
 	// What is malformed says so itself. It is a failure once, and lets the batch go on when
 	// it comes again.
 	bad := incident("I-1", "I-2", `"stage":{"N":"1"}`, `"stage":{"N":"9"}`)
@@ -210,7 +233,7 @@ func TestFunction(t *testing.T) {
 	if _, err := w.fn.Stop(); err != nil {
 		t.Error(err)
 	}
-	for _, secret := range []string{id, "89fa8f8", "I-7", "I-1", "fire", "Zavier"} {
+	for _, secret := range []string{id, "89fa8f8", "I-7", "I-1", "I-3", "fire", "Zavier"} {
 		if strings.Contains(w.log.String(), secret) {
 			t.Errorf("the log has %q:\n%s", secret, w.log.String())
 		}

@@ -35,7 +35,7 @@ func (w *Writer) Clean(ctx context.Context, typ, id string) (again bool, err err
 		}
 		failed, err := w.transact(ctx, steps)
 		if err != nil {
-			return false, fmt.Errorf("deleting a count of %s %s: %w", typ, id, err)
+			return false, fmt.Errorf("deleting a count of a document %s: %w", Named(EntityKey(typ, id)), err)
 		}
 		if _, again := first(failed, changed); again {
 			return true, nil
@@ -50,7 +50,7 @@ func (w *Writer) cleanPair(ctx context.Context, typ string, p pair) (again bool,
 		steps := append(w.goneFor(typ, p.from), w.unlink(p, gone)...)
 		failed, err := w.transact(ctx, steps)
 		if err != nil {
-			return false, fmt.Errorf("deleting the reference of %s to %s: %w", p.from, p.to, err)
+			return false, fmt.Errorf("deleting a reference of a document %s: %w", Named(p.fref()), err)
 		}
 		switch {
 		case len(failed) == 0:
@@ -62,7 +62,7 @@ func (w *Writer) cleanPair(ctx context.Context, typ string, p pair) (again bool,
 		}
 		note(gone, failed)
 	}
-	return false, fmt.Errorf("deleting the reference of %s to %s: %w", p.from, p.to, ErrBusy)
+	return false, fmt.Errorf("deleting a reference of a document %s: %w", Named(p.fref()), ErrBusy)
 }
 
 // goneFor holds that a document is still gone.
@@ -96,7 +96,7 @@ func (w *Writer) CleanCount(ctx context.Context, fref sluice.Item) error {
 	}
 	// What does not hold any more says that it is in use.
 	if _, err := w.transact(ctx, append(steps, step{op: w.unreferenced(count), means: referenced})); err != nil {
-		return fmt.Errorf("deleting the count of %s %s: %w", typ, id, err)
+		return fmt.Errorf("deleting a count %s: %w", Named(count), err)
 	}
 	return nil
 }

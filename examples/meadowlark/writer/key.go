@@ -3,6 +3,7 @@ package writer
 import (
 	"crypto/sha3"
 	"encoding/hex"
+	"fmt"
 	"strings"
 
 	"github.com/sluicehq/sluice"
@@ -70,6 +71,12 @@ func EntityID(key sluice.Item) string {
 // isDescriptor reports whether a type's documents are words of a vocabulary.
 // They are named by documents, and nobody counts by how many.
 func isDescriptor(typ string) bool { return strings.HasSuffix(typ, "Descriptor") }
+
+// Named names an item in logs, and in errors, which are logged: by the hash that the
+// daemon has for the item's key, and not by the key.
+func Named(it sluice.Item) string {
+	return fmt.Sprintf("(key hash %016x)", it.Only("pk", "sk").Hash())
+}
 
 func key(pk, sk string) sluice.Item {
 	return item.Of(item.String("pk", pk), item.String("sk", sk))

@@ -25,7 +25,7 @@ func (w *Writer) pairs(ctx context.Context, id string) ([]pair, error) {
 	q := dynamo.Query{Table: w.c.Table, Partition: item.String("pk", fromPrefix+id)}
 	for it, err := range dynamo.All(ctx, w.c.Store.Query, q) {
 		if err != nil {
-			return nil, fmt.Errorf("reading what %s refers to: %w", id, err)
+			return nil, fmt.Errorf("reading what the document refers to: %w", err)
 		}
 		to, ok := strings.CutPrefix(text(it, "sk"), toPrefix)
 		if !ok {

@@ -39,7 +39,7 @@ func (w *Writer) ForeignKeys(ctx context.Context, id string) ([]ForeignKey, erro
 	}
 	for it, err := range dynamo.All(ctx, w.c.Store.Query, q) {
 		if err != nil {
-			return nil, fmt.Errorf("reading who refers to %s: %w", id, err)
+			return nil, fmt.Errorf("reading who refers to the document: %w", err)
 		}
 		if len(keys) == MaxForeignKeys {
 			break
@@ -104,7 +104,7 @@ func (w *Writer) Dangling(ctx context.Context, fref sluice.Item) (d Dangling, ok
 	to, _ := strings.CutPrefix(text(it, "sk"), toPrefix)
 	p := pair{from, to, counterOf(it)}
 	if !p.counter.Exists() {
-		return d, false, sluice.Permanent(fmt.Errorf("the reference %s does not say to what: want pk and sk in \"to\"", fref.Raw()))
+		return d, false, sluice.Permanent(fmt.Errorf("the reference %s does not say to what: want pk and sk in \"to\"", Named(fref)))
 	}
 	count, err := w.c.Store.Get(ctx, w.c.Table, p.counter)
 	if err != nil || count.Exists() {
