@@ -32,7 +32,7 @@ func reindexCommand(c *cli) *cobra.Command {
 		Use:   "reindex",
 		Short: "Replace the index behind an alias, without downtime",
 		Long: `Replace the index behind an alias by an index with another mapping, while it is
-searched and written to. sluice run and reindex.Writer write to both; stop all other
+searched and written to. sluice run and Cluster.Follow write to both; stop all other
 writers.
 
   start, swap, then finish; or rollback, and swap again; abandon gives up
@@ -298,7 +298,7 @@ What may be the cause, and what to do:
   dead letters of the routes, which sluice dlq list shows: mend and redrive them, and swap then;
     those that only the new mapping takes: swap --force, finish, and redrive them then
   changes that are not handled yet: wait until the daemon has no lag, and swap then
-  a writer that does not write to both indices: have it write by reindex.Writer, as sluice run does;
+  a writer that does not write to both indices: have it write by Cluster.Follow, as sluice run does;
     then sluice audit --repair, and swap
 swap --force leaves the comparison out: searches see the new index as it is.`, err)
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/dynamo"
+	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/item"
-	"github.com/sluicehq/sluice/message"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
