@@ -38,7 +38,7 @@ func TestOutOfTurnAsksTheRoute(t *testing.T) {
 	} {
 		for _, origin := range []sluice.Origin{sluice.Redriven, sluice.Replayed, sluice.Backfilled} {
 			index := streamtest.NewIndex()
-			p := must(t, refusing(index), Options{Index: "i", ID: "{id}", Version: BySequence(), Current: asItIs(tt.now)})
+			p := must(t, index.Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: asItIs(tt.now)})
 			r := router.New()
 			r.Handle(tt.pattern+" note#SNAPSHOT", p.Handle, tt.filter, router.Redrive())
 			rec := at(1, sluice.Modify, it("note", "new"), it("note", "open"))

@@ -59,7 +59,7 @@ func TestBackfillAfterLostChanges(t *testing.T) {
 	} {
 		index := streamtest.NewIndex()
 		reads := 0
-		p := must(t, refusing(index), Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+		p := must(t, index.Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
 			reads++
 			return tt.now, nil
 		}})
@@ -107,7 +107,7 @@ func TestBackfillAfterLostChanges(t *testing.T) {
 // again, so that an older change is not left there.
 func TestBackfillBesideAnotherWriter(t *testing.T) {
 	index := streamtest.NewIndex()
-	write, writes := refusing(index), 0
+	write, writes := index.Write, 0
 	var p *Projection
 	p = must(t, func(ctx context.Context, op document.Op) error {
 		if writes++; writes == 3 { // INSERT, backfill, and now its repair
@@ -134,7 +134,7 @@ func TestBackfillBesideAnotherWriter(t *testing.T) {
 // What cannot be read is no reason to take a document for right.
 func TestBackfillWithoutTheTable(t *testing.T) {
 	down := errors.New("down")
-	p := must(t, refusing(streamtest.NewIndex()), Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+	p := must(t, streamtest.NewIndex().Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
 		return sluice.Item{}, down
 	}})
 	if err := p.Handle(t.Context(), at(0, sluice.Insert, sluice.Item{}, note("old"))); err != nil {
