@@ -5,13 +5,25 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/internal/routed"
 )
 
-// current returns the writes for a redriven or replayed record: they make the index
+// liveFor is how long a stream holds a record.
+const liveFor = 24 * time.Hour
+
+// late reports whether the tombstone of a later deletion may have been swept: of a
+// record that is redriven or replayed, and of one that a writer has held for longer
+// than its stream, in an outage or while the process was suspended.
+func late(rec *sluice.Record) bool {
+	return rec.Origin == sluice.Redriven || rec.Origin == sluice.Replayed ||
+		rec.Origin == sluice.Live && !rec.Created.IsZero() && time.Since(rec.Created) > liveFor
+}
+
+// current returns the writes for a late record: they make the index
 // show the item as it is now. The images of the record may be days old, and the
 // index may have forgotten a deletion since. The item is at least as new as the
 // record, so the writes use the record's sequence: later changes stay, whether the

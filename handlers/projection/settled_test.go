@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
@@ -170,6 +171,41 @@ func TestForgetDeletedAsksTheTable(t *testing.T) {
 		}
 		if wait := new(sluice.RetryError); tt.want == "gc_deletes" && !errors.As(err, &wait) {
 			t.Errorf("%v: would be parked as poison before the index forgets", err)
+		}
+	}
+}
+
+// A writer held a change for longer than tombstones stay: the process was suspended,
+// or its way to the index was cut. What the others have deleted meanwhile does not
+// come back.
+func TestChangeThatWasHeldForTwoDays(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		age   time.Duration
+		now   sluice.Item
+		reads int
+		want  string
+	}{
+		{"deleted meanwhile", 50 * time.Hour, sluice.Item{}, 1, ""},
+		{"changed meanwhile", 50 * time.Hour, note("new"), 1, "new"},
+		{"while the stream still has it", 23 * time.Hour, note("new"), 0, "old"},
+	} {
+		index, reads := streamtest.NewIndex(), 0
+		p := must(t, index.Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+			reads++
+			return tt.now, nil
+		}})
+		held := at(0, sluice.Insert, sluice.Item{}, note("old"))
+		held.Created = time.Now().Add(-tt.age)
+		if err := p.Handle(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, d := range index.Docs("i") {
+			got += string(d.Source)
+		}
+		if reads != tt.reads || (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s after %d reads, want %q after %d", tt.name, got, reads, tt.want, tt.reads)
 		}
 	}
 }
