@@ -5,25 +5,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/document"
 	"github.com/sluicehq/sluice/internal/routed"
 )
 
-// liveFor is how long a stream holds a record.
-const liveFor = 24 * time.Hour
-
-// late reports whether the tombstone of a later deletion may have been swept: of a
-// record that is redriven or replayed, and of one that a writer has held for longer
-// than its stream, in an outage or while the process was suspended.
-func late(rec *sluice.Record) bool {
-	return rec.Origin == sluice.Redriven || rec.Origin == sluice.Replayed ||
-		rec.Origin == sluice.Live && !rec.Created.IsZero() && time.Since(rec.Created) > liveFor
+// outdated reports whether the tombstone of a later deletion may have been swept. A
+// backfilled item has no place among changes.
+func outdated(rec *sluice.Record) bool {
+	return rec.Origin != sluice.Backfilled && routed.Late(rec)
 }
 
-// current returns the writes for a late record: they make the index
+// current returns the writes for an outdated record: they make the index
 // show the item as it is now. The images of the record may be days old, and the
 // index may have forgotten a deletion since. The item is at least as new as the
 // record, so the writes use the record's sequence: later changes stay, whether the

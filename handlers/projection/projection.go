@@ -85,7 +85,7 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	s.writer.count = p.o.Hooks.Dropped != nil
 	var ops []document.Op
 	var err error
-	if p.o.Version.kind == bySequence && late(rec) {
+	if p.o.Version.kind == bySequence && outdated(rec) {
 		ops, err = p.current(ctx, s, rec)
 	} else {
 		ops, err = p.ops(s, rec)
