@@ -90,6 +90,9 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	} else {
 		ops, err = p.ops(s, rec)
 	}
+	if err == nil && rec.Origin == sluice.Redriven && p.o.Version.kind != bySequence && p.o.Current != nil {
+		ops, err = p.lasting(ctx, rec, ops)
+	}
 	if err == nil {
 		if err = p.names.admit(ops); err != nil {
 			err = permanent(rec, err)

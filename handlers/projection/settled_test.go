@@ -209,3 +209,54 @@ func TestChangeThatWasHeldForTwoDays(t *testing.T) {
 		}
 	}
 }
+
+// The index forgets deletions after an hour. A dead letter of an item that was
+// deleted before that, or has no document there any more, brings no document back,
+// whatever its version is taken from.
+func TestRedriveAfterTheIndexForgot(t *testing.T) {
+	it := func(rev, slug string, show bool) sluice.Item {
+		return item.Of(item.String("pk", "a"), item.Number("rev", rev), item.String("slug", slug), item.Bool("show", show))
+	}
+	for name, now := range map[string]sluice.Item{
+		"deleted":       {},
+		"moved":         it("3", "other", true),
+		"not taken":     it("3", "here", false),
+		"still there":   it("3", "here", true),
+		"not read: nil": {},
+	} {
+		for _, version := range []Version{ByAttribute("rev"), Unversioned(), BySequence()} {
+			index := streamtest.NewIndex()
+			o := Options{Index: "i", ID: "{slug}", Version: version, Only: shown, Current: asItIs(now)}
+			want := name == "still there"
+			if name == "not read: nil" {
+				if version.kind == bySequence {
+					continue // needs it
+				}
+				o.Current, want = nil, true
+			}
+			p, err := New(index.Write, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := streamtest.Insert("t", it("1", "here", true).Raw(), streamtest.WithOrigin(sluice.Redriven))
+			if err := p.Handle(t.Context(), &rec); err != nil && !sluice.IsSkip(err) {
+				t.Errorf("%s, %v: %v", name, version, err)
+			}
+			there := false
+			for _, d := range index.Docs("i") {
+				there = there || d.ID == "here"
+			}
+			if there != want {
+				t.Errorf("%s, %v: a document is there: %v, want %v", name, version, there, want)
+			}
+		}
+	}
+	down := errors.New("down")
+	p := must(t, streamtest.NewIndex().Write, Options{Index: "i", ID: "{slug}", Version: ByAttribute("rev"), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+		return sluice.Item{}, down
+	}})
+	rec := streamtest.Insert("t", it("1", "here", true).Raw(), streamtest.WithOrigin(sluice.Redriven))
+	if err := p.Handle(t.Context(), &rec); !errors.Is(err, down) || sluice.IsPermanent(err) {
+		t.Errorf("%v, want another try", err)
+	}
+}
