@@ -9,12 +9,12 @@ import (
 )
 
 // outOfTurn lets the handler of rt ask about the item as it is now, with records that
-// do not come live: the item can be of another type than in the record, or
+// come late: the item can be of another type than in the record, or
 // one that the filters leave out.
 func (r *Router) outOfTurn(rt *route, h sluice.Handler) sluice.Handler {
 	takes := routed.Takes(func(rec *sluice.Record, now sluice.Item) (bool, error) { return r.takesItem(rt, rec, now) })
 	return func(ctx context.Context, rec *sluice.Record) error {
-		if rec.Origin != sluice.Live {
+		if routed.Late(rec) {
 			ctx = routed.With(ctx, takes)
 		}
 		return h(ctx, rec)

@@ -52,8 +52,8 @@ type indexed struct {
 func NewIndex() *Index { return &Index{docs: map[docKey]indexed{}} }
 
 // Write writes or deletes a document. It returns nil, too, when a newer version
-// is there, or nothing to delete. What can never be written is a
-// [sluice.Permanent] error that wraps a [*document.Error].
+// is there, after a call of op.Refused, or nothing to delete. What can never be
+// written is a [sluice.Permanent] error that wraps a [*document.Error].
 func (x *Index) Write(ctx context.Context, op document.Op) error {
 	if err := x.Writes.Send(ctx, op); err != nil {
 		return err
@@ -61,12 +61,22 @@ func (x *Index) Write(ctx context.Context, op document.Op) error {
 	if err := checkOp(op); err != nil {
 		return sluice.Permanent(document.NewError(op, 400, err.typ, err.reason))
 	}
+	refusal, err := x.write(op)
+	if refusal != nil && op.Refused != nil {
+		op.Refused(*refusal)
+	}
+	return err
+}
+
+// write returns why the fence of op refused it, if it did.
+func (x *Index) write(op document.Op) (*document.Refusal, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	key := docKey{op.Index, op.ID}
 	is, known := x.docs[key]
 	next := indexed{version: op.Version, seqNo: x.writes, deleted: op.Action == document.Delete}
 	late := known && op.Version <= is.version
+	refusal := &document.Refusal{Version: is.version}
 	switch op.Fence {
 	case document.NoFence:
 		next.version, late = is.version+1, false
@@ -74,31 +84,44 @@ func (x *Index) Write(ctx context.Context, op document.Op) error {
 		late = known && op.Version < is.version
 	case document.Unchanged:
 		next.version, late = is.version+1, !known || is.deleted || is.revision() != op.Revision
+		refusal.Version = 0 // the service does not say
 	case document.Exact:
 		if !late {
 			break
 		}
-		mark, err := is.doc(op.Index, op.ID).Mark(op.MarkField)
+		doc := is.doc(op.Index, op.ID)
+		mark, err := doc.Mark(op.MarkField)
 		if err != nil {
-			return document.NewError(op, 409, "", err.Error())
+			return nil, document.NewError(op, 409, "", err.Error())
 		}
-		next.version = is.version + 1
-		late = is.deleted && op.Version|(1<<document.TieBits-1) < is.version || mark.Sequence >= op.Sequence
+		next.version, late = is.version+1, mark.Sequence >= op.Sequence
+		refusal.Doc = doc
+		if is.deleted {
+			next.version = op.Version | (1<<document.TieBits - 1)
+			late = next.version < is.version || next.version == is.version && !op.ForgetDeleted
+			refusal = &document.Refusal{Deleted: true}
+			if late && !op.ForgetDeleted && !isTombstone(op) {
+				return nil, document.NewError(op, 409, "", "the index remembers a deletion with a greater version")
+			}
+		}
 	}
 	if late {
 		op.Body = bytes.Clone(op.Body)
 		x.refused = append(x.refused, op)
-		return nil
+		return refusal, nil
 	}
 	x.writes++
 	if op.Action == document.Put {
 		next.routing, next.source = op.Routing, bytes.Clone(op.Body)
 	}
-	if mark, err := next.doc(op.Index, op.ID).Mark(op.MarkField); err == nil {
-		next.hidden = mark.Deleted != ""
-	}
+	next.hidden = isTombstone(op)
 	x.docs[key] = next
-	return nil
+	return nil, nil
+}
+
+func isTombstone(op document.Op) bool {
+	mark, err := document.Doc{Found: op.Action == document.Put, Source: op.Body}.Mark(op.MarkField)
+	return err == nil && mark.Deleted != ""
 }
 
 // WriteAll is Write for several, in their order: one error for each, or nil when

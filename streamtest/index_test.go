@@ -89,3 +89,53 @@ func TestIndexTells(t *testing.T) {
 		t.Error("the deletion is still known")
 	}
 }
+
+// An Index says what refused a write, as the sink for OpenSearch does.
+func TestIndexSaysWhatRefused(t *testing.T) {
+	x := NewIndex()
+	exact := func(id, sequence, deleted string) document.Op {
+		body := document.WithMark([]byte("{}"), "m", document.Mark{Sequence: sequence, Deleted: deleted})
+		return document.Op{Action: document.Put, Index: "i", ID: id, Fence: document.Exact, Version: 128, Sequence: sequence, MarkField: "m", Body: body}
+	}
+	newer := func(id string, version int64) document.Op {
+		return document.Op{Action: document.Put, Index: "i", ID: id, Fence: document.Newer, Version: version, Body: []byte("{}")}
+	}
+	deletion := document.Op{Action: document.Delete, Index: "i", ID: "gone", Fence: document.Newer, Version: 1000}
+	later := exact("a", "2", "")
+	if errs := x.WriteAll(t.Context(), []document.Op{later, newer("n", 7), deletion}); errs != nil {
+		t.Fatal(errs)
+	}
+	plain, revised := exact("gone", "1", ""), newer("n", 0)
+	plain.ForgetDeleted = true
+	revised.Fence, revised.Revision = document.Unchanged, document.Revision{SeqNo: 99, PrimaryTerm: 1}
+	for _, tt := range []struct {
+		name string
+		op   document.Op
+		want []document.Refusal
+		err  string
+	}{
+		{"an older change", exact("a", "1", ""), []document.Refusal{{Version: 128, Doc: x.Get(later.Ref())}}, ""},
+		{"the same change", later, []document.Refusal{{Version: 128, Doc: x.Get(later.Ref())}}, ""},
+		{"a later change of the same version", exact("a", "3", ""), nil, ""},
+		{"a change where a deletion is remembered", exact("gone", "1", ""), nil, "remembers a deletion"},
+		{"the same without tombstones", plain, []document.Refusal{{Deleted: true}}, ""},
+		{"a tombstone there", exact("gone", "1", "2026-01-01T00:00:00Z"), []document.Refusal{{Deleted: true}}, ""},
+		{"a lower version", newer("n", 6), []document.Refusal{{Version: 7}}, ""},
+		{"a lower version than that of a deletion", newer("gone", 6), []document.Refusal{{Version: 1000}}, ""},
+		{"a revision that is over", revised, []document.Refusal{{}}, ""},
+		{"a greater version", newer("n", 8), nil, ""},
+	} {
+		var got []document.Refusal
+		tt.op.Refused = func(r document.Refusal) {
+			x.Refused() // it may use the index
+			got = append(got, r)
+		}
+		err := x.Write(t.Context(), tt.op)
+		if (err != nil) != (tt.err != "") || err != nil && (!strings.Contains(err.Error(), tt.err) || sluice.IsPermanent(err)) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s:\n%s", tt.name, diff)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 )
@@ -52,14 +53,16 @@ routes:
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := fmt.Sprintf(`{"sluice":{"sequence":"20250704T123321.123-0000000000000028856700000818875059017386","deleted":%q}}`, time.Now().Add(-50*time.Hour).UTC().Format(time.RFC3339))
-	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/gone", []byte(body), nil); err != nil {
+	const sequence = "20250704T123321.123-0000000000000028856700000818875059017386"
+	body := fmt.Sprintf(`{"sluice":{"sequence":%q,"deleted":%q}}`, sequence, time.Now().Add(-50*time.Hour).UTC().Format(time.RFC3339))
+	path := fmt.Sprintf("/%s/_doc/gone?version_type=external&version=%d&refresh=true", w.name, projection.LeastVersion(sequence))
+	if err := client.Call(t.Context(), "PUT", path, []byte(body), nil); err != nil {
 		t.Fatal(err)
 	}
 	w.sluice(0, []string{"audit", "--settle", "10ms"}, "3 documents expected, 3 in the index: 0 missing") // the alias hides it
 	// One that another program has copied.
-	body = fmt.Sprintf(`{"sluice":{"sequence":"20250704T123321.123-0000000000000028856700000818875059017386","deleted":%q}}`, time.Now().UTC().Format(time.RFC3339))
-	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/copied", []byte(body), nil); err != nil {
+	body = fmt.Sprintf(`{"sluice":{"sequence":%q,"deleted":%q}}`, sequence, time.Now().UTC().Format(time.RFC3339))
+	if err := client.Call(t.Context(), "PUT", "/"+w.name+"/_doc/copied?refresh=true", []byte(body), nil); err != nil {
 		t.Fatal(err)
 	}
 	w.sluice(3, []string{"audit", "--settle", "10ms"}, "unfenced "+w.name+"/copied\n", "3 documents expected, 3 in the index", "1 unfenced")

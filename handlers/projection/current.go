@@ -11,7 +11,13 @@ import (
 	"github.com/sluicehq/sluice/internal/routed"
 )
 
-// current returns the writes for a redriven or replayed record: they make the index
+// outdated reports whether the tombstone of a later deletion may have been swept. A
+// backfilled item has no place among changes.
+func outdated(rec *sluice.Record) bool {
+	return rec.Origin != sluice.Backfilled && routed.Late(rec)
+}
+
+// current returns the writes for an outdated record: they make the index
 // show the item as it is now. The images of the record may be days old, and the
 // index may have forgotten a deletion since. The item is at least as new as the
 // record, so the writes use the record's sequence: later changes stay, whether the
@@ -28,6 +34,43 @@ func (p *Projection) current(ctx context.Context, s *scratch, rec *sluice.Record
 		return nil, permanent(rec, err)
 	}
 	return ops, nil
+}
+
+// lasting returns the writes for a redriven record without that of a document which
+// the item no longer has. By attribute the index alone remembers deletions, for an
+// hour or less: the write could restore the document.
+func (p *Projection) lasting(ctx context.Context, rec *sluice.Record, ops []document.Op) ([]document.Op, error) {
+	if !rec.New.Exists() {
+		return ops, nil // all are deletions
+	}
+	was, ok, err := p.placeOf(rec, rec.New)
+	if err != nil || !ok {
+		return ops, err
+	}
+	it, err := p.read(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	if it.Exists() {
+		now, ok, err := p.placeOf(rec, it)
+		if err != nil || ok && now == was {
+			return ops, err
+		}
+	}
+	return slices.DeleteFunc(ops, func(op document.Op) bool { return op.Ref() == was }), nil
+}
+
+// placeOf returns where the document of an item of rec is; false if it has none.
+func (p *Projection) placeOf(rec *sluice.Record, it sluice.Item) (document.Ref, bool, error) {
+	taken, err := p.takes(it)
+	if err != nil {
+		return document.Ref{}, false, permanent(rec, err)
+	}
+	if !taken {
+		return document.Ref{}, false, nil
+	}
+	ref, _, err := p.place.find(nil, source{image: it, keys: rec.Keys})
+	return ref, err == nil, nil
 }
 
 // read returns the item of rec as it is now: the absent Item if there is none, or if

@@ -8,25 +8,9 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
-
-// refusing writes to index, and says what refused a write.
-func refusing(index *streamtest.Index) func(context.Context, document.Op) error {
-	return func(ctx context.Context, op document.Op) error {
-		before := index.Get(op.Ref())
-		refusals := len(index.Refused())
-		refused := op.Refused
-		op.Refused = nil
-		err := index.Write(ctx, op)
-		if len(index.Refused()) > refusals && refused != nil {
-			refused(document.Refusal{Version: before.Version, Doc: before, Deleted: op.Fence == document.Exact && !before.Found})
-		}
-		return err
-	}
-}
 
 func TestLost(t *testing.T) {
 	state := func(rev int, v string) map[string]any { return map[string]any{"pk": "a", "rev": rev, "v": v} }
@@ -57,7 +41,7 @@ func TestLost(t *testing.T) {
 	} {
 		var got []Loss
 		index := streamtest.NewIndex()
-		p := must(t, refusing(index), Options{
+		p := must(t, index.Write, Options{
 			Index: "i", ID: "{pk}", Version: ByAttribute("rev"), Exclude: []string{"rev"}, Tombstone: []Field{Constant("deleted", true)},
 			Hooks: Hooks{Lost: func(rec *sluice.Record, why Loss) { got = append(got, why) }},
 			Current: func(context.Context, *sluice.Record) (sluice.Item, error) {

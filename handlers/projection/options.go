@@ -44,10 +44,11 @@ type Options struct {
 
 	// Current reads the item that a record is about, consistently: the absent Item
 	// when there is none. BySequence needs it for records that are redriven or
-	// replayed, for documents that a backfill finds different, and with
-	// ForgetDeleted; Store.Current of sinks/dynamodb is one. ByAttribute and ByFunc go
-	// by it to tell whether an item whose document is newer began anew, see
-	// [Hooks.Lost].
+	// replayed, or that were made more than a day ago, for documents that a backfill
+	// finds different, and with ForgetDeleted; Store.Current of sinks/dynamodb is one.
+	// With it the other versions write no document for a redriven record whose item
+	// is gone, or has no document there any more; ByAttribute and ByFunc tell whether
+	// an item whose document is newer began anew, see [Hooks.Lost].
 	Current func(ctx context.Context, rec *sluice.Record) (sluice.Item, error)
 
 	// ForgetDeleted deletes the document of a deleted item BySequence, which

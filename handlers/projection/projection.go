@@ -85,10 +85,13 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	s.writer.count = p.o.Hooks.Dropped != nil
 	var ops []document.Op
 	var err error
-	if p.o.Version.kind == bySequence && (rec.Origin == sluice.Redriven || rec.Origin == sluice.Replayed) {
+	if p.o.Version.kind == bySequence && outdated(rec) {
 		ops, err = p.current(ctx, s, rec)
 	} else {
 		ops, err = p.ops(s, rec)
+	}
+	if err == nil && rec.Origin == sluice.Redriven && p.o.Version.kind != bySequence && p.o.Current != nil {
+		ops, err = p.lasting(ctx, rec, ops)
 	}
 	if err == nil {
 		if err = p.names.admit(ops); err != nil {

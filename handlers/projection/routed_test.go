@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/item"
@@ -36,12 +37,15 @@ func TestOutOfTurnAsksTheRoute(t *testing.T) {
 		{"a filter goes by the event", "note#*", modified, it("note", "closed"), true},
 		{"a filter compares with the old image", "note#*", router.Changed("status"), it("note", "new"), true},
 	} {
-		for _, origin := range []sluice.Origin{sluice.Redriven, sluice.Replayed, sluice.Backfilled} {
+		for _, origin := range []sluice.Origin{sluice.Live, sluice.Redriven, sluice.Replayed, sluice.Backfilled} {
 			index := streamtest.NewIndex()
-			p := must(t, refusing(index), Options{Index: "i", ID: "{id}", Version: BySequence(), Current: asItIs(tt.now)})
+			p := must(t, index.Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: asItIs(tt.now)})
 			r := router.New()
 			r.Handle(tt.pattern+" note#SNAPSHOT", p.Handle, tt.filter, router.Redrive())
 			rec := at(1, sluice.Modify, it("note", "new"), it("note", "open"))
+			if origin == sluice.Live {
+				rec.Created = time.Now().Add(-50 * time.Hour) // an outage was long
+			}
 			want := tt.there
 			if rec.Origin = origin; origin == sluice.Backfilled {
 				if strings.HasPrefix(tt.name, "a filter goes") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
@@ -59,7 +60,7 @@ func TestBackfillAfterLostChanges(t *testing.T) {
 	} {
 		index := streamtest.NewIndex()
 		reads := 0
-		p := must(t, refusing(index), Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+		p := must(t, index.Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
 			reads++
 			return tt.now, nil
 		}})
@@ -107,7 +108,7 @@ func TestBackfillAfterLostChanges(t *testing.T) {
 // again, so that an older change is not left there.
 func TestBackfillBesideAnotherWriter(t *testing.T) {
 	index := streamtest.NewIndex()
-	write, writes := refusing(index), 0
+	write, writes := index.Write, 0
 	var p *Projection
 	p = must(t, func(ctx context.Context, op document.Op) error {
 		if writes++; writes == 3 { // INSERT, backfill, and now its repair
@@ -134,7 +135,7 @@ func TestBackfillBesideAnotherWriter(t *testing.T) {
 // What cannot be read is no reason to take a document for right.
 func TestBackfillWithoutTheTable(t *testing.T) {
 	down := errors.New("down")
-	p := must(t, refusing(streamtest.NewIndex()), Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+	p := must(t, streamtest.NewIndex().Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
 		return sluice.Item{}, down
 	}})
 	if err := p.Handle(t.Context(), at(0, sluice.Insert, sluice.Item{}, note("old"))); err != nil {
@@ -171,5 +172,91 @@ func TestForgetDeletedAsksTheTable(t *testing.T) {
 		if wait := new(sluice.RetryError); tt.want == "gc_deletes" && !errors.As(err, &wait) {
 			t.Errorf("%v: would be parked as poison before the index forgets", err)
 		}
+	}
+}
+
+// A writer held a change for longer than tombstones stay: the process was suspended,
+// or its way to the index was cut. What the others have deleted meanwhile does not
+// come back.
+func TestChangeThatWasHeldForTwoDays(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		age   time.Duration
+		now   sluice.Item
+		reads int
+		want  string
+	}{
+		{"deleted meanwhile", 50 * time.Hour, sluice.Item{}, 1, ""},
+		{"changed meanwhile", 50 * time.Hour, note("new"), 1, "new"},
+		{"while the stream still has it", 23 * time.Hour, note("new"), 0, "old"},
+	} {
+		index, reads := streamtest.NewIndex(), 0
+		p := must(t, index.Write, Options{Index: "i", ID: "{id}", Version: BySequence(), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+			reads++
+			return tt.now, nil
+		}})
+		held := at(0, sluice.Insert, sluice.Item{}, note("old"))
+		held.Created = time.Now().Add(-tt.age)
+		if err := p.Handle(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, d := range index.Docs("i") {
+			got += string(d.Source)
+		}
+		if reads != tt.reads || (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s after %d reads, want %q after %d", tt.name, got, reads, tt.want, tt.reads)
+		}
+	}
+}
+
+// The index forgets deletions after an hour. A dead letter of an item that was
+// deleted before that, or has no document there any more, brings no document back,
+// whatever its version is taken from.
+func TestRedriveAfterTheIndexForgot(t *testing.T) {
+	it := func(rev, slug string, show bool) sluice.Item {
+		return item.Of(item.String("pk", "a"), item.Number("rev", rev), item.String("slug", slug), item.Bool("show", show))
+	}
+	for name, now := range map[string]sluice.Item{
+		"deleted":       {},
+		"moved":         it("3", "other", true),
+		"not taken":     it("3", "here", false),
+		"still there":   it("3", "here", true),
+		"not read: nil": {},
+	} {
+		for _, version := range []Version{ByAttribute("rev"), Unversioned(), BySequence()} {
+			index := streamtest.NewIndex()
+			o := Options{Index: "i", ID: "{slug}", Version: version, Only: shown, Current: asItIs(now)}
+			want := name == "still there"
+			if name == "not read: nil" {
+				if version.kind == bySequence {
+					continue // needs it
+				}
+				o.Current, want = nil, true
+			}
+			p, err := New(index.Write, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := streamtest.Insert("t", it("1", "here", true).Raw(), streamtest.WithOrigin(sluice.Redriven))
+			if err := p.Handle(t.Context(), &rec); err != nil && !sluice.IsSkip(err) {
+				t.Errorf("%s, %v: %v", name, version, err)
+			}
+			there := false
+			for _, d := range index.Docs("i") {
+				there = there || d.ID == "here"
+			}
+			if there != want {
+				t.Errorf("%s, %v: a document is there: %v, want %v", name, version, there, want)
+			}
+		}
+	}
+	down := errors.New("down")
+	p := must(t, streamtest.NewIndex().Write, Options{Index: "i", ID: "{slug}", Version: ByAttribute("rev"), Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
+		return sluice.Item{}, down
+	}})
+	rec := streamtest.Insert("t", it("1", "here", true).Raw(), streamtest.WithOrigin(sluice.Redriven))
+	if err := p.Handle(t.Context(), &rec); !errors.Is(err, down) || sluice.IsPermanent(err) {
+		t.Errorf("%v, want another try", err)
 	}
 }

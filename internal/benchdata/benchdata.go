@@ -7,10 +7,15 @@ package benchdata
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ARN is the stream of all records.
 const ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/manhunt/stream/2024-05-01T10:20:30.456"
+
+// made is when the records were made: a projection reads the item of a record that
+// is older than a day.
+var made = time.Now().Add(-time.Hour).Unix()
 
 // EntityTypes are the values of entityType that records take turns with.
 var EntityTypes = []string{"search", "searchAttempt", "contact", "contactMethod", "incident"}
@@ -22,7 +27,7 @@ type Kind func(i int) []byte
 func record(i int, name, images, viewType string, size int) []byte {
 	return fmt.Appendf(nil, `{"eventID":"%032x","eventName":"%s","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",`+
 		`"dynamodb":{"ApproximateCreationDateTime":%d,%s,"SequenceNumber":"89359858%020d","SizeBytes":%d,"StreamViewType":"%s"},"eventSourceARN":"%s"}`,
-		uint64(i)*0x9e3779b97f4a7c15, name, 1714558830+i/100, images, 2_395_190_001_559_217+i, size, viewType, ARN)
+		uint64(i)*0x9e3779b97f4a7c15, name, made+int64(i/100), images, 2_395_190_001_559_217+i, size, viewType, ARN)
 }
 
 func keys(i int) string {

@@ -1,13 +1,23 @@
 // Package routed lets a handler ask whether its route takes an item as it is now. A
-// record that does not come live was routed by its own images, which may be days
-// old.
+// record that comes late was routed by its own images, which may be days old.
 package routed
 
 import (
 	"context"
+	"time"
 
 	"github.com/sluicehq/sluice"
 )
+
+// liveFor is how long a stream holds a record.
+const liveFor = 24 * time.Hour
+
+// Late reports whether rec does not come live: it is redriven, replayed or
+// backfilled, or somebody has held it for longer than its stream, in an outage or
+// while the process was suspended.
+func Late(rec *sluice.Record) bool {
+	return rec.Origin != sluice.Live || !rec.Created.IsZero() && time.Since(rec.Created) > liveFor
+}
 
 // Takes reports whether a route takes the item of a record as it is now.
 type Takes func(rec *sluice.Record, now sluice.Item) (bool, error)

@@ -3,16 +3,21 @@
 package opensearch
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/streamtest"
 )
 
 // The changes of documents come in any order, several times and by two writers, in
@@ -180,6 +185,46 @@ func TestLocalUnchanged(t *testing.T) {
 		write(put(index, "a", `{"n":4}`), first.Revision)
 		if d := read(); d.Found || refused != 3 {
 			t.Errorf("%+v, %d refused", d, refused)
+		}
+	})
+}
+
+// streamtest.Index, which stands in for a sink, takes and refuses the same changes,
+// and says the same of what refused them.
+func TestLocalExactIsLikeTheIndexOfTests(t *testing.T) {
+	localtest.OpenSearch(t, func(t *testing.T, url string) {
+		c := connected(t, Connection{URLs: []string{url}})
+		index := localIndex(t, c, "")
+		x, r := streamtest.NewIndex(), rand.New(rand.NewPCG(3, 9))
+		refused := 0
+		for i := range 300 {
+			op := atChange(t, index, []string{"a", "b", "c"}[r.IntN(3)], i/10+r.IntN(8), r.IntN(4) == 0)
+			refusal := func(write func(context.Context, document.Op) error) (got []document.Refusal) {
+				op.Refused = func(r document.Refusal) {
+					r.Version, r.Doc.Version, r.Doc.Revision = 0, 0, document.Revision{} // how often it was written
+					got = append(got, r)
+				}
+				if err := write(t.Context(), op); err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			s, err := New(c, Options{}) // it remembers no write
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := refusal(s.Write)
+			if diff := cmp.Diff(want, refusal(x.Write)); diff != "" {
+				t.Fatalf("write %d, %+v: the sink (-) and the Index (+) say\n%s", i, op, diff)
+			}
+			docs, err := c.Get(t.Context(), []document.Ref{op.Ref()})
+			if err != nil || !bytes.Equal(docs[0].Source, x.Get(op.Ref()).Source) || docs[0].Version != x.Get(op.Ref()).Version {
+				t.Fatalf("write %d: %+v, %v; the Index has %+v", i, docs, err, x.Get(op.Ref()))
+			}
+			refused += len(want)
+		}
+		if refused < 50 || refused > 250 {
+			t.Errorf("%d of 300 writes were refused", refused)
 		}
 	})
 }
