@@ -330,7 +330,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	moved = g.moves(now)
 	h = history{state: g.state, poison: g.attempts, backoff: g.backoff, maxBackoff: g.maxBackoff}
 	if it != nil {
-		h.clock, h.attempts, h.parked = it.clock, it.attempts, it.parked
+		h.clock, h.attempts, h.parked, h.vouched = it.clock, it.attempts, it.parked, g.successes != it.began
 		h.successes = g.successes - it.first
 		h.failed, h.tolerated = len(g.items.failed), g.items.tolerated(now)
 	}
