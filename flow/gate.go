@@ -21,9 +21,10 @@ type gate struct {
 	attempts   int
 	backoff    time.Duration
 	maxBackoff time.Duration
-	limited    bool        // by the route's options
-	calm       atomic.Bool // no limit, and nothing failed lately: calls are not counted; written under mu
-	paces      atomic.Bool // it lets through fewer calls than come; written under mu
+	limited    bool         // by the route's options
+	calm       atomic.Bool  // no limit, and nothing failed lately: calls are not counted; written under mu
+	paces      atomic.Bool  // an outage, or the ramp after it, paces all calls; written under mu
+	limit      atomic.Int32 // calls at a time that it has learned; 0: none; written under mu
 
 	mu      sync.Mutex // taken after a flow's mu, never before
 	running int        // calls that are counted

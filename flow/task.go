@@ -19,6 +19,7 @@ type task struct {
 	poison  bool // it is parked because it fails while its route works
 
 	failed   bool // its last call did, with a plain error
+	refused  bool // its last call was, for load
 	unwanted bool // somebody wants it parked, unless it succeeds first: see Park
 	byHand   bool // it is parked for that
 
