@@ -129,7 +129,7 @@ func (w *worker) failed(v verdict, took time.Duration) {
 	f.mu.Lock()
 	t.failure.Attempts++
 	t.note(v.err, now)
-	t.failed, t.took = v.kind == failed, took
+	t.failed, t.refused, t.took = v.kind == failed, v.kind == overloaded, took
 	if v.rest != nil {
 		t.handler = v.rest
 	}

@@ -69,11 +69,13 @@ func (f *Flow) tick() {
 	f.start()
 	stuck := f.patrol(now)
 	for _, q := range f.queues {
-		if q == nil || len(q.retried) == 0 {
+		if q == nil {
 			continue
 		}
-		if when := q.retried[0].when; when.After(now) {
-			c.arm(when)
+		for _, h := range []tasks{q.retried, q.refused} {
+			if len(h) > 0 && !h.due(now) {
+				c.arm(h[0].when)
+			}
 		}
 	}
 	c.arm(c.expireAt)

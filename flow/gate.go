@@ -21,9 +21,10 @@ type gate struct {
 	attempts   int
 	backoff    time.Duration
 	maxBackoff time.Duration
-	limited    bool        // by the route's options
-	calm       atomic.Bool // no limit, and nothing failed lately: calls are not counted; written under mu
-	paces      atomic.Bool // it lets through fewer calls than come; written under mu
+	limited    bool         // by the route's options
+	calm       atomic.Bool  // no limit, and nothing failed lately: calls are not counted; written under mu
+	paces      atomic.Bool  // an outage, or the ramp after it, paces all calls; written under mu
+	limit      atomic.Int32 // calls at a time that it has learned; 0: none; written under mu
 
 	mu      sync.Mutex // taken after a flow's mu, never before
 	running int        // calls that are counted
@@ -330,7 +331,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	moved = g.moves(now)
 	h = history{state: g.state, poison: g.attempts, backoff: g.backoff, maxBackoff: g.maxBackoff}
 	if it != nil {
-		h.clock, h.attempts, h.parked = it.clock, it.attempts, it.parked
+		h.clock, h.attempts, h.parked, h.vouched = it.clock, it.attempts, it.parked, g.successes != it.began
 		h.successes = g.successes - it.first
 		h.failed, h.tolerated = len(g.items.failed), g.items.tolerated(now)
 	}

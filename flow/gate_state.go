@@ -48,7 +48,8 @@ func (g *gate) judge(now time.Time) {
 		s = Overloaded
 	}
 	g.calm.Store(!g.limited && s == Works && g.told == Works && g.waiting == 0 && g.streak.n == 0 && len(g.items.failed) == 0)
-	g.paces.Store(g.outage.on || l.limit > 0)
+	g.paces.Store(g.outage.on || g.ramps)
+	g.limit.Store(int32(l.limit))
 	if s != g.state {
 		g.healthy = g.healthyTime(now)
 		if g.state == Works {

@@ -23,13 +23,14 @@ const (
 type failedItem struct {
 	last     time.Time     // it failed
 	failing  bool          // it has not succeeded since, nor was given up
-	parked   bool          // a change of it was poison, and nothing has succeeded since
+	parked   bool          // a change of it was poison, and no change of it has succeeded since
 	clock    time.Duration // see history
 	attempts int
 	healthy  time.Duration // the route's healthy time at the last failure
 	counted  time.Duration // and at the last one that the clock counted
 	seen     uint64        // the route's successes then
 	first    uint64        // and at the first failure
+	began    uint64        // and at the first failure of the change that fails now
 }
 
 // items counts, over the last 10 minutes, the distinct items for which a route
@@ -77,7 +78,7 @@ func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes u
 		}
 	}
 	if !it.failing {
-		it.failing = true
+		it.failing, it.began = true, successes
 		s.failing++
 	}
 	it.last, it.healthy, it.seen = now, healthy, successes
@@ -93,11 +94,14 @@ func (s *items) succeed(hash uint64) {
 	}
 }
 
-// giveUp notes that nobody tries the item any more.
+// giveUp notes that nobody tries the item any more. The clock of a change that was
+// poison proves nothing of the next one.
 func (s *items) giveUp(hash uint64, poison bool) {
 	if it := s.failed[hash]; it != nil {
 		s.rest(it)
-		it.parked = it.parked || poison
+		if poison {
+			*it = failedItem{last: it.last, parked: true}
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	failingShare    = 0.002            // and so many of those that succeed
 	poisonSuccesses = 20               // calls that succeed meanwhile, at least
 	trimAfter       = 24 * time.Hour   // DynamoDB keeps a stream's records for so long
+	quickSecond     = 8                // the next change of a poisoned item is tried again so many times sooner
 	quickRefusals   = 8                // refusals for load whose delay does not grow: the route's limit paces them
 )
 
@@ -29,7 +30,8 @@ type history struct {
 	clock     time.Duration // how long it fails while the route is healthy and succeeds for others
 	attempts  int           // failures in that time
 	successes uint64        // of the route, for others, since its first failure
-	parked    bool          // an earlier change of it was found to be poison, and nothing succeeded since
+	parked    bool          // an earlier change of it was poison, and no change of it has succeeded since
+	vouched   bool          // the route succeeded for others between two failures of this change
 
 	// Of the route in the last 10 minutes.
 	failed    int // distinct items
@@ -90,14 +92,19 @@ func decide(h history, k kind, after time.Duration, now time.Time) action {
 		return action{at: now} // the route paces its probes
 	case k == overloaded:
 		return action{within: doubled(h.backoff, h.maxBackoff, max(0, h.tries-quickRefusals))}
+	case h.parked:
+		return action{within: doubled(h.backoff/quickSecond, h.maxBackoff, h.tries)}
 	}
 	return action{within: doubled(h.backoff, h.maxBackoff, h.tries)}
 }
 
-// isPoison reports whether the record's item fails and the route does not.
+// isPoison reports whether the record's item fails and the route does not. Once a
+// change of the item was poison, the next needs less proof: else an item that
+// changes often would keep its lane for ever. A single failure proves nothing: the
+// route may have failed at that moment.
 func (h history) isPoison() bool {
-	return h.letters && h.state.Healthy() && h.failed <= h.tolerated && h.successes >= poisonSuccesses &&
-		(h.parked || h.clock >= poisonAfter && h.attempts >= h.poison)
+	return h.letters && h.state.Healthy() && h.failed <= h.tolerated &&
+		(h.parked && h.vouched || h.successes >= poisonSuccesses && h.clock >= poisonAfter && h.attempts >= h.poison)
 }
 
 // tolerated is how many distinct items may fail beside so many that succeed

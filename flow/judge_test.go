@@ -50,8 +50,10 @@ func TestDecide(t *testing.T) {
 		{name: "asks for too late", h: poison, k: wish, after: time.Hour, want: action{at: now.Add(time.Hour), last: true}},
 		{name: "asks for later, never too old", h: with(func(h *history) { h.expires = time.Time{} }), k: wish, after: 100 * time.Hour, want: action{at: now.Add(100 * time.Hour)}},
 
-		{name: "the next change of a poisoned item", h: with(func(h *history) { h.parked, h.clock, h.attempts = true, 0, 0 }), k: failed, want: action{park: true, poison: true}},
-		{name: "the next change of a poisoned item, in an outage", h: with(func(h *history) { h.parked, h.state = true, Outage }), k: failed, want: action{at: now}},
+		{name: "the next change of a poisoned item fails once", h: with(func(h *history) { h.parked, h.clock = true, 0 }), k: failed, want: action{within: defaultBackoff / quickSecond}},
+		{name: "and again, with a success of another in between", h: with(func(h *history) { h.parked, h.vouched, h.clock, h.attempts, h.successes = true, true, 0, 0, 1 }), k: failed, want: action{park: true, poison: true}},
+		{name: "and again, in an outage", h: with(func(h *history) { h.parked, h.vouched, h.state = true, true, Outage }), k: failed, want: action{at: now}},
+		{name: "and again, while too many others fail", h: with(func(h *history) { h.parked, h.vouched, h.failed = true, true, 4 }), k: failed, want: action{within: defaultBackoff / quickSecond}},
 
 		{name: "the delay doubles", h: history{tries: 3, backoff: defaultBackoff, maxBackoff: defaultMaxBackoff}, k: failed, want: action{within: 800 * time.Millisecond}},
 		{name: "up to its limit", h: history{tries: 30, backoff: defaultBackoff, maxBackoff: defaultMaxBackoff}, k: failed, want: action{within: defaultMaxBackoff}},

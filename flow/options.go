@@ -58,19 +58,20 @@ type Namer interface {
 
 // Options configure a Flow; the zero value is ready to use.
 type Options struct {
-	Concurrency int           // handlers running at once (default 64); one that waits in a sink does not count
-	Window      int           // unsettled records at most (default 4096)
-	WindowBytes int64         // unsettled bytes of records at most (default 64 MiB); one record always fits; for what pages keep besides see Page
-	HeldBytes   int64         // bytes of records that failed, or wait behind one that did, before no more are taken (default 64 MiB); they count apart from the window
-	MaxAhead    int           // records settled past the watermark at most (default 1,000,000: 15 minutes of 1,000 a second, and some)
-	Order       Order         // default ByItem
-	Policy      Policy        // default Park
-	DeadLetter  DeadLetter    // nil: under Park a failed record holds its lane for good
-	ParkItem    bool          // later changes of a parked item are parked behind it, in order
-	MaxAge      time.Duration // of a failing record whose route sets none (default 20 h under Park, none under Stop)
-	Margin      time.Duration // under Stop: start nothing later than this before ctx's deadline (default the larger of 1 s and 10 %, at most half)
-	StuckAfter  time.Duration // a handler running longer is reported (default 1 min)
-	Group       *Group        // state of the routes shared between flows (default: the flow's own)
+	Concurrency int              // handlers running at once (default 64); one that waits in a sink does not count
+	Window      int              // unsettled records at most (default 4096)
+	WindowBytes int64            // unsettled bytes of records at most (default 64 MiB); one record always fits; for what pages keep besides see Page
+	HeldBytes   int64            // bytes of records that failed, or wait behind one that did, before no more are taken (default 64 MiB); they count apart from the window
+	MaxAhead    int              // records settled past the watermark at most (default 1,000,000: 15 minutes of 1,000 a second, and some)
+	Order       Order            // default ByItem
+	Policy      Policy           // default Park
+	DeadLetter  DeadLetter       // nil: under Park a failed record holds its lane for good
+	ParkItem    bool             // later changes of a parked item are parked behind it, in order
+	MaxAge      time.Duration    // of a failing record whose route sets none (default 20 h under Park, none under Stop)
+	Margin      time.Duration    // under Stop: start nothing later than this before ctx's deadline (default the larger of 1 s and 10 %, at most half)
+	Clock       func() time.Time // by which records were created and the stream forgets them (default time.Now): this machine's may be wrong
+	StuckAfter  time.Duration    // a handler running longer is reported (default 1 min)
+	Group       *Group           // state of the routes shared between flows (default: the flow's own)
 	Hooks       Hooks
 	Logger      *slog.Logger // default slog.Default()
 }
@@ -149,6 +150,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxAge == 0 && o.Policy == Park {
 		o.MaxAge = defaultMaxAge
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
 	if o.StuckAfter == 0 {
 		o.StuckAfter = defaultStuckAfter

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// retryPart is the part of a flow's slots that retries take at most, while
-// their route lets through all that come: those that fail must not crowd out
-// those that succeed. One at a time of each route always runs: retries that
-// hang must not keep those of another route.
+// retryPart is the part of a flow's slots, and of its route's limit, that retries
+// take at most: those that fail must not crowd out those that succeed. Records that
+// were refused for load are no retries here: the limit paces them. One retry at a
+// time of each route always runs: retries that hang must not keep those of another
+// route. In an outage and after it the route paces all calls itself.
 const retryPart = 4
 
 // freshTurns is how many records that were never tried go before one that was,
@@ -23,6 +24,7 @@ type queue struct {
 	gate     *gate
 	fresh    tasks // were never called, in the order of the stream
 	retried  tasks // by the time of their next try
+	refused  tasks // likewise: their last call was refused for load
 	turns    int   // of fresh ones since the last retry
 	retrying int   // its part of the flow's
 	asked    bool  // its gate tells when to go on
@@ -72,8 +74,11 @@ func (f *Flow) queue(g *gate) *queue {
 
 // heap is where t waits.
 func (q *queue) heap(t *task) *tasks {
-	if t.when.IsZero() {
+	switch {
+	case t.when.IsZero():
 		return &q.fresh
+	case t.refused:
+		return &q.refused
 	}
 	return &q.retried
 }
@@ -133,8 +138,10 @@ func (f *Flow) next() *task {
 				continue
 			}
 			q.turns++
-			if h == &q.retried {
+			if h != &q.fresh {
 				q.turns = 0
+			}
+			if h == &q.retried {
 				q.beginRetry(t.call)
 			}
 			return t
@@ -145,17 +152,29 @@ func (f *Flow) next() *task {
 
 // choose returns the heap whose first task is next, or nil.
 func (q *queue) choose(now time.Time) *tasks {
-	retry := len(q.retried) > 0 && !now.Before(q.retried[0].when)
-	if retry && q.gate != nil && q.retrying > 0 && q.flow.retrying >= q.flow.opts.Concurrency/retryPart && !q.gate.paces.Load() {
-		retry = false
+	var again *tasks
+	if q.retried.due(now) && !q.manyRetries() {
+		again = &q.retried
 	}
-	switch {
-	case len(q.fresh) > 0 && (!retry || q.turns < freshTurns):
+	if q.refused.due(now) && (again == nil || q.refused[0].when.Before(q.retried[0].when)) {
+		again = &q.refused
+	}
+	if len(q.fresh) > 0 && (again == nil || q.turns < freshTurns) {
 		return &q.fresh
-	case retry:
-		return &q.retried
 	}
-	return nil
+	return again
+}
+
+func (h tasks) due(now time.Time) bool { return len(h) > 0 && !now.Before(h[0].when) }
+
+// manyRetries reports whether retries have their part of the flow's slots, or of the
+// route's limit.
+func (q *queue) manyRetries() bool {
+	if q.gate == nil || q.retrying == 0 || q.gate.paces.Load() {
+		return false
+	}
+	limit := int(q.gate.limit.Load())
+	return q.flow.retrying >= q.flow.opts.Concurrency/retryPart || limit > 0 && q.retrying >= limit/retryPart
 }
 
 // offer is called by q's gate: a call may start.

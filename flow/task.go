@@ -19,6 +19,7 @@ type task struct {
 	poison  bool // it is parked because it fails while its route works
 
 	failed   bool // its last call did, with a plain error
+	refused  bool // its last call was, for load
 	unwanted bool // somebody wants it parked, unless it succeeds first: see Park
 	byHand   bool // it is parked for that
 
@@ -72,8 +73,11 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if maxAge > 0 && f.opts.DeadLetter != nil {
-		live := f.opts.Policy == Park && e.isLive()
-		t.expires = expiry(e.born(), time.Now(), live, maxAge)
+		now, created := time.Now(), e.at
+		if e.isLive() {
+			created = e.rec.Created.Add(now.Sub(f.opts.Clock()))
+		}
+		t.expires = expiry(created, now, f.opts.Policy == Park && e.isLive(), maxAge)
 	}
 	e.tasks = append(e.tasks, t)
 	e.open++
@@ -88,14 +92,6 @@ func (f *Flow) addTask(e *entry, g *gate) *task {
 
 // isLive reports whether the stream's trim threatens the record.
 func (e *entry) isLive() bool { return e.rec.Origin == sluice.Live && !e.rec.Created.IsZero() }
-
-// born is the time from which a record's age counts.
-func (e *entry) born() time.Time {
-	if e.isLive() {
-		return e.rec.Created
-	}
-	return e.at
-}
 
 // finishTask ends t: its route has no more to do with the record.
 func (f *Flow) finishTask(t *task, giveUp, poison bool) {

@@ -104,7 +104,7 @@ func (w *world) figures() figures {
 		} else {
 			fig.last = max(fig.last, f.ended)
 		}
-		if !f.settled && !f.parked || f.ended-f.due+w.age > trim {
+		if !f.settled && !f.parked || f.ended-f.due+w.age-w.ahead > trim {
 			fig.lost++
 		}
 		if f.settled {

@@ -37,6 +37,22 @@ func TestWildOldRecords(t *testing.T) {
 	})
 }
 
+// Our own clock is hours wrong. Records that only look old are retried as new ones.
+func TestWildWrongClock(t *testing.T) {
+	for _, wrong := range []time.Duration{25 * time.Hour, -25 * time.Hour} {
+		s := scene{age: wrong, ahead: wrong, answer: func(at time.Duration, _ *fate) error {
+			if at < 2*time.Second {
+				return errPlain
+			}
+			return nil
+		}}
+		wild(t, fmt.Sprintf("by %v", wrong), s, func(w *world) {
+			w.burst(1200, 1200)
+			w.within("time for all", w.end().last, time.Minute)
+		})
+	}
+}
+
 // What is about to be lost while the sink is down is parked before.
 func TestWildAlmostLost(t *testing.T) {
 	const records = 1000

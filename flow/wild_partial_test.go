@@ -54,6 +54,40 @@ func TestWildPartialOutageHangs(t *testing.T) {
 	}
 }
 
+// A few requests are refused for load beside them, so that the route has learned a
+// limit. Retries that hang take a part of it, not all. First calls that hang still
+// take the rest: how long healthy items wait depends on the share that hangs.
+func TestWildHangsUnderALimit(t *testing.T) {
+	const timeout, share = 10 * time.Second, 20
+	requests := 0
+	s := scene{timeout: timeout, affected: func(item int) bool { return item%share == 0 }}
+	hangs := func(at time.Duration, f *fate) bool {
+		return s.affected(f.item) && at > partialStart && at < partialStart+2*time.Minute
+	}
+	s.wait = func(at time.Duration, f *fate) time.Duration {
+		if hangs(at, f) {
+			return timeout - 10*time.Millisecond
+		}
+		return 0
+	}
+	s.answer = func(at time.Duration, f *fate) error {
+		switch requests++; {
+		case hangs(at, f):
+			return context.DeadlineExceeded
+		case requests%100 == 0:
+			return errRefused
+		}
+		return nil
+	}
+	wild(t, "1 in 20 hangs, 1 request in 100 is refused", s, func(w *world) {
+		w.traffic(20, 2000, 5*time.Minute)
+		w.end()
+		during := w.healthy(partialStart, partialStart+2*time.Minute)
+		w.within("healthy p50", during.p50, 36*time.Second)
+		w.within("healthy p99", during.p99, 75*time.Second)
+	})
+}
+
 // Calls that take long, so that many run at a time. Fewer at a time would not make
 // fewer of them fail: only retries, which always fail, would become fewer.
 func TestWildPartialOutageOfSlowCalls(t *testing.T) {

@@ -101,6 +101,37 @@ func TestWildPoisonInNoise(t *testing.T) {
 	}
 }
 
+// A record of an item that changes often is poison. From the moment when the next
+// one is called everything fails for a while, with nothing wrong with any record:
+// none of them is parked for that.
+func TestWildBlipBehindPoison(t *testing.T) {
+	for _, blip := range []time.Duration{time.Second, 2 * time.Second, time.Minute} {
+		for _, rate := range []int{8, 20} {
+			poison := func(f *fate) bool { return f.item == 0 && f.nth == int(poisonFrom.Seconds())*7 }
+			s, from := poisoned(1, poison), time.Duration(0)
+			s.answer = func(at time.Duration, f *fate) error {
+				switch {
+				case poison(f):
+					return errBroken
+				case from == 0 && f.item == 0 && f.nth > int(poisonFrom.Seconds())*7:
+					from = at
+				}
+				if from != 0 && at-from < blip {
+					return errPlain
+				}
+				return nil
+			}
+			wild(t, fmt.Sprintf("of %v, at %d a second", blip, rate), s, func(w *world) {
+				w.trafficOf(rate, 15*time.Minute, hot(rate))
+				fig := w.end()
+				if fig.parkedBad != 1 {
+					w.t.Errorf("%d poison records parked, want 1", fig.parkedBad)
+				}
+			})
+		}
+	}
+}
+
 // hot is traffic of which item 0 has 7 records a second.
 func hot(rate int) func(n int) int {
 	before := 0

@@ -51,7 +51,8 @@ type scene struct {
 	affected func(item int) bool // whose latency is reported apart from the healthy items'
 	bad      func(f *fate) bool  // a record that belongs into the dead letters
 
-	age     time.Duration // of the records when they are submitted
+	age     time.Duration // of the records when they are submitted, by our own clock
+	ahead   time.Duration // of the stream's clock our own is
 	timeout time.Duration // of the route
 	bulks   bool          // records go through a batch.Batcher; a request is a bulk
 }
@@ -134,6 +135,7 @@ func open(t *testing.T, s scene) *world {
 		DeadLetter: (*letters)(w),
 		Logger:     slog.New(slog.DiscardHandler),
 		Group:      w.group,
+		Clock:      func() time.Time { return time.Now().Add(-s.ahead) },
 	})
 	return w
 }

@@ -66,7 +66,7 @@ func TestHeldForSinkAndKilled(t *testing.T) {
 	file, state := filepath.Join(folder, "index"), filepath.Join(folder, "state.db")
 	tb.put("one")
 	start := func() *child {
-		c := startChild(t, "sinks", []string{"INDEX_FILE=" + file}, tb.args(state, "--start", "TRIM_HORIZON", "--grace", "1s")...)
+		c := startChild(t, "sinks", []string{"INDEX_FILE=" + file}, tb.args(state, "--start", "TRIM_HORIZON", "--grace", "10s")...)
 		c.until("handled alert one", 1)
 		if code, body := c.ask("GET", "/readyz"); code != 503 || !strings.Contains(body, "sink index is down since ") || !strings.Contains(body, "connection refused") {
 			t.Errorf("/readyz: %d %s", code, body)

@@ -211,7 +211,7 @@ func TestStuckHandler(t *testing.T) {
 	tb := newTable(t, images)
 	state := filepath.Join(t.TempDir(), "state.db")
 	tb.put("one")
-	c := startChild(t, "stuck", nil, tb.args(state, "--start", "TRIM_HORIZON", "--grace", "1s")...)
+	c := startChild(t, "stuck", nil, tb.args(state, "--start", "TRIM_HORIZON", "--grace", "10s")...)
 	c.until("handling", 1)
 	c.signal(syscall.SIGTERM)
 	if code := c.exit(); code != 0 {

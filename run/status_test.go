@@ -29,7 +29,7 @@ func TestDaemonTellsWhatItHolds(t *testing.T) {
 	noAWS(t)
 	svc := streamtest.NewService(t)
 	table := svc.CreateTable("orders", streamtest.TableOptions{PartitionKey: "id"})
-	c := startChild(t, "holding", nil, "--table", "orders", "--start", "TRIM_HORIZON", "--listen", "127.0.0.1:0", "--log-level", "debug", "--grace", "1s",
+	c := startChild(t, "holding", nil, "--table", "orders", "--start", "TRIM_HORIZON", "--listen", "127.0.0.1:0", "--log-level", "debug", "--grace", "10s",
 		"--state", filepath.Join(t.TempDir(), "state.db"), "--endpoint-dynamodb", svc.URL())
 	c.until("shard started", 1)
 	if code, body := c.ask("GET", "/lanes"); code != 200 || body != "no item is held\n" {

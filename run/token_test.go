@@ -35,7 +35,7 @@ func TestDaemonIsForThoseWhoHaveItsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := startChild(t, "broken", []string{access.TokenEnv + "="}, "--table", "orders", "--start", "TRIM_HORIZON", "--listen", "127.0.0.1:0",
-		"--state", state, "--endpoint-dynamodb", svc.URL(), "--pprof", "--grace", "1s") // what fails would hold the end up
+		"--state", state, "--endpoint-dynamodb", svc.URL(), "--pprof", "--grace", "10s") // what fails would hold the end up
 	c.until("record failed", 1)
 	token, err := access.Read(access.FileOf(state))
 	if err != nil {

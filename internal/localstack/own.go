@@ -18,14 +18,19 @@ type OpenSearch struct {
 	process *process // nil while it is not running
 }
 
-// StartOpenSearch starts an OpenSearch 2 whose log and documents are in the
-// folder run. It reads no endpoint from the environment.
+// StartOpenSearch starts an OpenSearch whose log and documents are in the folder
+// run: version 3 when o.OpenSearch3 is set, else version 2. It reads no endpoint
+// from the environment.
 func StartOpenSearch(ctx context.Context, o Options, run string) (*OpenSearch, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	st, err := prepare(ctx, o, ownOpenSearch)
+	version := ownOpenSearch2
+	if o.OpenSearch3 {
+		version = ownOpenSearch3
+	}
+	st, err := prepare(ctx, o, version)
 	if err != nil {
 		return nil, err
 	}

@@ -66,13 +66,22 @@ var elasticMQ = server{
 }
 
 var (
-	openSearch2 = openSearch("opensearch2", local.OpenSearch2POM, java{major: 17, compiler: true, anywhere: true}, "-Xms512m", "-Xmx1g")
-	openSearch3 = openSearch("opensearch3", local.OpenSearch3POM, java{major: 21, compiler: true, anywhere: true}, "-Xms512m", "-Xmx1g",
-		"--add-modules", "jdk.incubator.vector")
+	openSearch2 = openSearch2With("-Xmx1g")
+	openSearch3 = openSearch3With("-Xmx1g")
+
+	// These run beside the others, for one test.
+	ownOpenSearch2 = openSearch2With("-Xmx512m")
+	ownOpenSearch3 = openSearch3With("-Xmx512m")
 )
 
-// ownOpenSearch runs beside the others, for one test.
-var ownOpenSearch = openSearch("opensearch2", local.OpenSearch2POM, java{major: 17, compiler: true, anywhere: true}, "-Xms512m", "-Xmx512m")
+func openSearch2With(memory string) server {
+	return openSearch("opensearch2", local.OpenSearch2POM, java{major: 17, compiler: true, anywhere: true}, "-Xms512m", memory)
+}
+
+func openSearch3With(memory string) server {
+	return openSearch("opensearch3", local.OpenSearch3POM, java{major: 21, compiler: true, anywhere: true}, "-Xms512m", memory,
+		"--add-modules", "jdk.incubator.vector")
+}
 
 // openSearch returns a node of OpenSearch with its documents in a folder of the
 // run that has the server's name.

@@ -40,7 +40,23 @@ type Server struct {
 // kills it. It takes seconds, and half a gigabyte.
 func OwnOpenSearch(t testing.TB) *Server {
 	t.Helper()
-	own, err := localstack.StartOpenSearch(t.Context(), localstack.Options{Log: os.Stderr}, t.TempDir())
+	return ownServer(t, localstack.Options{})
+}
+
+// OwnOpenSearches runs f as a subtest with an OpenSearch of its own, for each of
+// the versions that OpenSearch runs it on.
+func OwnOpenSearches(t *testing.T, f func(t *testing.T, server *Server)) {
+	t.Helper()
+	t.Run("opensearch2", func(t *testing.T) { f(t, ownServer(t, localstack.Options{})) })
+	if os.Getenv(localstack.EnvOpenSearch3) != "" {
+		t.Run("opensearch3", func(t *testing.T) { f(t, ownServer(t, localstack.Options{OpenSearch3: true})) })
+	}
+}
+
+func ownServer(t testing.TB, o localstack.Options) *Server {
+	t.Helper()
+	o.Log = os.Stderr
+	own, err := localstack.StartOpenSearch(t.Context(), o, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

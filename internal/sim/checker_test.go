@@ -267,7 +267,7 @@ func (c *checker) unrest() string {
 	for _, s := range c.shards {
 		var last *change // that had to be handled
 		for _, ch := range s.changes {
-			if !ch.settled() && !c.buried(s) {
+			if !ch.settled() && !c.lost(ch) && !c.buried(s) {
 				return fmt.Sprintf("%v is not settled", ch)
 			}
 			if len(ch.done) > 0 && ch.excuse == "" {

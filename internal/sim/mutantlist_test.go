@@ -244,6 +244,12 @@ var mutants = []mutant{
 		props: []string{propPace},
 	},
 	{
+		name: "behind poison one failure is enough", file: "flow/judge.go", of: new(uint64(trialKind)),
+		old:   `h.parked && h.vouched ||`,
+		new:   `h.parked ||`,
+		props: []string{propPark},
+	},
+	{
 		name: "partial outage that is never seen", file: "flow/gate_state.go", of: new(uint64(trialKind)),
 		old:   `return g.items.failing > 0 && now.Sub(g.crowded) < partialAtLeast`,
 		new:   `return false`,

@@ -18,6 +18,7 @@ var regressions = []struct {
 	{986113217, "the child of a shard that ended was expected before five listings of 16 pages each"},
 	{983004987, "a record was expected to be read past a route's only call, which hung"},
 	{989142100, "records that waited for dead letters to be listed, once the state had room again, were taken for unread"},
+	{989173344, "a record that was trimmed behind a gap before any record after the gap was read was expected to be handled"},
 	{1795510438370, "a shard from before the start was handled beside its descendant, because an ancestor of it had been read"},
 	{987022842, "a stream that was found gone while the poller stopped failed the stop"},
 	{450, "shards that ended together put off the next listing, and with it the next stream"},

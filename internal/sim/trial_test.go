@@ -133,7 +133,7 @@ func (h *history) tryPartial() {
 	})
 }
 
-// tryPoison has an item fail for good.
+// tryPoison has an item fail for long, until it is mended.
 func (h *history) tryPoison() {
 	t, s := h.try("an item is poison")
 	item := t.name + "/bad"
@@ -149,6 +149,16 @@ func (h *history) tryPoison() {
 		h.check.violate(propPace, "poison is not parked after %v", poisonBound)
 	}
 	s.healed()
+	h.settledWithin(trialBound, "a poisoned item that is mended")
+
+	// Nothing is wrong with the changes behind it: a route that fails when they come
+	// is no reason to park them.
+	h.poison.Store(nil)
+	for range 3 {
+		s.down(2 * time.Second)
+		h.put(t, "bad")
+		h.traffic(t, 5*time.Second, time.Second, func(int) {})
+	}
 }
 
 // tryMended has an item fail for almost as long as poison does.

@@ -55,15 +55,20 @@ func TestLocalExact(t *testing.T) {
 	})
 }
 
-// The same while the node is killed and begins again.
+// The same while the node is killed and begins again. The index forgets deletions
+// within a second.
 func TestLocalExactOverRestarts(t *testing.T) {
-	server := localtest.OwnOpenSearch(t)
-	c := connected(t, Connection{URLs: []string{server.URL}})
-	index := localIndex(t, c, "")
-	exactRounds(t, c, index, 2, func() {
-		server.Kill()
-		server.Start()
-	}, func([]document.Doc) {})
+	localtest.OwnOpenSearches(t, func(t *testing.T, server *localtest.Server) {
+		c := connected(t, Connection{URLs: []string{server.URL}})
+		index := localIndex(t, c, "")
+		if err := c.Call(t.Context(), "PUT", "/"+index+"/_settings", []byte(`{"index":{"gc_deletes":"1s"}}`), nil); err != nil {
+			t.Fatal(err)
+		}
+		exactRounds(t, c, index, 2, func() {
+			server.Kill()
+			server.Start()
+		}, func([]document.Doc) {})
+	})
 }
 
 // atChange is the write of change n of a document, as a projection makes it: with a

@@ -450,6 +450,49 @@ func TestTwoPollersShareAStore(t *testing.T) {
 
 // F049: a panic outside the handlers ends one shard, visibly, and it is begun
 // again.
+// What panics behind each good poll leaves the shard where it is: the poller is not
+// ready, and is again once the shard goes on.
+func TestPanicBehindEachPollIsNotReady(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, store := newStub(), state.NewMemory()
+		a := &stubShard{id: "a"}
+		s.table("orders", a)
+		s.put(a, "k")
+		var broken atomic.Bool
+		broken.Store(true)
+		var got sink
+		o := testOptions(store, "orders")
+		o.Hooks.Polled = func(Poll) {
+			if broken.Load() {
+				panic("hook")
+			}
+		}
+		p, err := New(s.config(), matcher(got.handle), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx) }()
+		for range 10 {
+			pass(time.Minute)
+			if h := p.Health(); h.Ready || !strings.Contains(strings.Join(h.Reasons, " "), "reading it fails again and again") {
+				t.Errorf("ready %v with %q, want the shard that fails", h.Ready, h.Reasons)
+			}
+		}
+		broken.Store(false)
+		pass(time.Minute)
+		if h := p.Health(); !h.Ready {
+			t.Errorf("not ready once it goes on: %q", h.Reasons)
+		}
+		want(t, "handled", got.all(), "a/1")
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestPanicIsOneShards(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()

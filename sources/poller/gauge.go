@@ -32,6 +32,10 @@ type gauge struct {
 	err      error     // of the last poll, or why nobody reads it
 	kind     kind
 
+	brokenAt time.Time // since when reading it has failed again and again behind good polls; zero: it does not
+	brokeAt  time.Time // last
+	brokeOf  error
+
 	settled    uint64
 	progressAt time.Time // when the watermark last moved, or had nothing to wait for
 	noRoomAt   time.Time // since when it waits for memory; zero: it does not
@@ -68,6 +72,18 @@ func (g *gauge) unread(err error) {
 	case err != nil:
 		g.err, g.kind = err, classify(err)
 	}
+}
+
+// broke notes that reading the shard ended with an error. A good poll does not
+// take that back: what failed may be behind it.
+func (g *gauge) broke(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if g.brokenAt.IsZero() {
+		g.brokenAt = now
+	}
+	g.brokeAt, g.brokeOf = now, err
 }
 
 func (g *gauge) polled(err error, k kind) {
@@ -124,6 +140,7 @@ func (g *gauge) settle() {
 	g.pos.settle(settled)
 	if settled != g.settled {
 		g.settled, g.progressAt = settled, time.Now()
+		g.brokenAt = time.Time{}
 	}
 }
 
@@ -167,11 +184,16 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string)
 	if g.err != nil {
 		why = fmt.Sprintf(" (last error: %v)", brief(g.err))
 	}
+	if time.Since(g.brokeAt) > max(staleAfter, 2*goneRetry) {
+		g.brokenAt = time.Time{}
+	}
 	switch waits := time.Since(g.progressAt); {
 	case g.err != nil && g.kind == refused:
 		say("%v on %s", g.err, g.shard.StreamARN)
 	case g.polling && time.Since(g.proven) > staleAfter:
 		say("no successful poll since %s%s: see that the service can be reached, and that it is the one which lists the shard", g.proven.Format(time.RFC3339), why)
+	case !g.brokenAt.IsZero() && time.Since(g.brokenAt) > staleAfter:
+		say("reading it fails again and again since %s, and nothing goes on: %v", g.brokenAt.Format(time.RFC3339), brief(g.brokeOf))
 	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
 		say("has waited %v for memory that records of other shards keep (Options.MaxMemory): see which items are held", time.Since(g.noRoomAt).Round(time.Second))
 	case full != "" && max(waits, time.Since(fullAt)) > stallAfter: // the watermark may move now and then all the same

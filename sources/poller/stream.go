@@ -229,6 +229,7 @@ func (s *stream) ended(ctx context.Context, o outcome) {
 		if ctx.Err() != nil {
 			s.errs = append(s.errs, o.err)
 		}
+		s.due[o.id].broke(o.err)
 	}
 	n.stored = true
 	s.review()

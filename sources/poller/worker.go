@@ -63,7 +63,9 @@ func (w *worker) run(ctx context.Context, t terms) (end End, err error) {
 	w.pos = startAt(after, w.p.clock.now())
 	w.pos.freed = w.quota.free
 	defer w.pos.end()
-	w.flow = flow.Open(owned, w.p.matcher, w.p.o.Flow)
+	o := w.p.o.Flow
+	o.Clock = w.p.clock.now
+	w.flow = flow.Open(owned, w.p.matcher, o)
 	defer func() { // of a panic: else Close has returned before
 		lose(nil)
 		_, _ = w.flow.Close(t.handlers)

@@ -53,15 +53,21 @@ func (s *store) lock(ctx context.Context, st state.Stream) error {
 
 // window is where another call may come between the reading and the writing of
 // a store without conditions. It waits for one that writes, asleep, so that a
-// machine with much else to do gets round to it. All windows together do not
-// wait for long.
+// machine with much else to do gets round to it: for 50 ms, and once it has waited
+// for nothing often, for 5 ms.
 func (s *store) window() {
-	before := s.writes
-	for i := 0; i < 500 && s.waits < 5000 && s.writes == before; i++ {
+	before, most := s.writes, 500
+	if s.waits >= 5000 {
+		most = 50
+	}
+	for i := 0; i < most && s.writes == before; i++ {
 		s.waits++
 		s.mu.Unlock()
 		time.Sleep(100 * time.Microsecond)
 		s.mu.Lock()
+	}
+	if s.writes != before {
+		s.waits = 0
 	}
 }
 
