@@ -93,7 +93,7 @@ func TestATrimmedPositionIsAGap(t *testing.T) {
 	})
 }
 
-func TestAGapIsNotReadyUntilAcknowledged(t *testing.T) {
+func TestHealthIsNotReadyUntilAGapIsAcknowledged(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
 	}
