@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/item"
 )
 
-// One bad record leaves its neighbours alone and keeps its position and bytes. F079.
+// One bad record leaves its neighbours alone and keeps its position and bytes.
 func TestDecodeBadRecord(t *testing.T) {
 	const head = `{"eventID":"bad","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"SequenceNumber":"42600004062755084192341","Keys":{"pk":{"S":"a"}},`
 	const tail = `},"eventSourceARN":"arn:aws:dynamodb:us-east-1:1:table/T/stream/x"}`

@@ -61,7 +61,7 @@ func checkPage(t *testing.T, page sluice.Page, want ...string) {
 	}
 }
 
-// Events in the shapes that AWS and others publish. F072, F074, F080, F082, F083.
+// Events in the shapes that AWS and others publish.
 func TestDecodeEvent(t *testing.T) {
 	page, err := sluice.DecodeEvent(fixture(t, "lambda.json"))
 	if err != nil {
@@ -134,7 +134,7 @@ func TestDecodeGetRecords(t *testing.T) {
 	}
 }
 
-// F078: what is no batch of stream records is refused by name.
+// DecodeEvent names the kind of an event that is no batch of stream records.
 func TestDecodeEventRefuses(t *testing.T) {
 	single := string(recordtest.JSON(recordtest.Spec{}))
 	for _, tt := range []struct {
@@ -213,7 +213,7 @@ func TestDecodeRecord(t *testing.T) {
 	}
 }
 
-// F080: what is missing or null is empty, and two such records keep apart.
+// A member that is missing or null is empty. Two such records stay different.
 func TestDecodeMissingMembers(t *testing.T) {
 	for _, in := range []string{
 		`{"eventName":"INSERT","dynamodb":{"SequenceNumber":"42600004062755084192341","Keys":{"pk":{"S":"a"}}}}`,
@@ -230,7 +230,6 @@ func TestDecodeMissingMembers(t *testing.T) {
 	}
 }
 
-// F072, F073.
 func TestDecodeTimes(t *testing.T) {
 	for in, want := range map[string]string{
 		`1714558830`:                        "2024-05-01T10:20:30Z",

@@ -17,7 +17,7 @@ type search struct {
 	Status string `dynamodbav:"status"`
 }
 
-// F081: no conversion code of the user's own.
+// Users need no conversion code of their own.
 func TestTyped(t *testing.T) {
 	const was, is = `{"PK":{"S":"a"},"status":{"S":"active"}}`, `{"PK":{"S":"a"},"status":{"S":"failed"}}`
 	for _, tt := range []struct {

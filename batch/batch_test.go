@@ -350,8 +350,8 @@ func TestPanicOfAHookReleasesTheCallers(t *testing.T) {
 	})
 }
 
-// F098: nothing of what is durable stays reachable, neither from the Batcher
-// nor from a caller that is slow to return.
+// Once an item is durable, neither the Batcher nor a caller that is slow to
+// return keeps it reachable.
 func TestItemsAreReleased(t *testing.T) {
 	type item struct{ body [1 << 10]byte }
 	synctest.Test(t, func(t *testing.T) {

@@ -78,7 +78,7 @@ func TestBoxParks(t *testing.T) {
 	}
 }
 
-// F079: what cannot be decoded is parked whole, with its position.
+// A record that cannot be decoded is parked whole, with its position.
 func TestUndecodableIsParked(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	rec := undecodable(t, `{"eventID":"e","eventName":"INSERT","dynamodb":{"SequenceNumber":"100000000003498069978","Keys":{"pk":{"X":"?"}}}}`)

@@ -77,7 +77,7 @@ func TestEntryRoundTrip(t *testing.T) {
 	}
 }
 
-// F067: the record itself is kept, byte for byte, whatever it is.
+// A dead letter keeps the bytes of its record, whatever they are.
 func TestRecordIsKeptWhole(t *testing.T) {
 	for name, raw := range map[string]string{
 		"JSON":          `{"eventID":"<&>","n":1e400,"a":[1,2],"a":null,"u":"` + "\u2028" + `"}`,

@@ -44,8 +44,8 @@ func gaps(t *testing.T, b *Box) (names []string) {
 	return names
 }
 
-// F027: a gap is a dead letter like others, once however often it is reported,
-// until somebody deletes it.
+// A gap is a dead letter like others. It is kept once, however often it is
+// reported, until somebody deletes it.
 func TestGaps(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	park(t, b, record("a", 10), "r")

@@ -167,8 +167,8 @@ func TestRedriveUndecodable(t *testing.T) {
 	}
 }
 
-// F066: what was parked is run again once the fault is mended, the changes of
-// an item in their order.
+// A redrive handles the parked records again once the fault is mended. The
+// changes of an item keep their order.
 func TestRedriveAll(t *testing.T) {
 	b := NewBox(state.NewMemory(), "app")
 	var r, s calls

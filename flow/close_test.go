@@ -12,7 +12,6 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// F050
 func TestCloseDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error {
@@ -44,7 +43,6 @@ func TestCloseOfAnEmptyFlow(t *testing.T) {
 	})
 }
 
-// F050
 func TestCloseGivesObedientHandlersTheTimeToReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -180,7 +178,6 @@ func TestClosingLeavesNothingInTheQueues(t *testing.T) {
 	})
 }
 
-// F051
 func TestCloseDuringSubmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := Open(t.Context(), routes(func(context.Context, *sluice.Record) error {

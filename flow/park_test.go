@@ -45,7 +45,6 @@ func TestPermanentIsParkedAtOnce(t *testing.T) {
 	})
 }
 
-// F066, F067, F079
 func TestUndecodableRecordIsParkedWithoutARoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw := `{"eventName":"INSERT","dynamodb":{"Keys":{"pk":{"S":"x"}},"NewImage":{"a":{"Q":1}},"SequenceNumber":"` + string(recordtest.Sequence(42)) + `"}}`

@@ -181,7 +181,6 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// F049
 func TestPanicAndGoexitAreTheRecordsError(t *testing.T) {
 	for name, crash := range map[string]func(){
 		"panic: boom":    func() { panic("boom") },

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
-// F059
 func TestStopStartsNothingLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l, told log

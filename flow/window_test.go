@@ -54,7 +54,6 @@ func TestWindowAgainstAList(t *testing.T) {
 	}
 }
 
-// F057
 func TestSubmitBlocksWhileTheWindowIsFull(t *testing.T) {
 	big := func(n int) sluice.Record {
 		r := rec(fmt.Sprint("big", n), n)

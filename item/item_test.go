@@ -143,7 +143,7 @@ func TestValues(t *testing.T) {
 	if f, ok := get("f").Float64(); f != 1.5 || !ok {
 		t.Errorf("Float64 is %v %v", f, ok)
 	}
-	if b := get("b").Bytes(); !bytes.Equal(b, []byte{0, 0xff, 0x7f, 0xff}) { // F075
+	if b := get("b").Bytes(); !bytes.Equal(b, []byte{0, 0xff, 0x7f, 0xff}) {
 		t.Errorf("Bytes are %x", b)
 	}
 	if b := get("e").Bytes(); b == nil || len(b) != 0 || get("s").Bytes() != nil {

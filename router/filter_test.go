@@ -75,7 +75,6 @@ func TestChangedAndSet(t *testing.T) {
 	}
 }
 
-// F085, F086
 func TestChangedIgnoring(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -111,7 +110,6 @@ func TestChangedIgnoring(t *testing.T) {
 	}
 }
 
-// F083, F084
 func TestTTL(t *testing.T) {
 	const image = `{"pk":{"S":"a"}}`
 	inserted := recordtest.New(recordtest.Spec{New: image})
@@ -134,7 +132,6 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// F085
 func TestRegions(t *testing.T) {
 	const from = `{"pk":{"S":"a"},"aws:rep:updateregion":{"S":"eu-west-1"}}`
 	for _, tt := range []struct {

@@ -50,7 +50,6 @@ func TestMatchErrors(t *testing.T) {
 	}
 }
 
-// F088
 func TestUnroutedTellsWhy(t *testing.T) {
 	var got []string
 	r := New(TypeFrom(Table(map[string]string{"t": "known", "u": "other"})), Observe(Hooks{

@@ -88,8 +88,8 @@ func TestRecordWithoutTheImageOfItsType(t *testing.T) {
 	}
 }
 
-// Where a change was made stands in the images: without them every change
-// would count as made in the stream's own Region. F085.
+// Where a change was made stands in the images: without them every change would
+// count as made in the stream's own Region.
 func TestRegionsWithoutImages(t *testing.T) {
 	r := New(TypeFrom(Table(nil)))
 	r.Handle("*#*", nothing, Regions("us-east-1"))

@@ -88,7 +88,7 @@ func TestParseKeyPatternErrors(t *testing.T) {
 	KeyPattern("pk", "x")
 }
 
-func TestUntypedRecords(t *testing.T) { // F088
+func TestUntypedRecords(t *testing.T) {
 	var why []Reason
 	r := New(Observe(Hooks{Unrouted: func(_ *sluice.Record, w Reason) { why = append(why, w) }}))
 	r.Handle("search#*", nothing)

@@ -178,7 +178,7 @@ func badRequests(w *world) error {
 	}{
 		{"an iterator type of Kinesis", iterator(dynamodbstreams.GetShardIteratorInput{ShardIteratorType: "AT_TIMESTAMP"})},
 		{"no sequence number", iterator(dynamodbstreams.GetShardIteratorInput{ShardIteratorType: after})},
-		{"an empty sequence number (F024)", iterator(dynamodbstreams.GetShardIteratorInput{ShardIteratorType: after, SequenceNumber: aws.String("")})},
+		{"an empty sequence number", iterator(dynamodbstreams.GetShardIteratorInput{ShardIteratorType: after, SequenceNumber: aws.String("")})},
 		{"a short sequence number", iterator(dynamodbstreams.GetShardIteratorInput{ShardIteratorType: after, SequenceNumber: aws.String("1")})},
 		{"a long sequence number", iterator(dynamodbstreams.GetShardIteratorInput{ShardIteratorType: after, SequenceNumber: aws.String(strings.Repeat("1", 41))})},
 		{"a sequence number before the shard", iterator(dynamodbstreams.GetShardIteratorInput{ShardIteratorType: after, SequenceNumber: aws.String(strings.Repeat("0", 21))})},
@@ -320,8 +320,8 @@ func disabledStream(w *world) error {
 		more  bool
 	}{
 		{"a page within", begin, 2, "ab", true},
-		{"records with a null iterator (F017)", w.iterator(arn, horizon), 0, "abc", false},
-		{"no records with a null iterator (F018)", end, 0, "", false},
+		{"records with a null iterator", w.iterator(arn, horizon), 0, "abc", false},
+		{"no records with a null iterator", end, 0, "", false},
 		{"LATEST of a closed shard", w.iterator(arn, latest), 0, "", false},
 	} {
 		page := w.page(c.it, c.limit)

@@ -40,7 +40,7 @@ var conformance = []struct {
 	{name: "sequence numbers have no leading zeros", check: sequenceDigits, local: "they count from 000000000000000000001"},
 
 	{name: "iterators", check: iterators},
-	{name: "LATEST before the first record (F029)", check: latestBeforeTheFirst},
+	{name: "LATEST before the first record", check: latestBeforeTheFirst},
 	{name: "an empty shard's iterator beside writes to another table", check: emptyBesideWrites, local: "TrimmedDataAccessException, as soon as the shard has a record; a new iterator finds it"},
 	{name: "an iterator can be used again", check: iteratorAgain},
 	{name: "Limit", check: limits},

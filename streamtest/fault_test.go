@@ -61,7 +61,7 @@ func TestFaults(t *testing.T) {
 			got = append(got, letters(page.Records))
 			it = page.NextShardIterator
 		}
-		want(t, "empty pages before data, and the end (F021)", fmt.Sprint(got, it), "[  abcdef]")
+		want(t, "empty pages before data, and the end", fmt.Sprint(got, it), "[  abcdef]")
 		p.s.Fail(Fault{Op: "GetRecords", Empty: true, Times: 1})
 		last := p.must(p.iterator(table, shard, after, table.Changes()[5].Sequence))
 		want(t, "an empty page before the end, and the end", []string{p.letters(last), p.letters(last)}, "[ .]")
@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 		for range 3 {
 			out, err := p.api.DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: aws.String(table.StreamARN())})
 			if err != nil || aws.ToString(out.StreamDescription.LastEvaluatedShardId) != *out.StreamDescription.Shards[0].ShardId {
-				t.Errorf("a listing that does not end (F005): %v, %v", out, err)
+				t.Errorf("a listing that does not end: %v, %v", out, err)
 			}
 		}
 		if n := len(table.Shards()); n != 2 || table.Shards()[1].ID != child {

@@ -31,7 +31,7 @@ func TestIteratorsExpire(t *testing.T) {
 				t.Fatal(pass.name, err)
 			}
 			pass.time(time.Nanosecond)
-			want(t, pass.name+": 15 minutes old (F022)", p.letters(it), "ExpiredIteratorException")
+			want(t, pass.name+": 15 minutes old", p.letters(it), "ExpiredIteratorException")
 			want(t, pass.name+": the next one lives longer", p.letters(page.NextShardIterator), "")
 		}
 	})
@@ -79,7 +79,7 @@ func TestThrottles(t *testing.T) {
 			}
 		}
 		wantCode(t, "the 11th read", read(0), "LimitExceededException")
-		wantCode(t, "the 11th listing (F007)", describe(), "ThrottlingException")
+		wantCode(t, "the 11th listing", describe(), "ThrottlingException")
 		wantCode(t, "another shard", read(1), "<nil>")
 		time.Sleep(100 * time.Millisecond)
 		wantCode(t, "a tenth of a second later", read(0), "<nil>")

@@ -24,9 +24,9 @@ func TestSplitAndRoll(t *testing.T) {
 		child := table.Roll(left)
 		put(table, "0123456789")
 
-		want(t, "a closed shard's records come with its end (F017)", p.letters(p.must(p.iterator(table, root, horizon))), "abc.")
+		want(t, "a closed shard's records come with its end", p.letters(p.must(p.iterator(table, root, horizon))), "abc.")
 		want(t, "as of an iterator that was there before", p.letters(p.must(atRoot, nil)), "ExpiredIteratorException")
-		want(t, "children of the root (F001)", func() []string { s, _ := p.shards(table.StreamARN(), root); return sorted(s) }(),
+		want(t, "children of the root", func() []string { s, _ := p.shards(table.StreamARN(), root); return sorted(s) }(),
 			sorted([]string{left + "<" + root, right + "<" + root + "+"}))
 		all, _ := p.shards(table.StreamARN())
 		want(t, "all shards", sorted(all), sorted([]string{root + "<", left + "<" + root, right + "<" + root + "+", child + "<" + left + "+"}))
@@ -95,7 +95,7 @@ func TestItemsStayInTheirLine(t *testing.T) {
 }
 
 // Sequence numbers grow in the whole stream, and in width, so that neither
-// strings nor int64 can hold their order (F034).
+// strings nor int64 can hold their order.
 func TestSequenceNumbers(t *testing.T) {
 	table := NewService(nil).CreateTable("orders", TableOptions{})
 	var seqs []sluice.Sequence
@@ -122,8 +122,8 @@ func TestSequenceNumbers(t *testing.T) {
 	}
 }
 
-// A stream of more than 100 shards is listed in pages (F004), in an order that
-// is neither lexical nor of lineage (F015).
+// A stream of more than 100 shards is listed in pages, in an order that is
+// neither lexical nor of lineage.
 func TestListingInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t)

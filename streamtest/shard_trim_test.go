@@ -22,9 +22,9 @@ func TestTrimByAge(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		want(t, "from the horizon", p.letters(p.must(p.iterator(table, shard, horizon))), "cd")
 		want(t, "an iterator that points before it", p.letters(reads), "TrimmedDataAccessException")
-		want(t, "an iterator that points behind it (F030)", p.letters(at), "cd")
+		want(t, "an iterator that points behind it", p.letters(at), "cd")
 		_, err := p.iterator(table, shard, after, first)
-		wantCode(t, "AFTER a trimmed number (F027)", err, "TrimmedDataAccessException")
+		wantCode(t, "AFTER a trimmed number", err, "TrimmedDataAccessException")
 		want(t, "AFTER a number that is there", p.letters(p.must(p.iterator(table, shard, after, second))), "")
 		var trimmed []bool
 		for _, c := range table.Changes() {
@@ -35,8 +35,8 @@ func TestTrimByAge(t *testing.T) {
 	})
 }
 
-// A closed shard is forgotten when nothing of it is left; its child still names
-// it (F009).
+// A closed shard is forgotten when none of its records is left. Its child still
+// names it.
 func TestClosedShardsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t)
@@ -53,9 +53,9 @@ func TestClosedShardsAreForgotten(t *testing.T) {
 		got, _ := p.shards(table.StreamARN())
 		want(t, "shards after the only record's 24 h", sorted(got), sorted([]string{empty + "<" + root, child + "<" + empty + "+"}))
 		_, err := p.iterator(table, root, after, seq)
-		wantCode(t, "an iterator of it (F016)", err, "ResourceNotFoundException")
+		wantCode(t, "an iterator of it", err, "ResourceNotFoundException")
 		_, err = p.page(at, 0)
-		wantCode(t, "its records (F026)", err, "ResourceNotFoundException")
+		wantCode(t, "its records", err, "ResourceNotFoundException")
 		want(t, "its children", func() []string { s, _ := p.shards(table.StreamARN(), root); return s }(), "["+empty+"<"+root+"]")
 
 		time.Sleep(2 * time.Hour)

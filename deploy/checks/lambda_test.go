@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// F063: without partial answers what failed is lost, and nothing tells.
+// Without partial answers a failed record is lost without a word.
 func TestSAMTemplateLosesNothing(t *testing.T) {
 	resources := yamlFile(t, deploy, "lambda/sam/template.yaml").at("Resources")
 	mappings := 0

@@ -137,15 +137,15 @@ func TestMapping(t *testing.T) {
 		name, info, parked string
 	}{
 		{"numbers", `{"n":122,"tiny":1e-130,"great":9.99e125}`, ""},
-		{"F076 38 digits", `{"n":` + huge + `,"l":[-0.` + huge + `,1]}`, ""},
+		{"38 digits", `{"n":` + huge + `,"l":[-0.` + huge + `,1]}`, ""},
 		{"a fraction where an integer was", `{"n":0.5}`, ""},
 		{"what looks like a date", `{"s":"2021-12-06"}`, ""},
 		{"what does not", `{"s":"soon"}`, ""},
 		{"what looks like a number", `{"s":"122"}`, ""},
-		{"F077 control characters", `{"s":"\u0000\n\t\\\"<>&é😀"}`, ""},
+		{"control characters", `{"s":"\u0000\n\t\\\"<>&é😀"}`, ""},
 		{"long", `{"s":"` + strings.Repeat("x", 180_000) + `"}`, ""},
 		{"reserved names", `{"id":"other","info":{"a":1},"createdBy":"you","securityEdOrgId":["x"],"extractedEdOrgId":1,"extractedStudentId":1,"securityStudentId":1}`, ""},
-		{"F091 an object where a text was", `{"s":{"a":1}}`, "mapper_parsing_exception"},
+		{"an object where a text was", `{"s":{"a":1}}`, "mapper_parsing_exception"},
 		{"10,000 keys", `{` + strings.Join(many, ",") + `}`, "Limit of total fields"},
 		{"keys of maps", `{"m":{` + strings.Join(many[:2000], ",") + `}}`, "Limit of total fields"},
 		{"too deep", deep, "mapper_parsing_exception"},
@@ -249,7 +249,7 @@ func TestTemplateIsLookedFor(t *testing.T) {
 	}
 }
 
-// OpenSearch is down for three attempts: nothing is lost (F092, F093, F094).
+// OpenSearch is down for three attempts: nothing is lost.
 func TestOutage(t *testing.T) {
 	for name, fault := range map[string]streamtest.ProxyFault{
 		"unreachable":      {Path: "/_bulk", Times: 3, Drop: true},

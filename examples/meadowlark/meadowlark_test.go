@@ -79,7 +79,6 @@ func places(w *world) map[document.Ref]bool {
 	return refs
 }
 
-// F102, F104, F105.
 func TestLateRecords(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.put(t, Fixtures()[school])
@@ -113,7 +112,7 @@ func TestLateRecords(t *testing.T) {
 			t.Error(got, w.docs.Refused())
 		}
 
-		// The writer comes back with a later rev, and so does the document (F087).
+		// The writer comes back with a later rev, and so does the document.
 		w.put(t, renamed("Newest", 1638802062000003))
 		w.run(t, time.Hour)
 		if got := name(); got != "Newest 1638802062000003" {
@@ -153,12 +152,12 @@ func TestWhatADocumentMayHold(t *testing.T) {
 		dropped []string
 	}{
 		{
-			name: "F076 38 digits",
+			name: "38 digits",
 			item: entity(`{"n":{"N":"` + huge + `"},"l":{"L":[{"N":"-0.` + huge + `"}]}}`),
 			body: `{"id":"x","n":` + huge + `,"l":[-0.` + huge + `],"info":"{\"id\":\"x\",\"l\":[-0.` + huge + `],\"n\":` + huge + `}","createdBy":"me"}`,
 		},
 		{
-			name: "F077 control characters",
+			name: "control characters",
 			item: entity(`{"a\"\u0001":{"S":"\u0000\\ \"é😀"}}`),
 			body: `{"id":"x","a\"\u0001":"\u0000\\ \"é😀","info":"{\"a\\\"\\u0001\":\"\\u0000\\\\ \\\"é😀\",\"id\":\"x\"}","createdBy":"me"}`,
 		},

@@ -27,7 +27,7 @@ const (
 	hubRows = "rtb-1 tgw-0a1 1786946146795520002 deleted, rtb-2 tgw-0a1 1786946146795520001"
 )
 
-// F102: a redelivered older change does not overwrite a newer one.
+// A redelivered older change does not overwrite a newer one.
 func TestFixtures(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		t.Run(fmt.Sprint("twice ", twice), func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// F104: a delete followed by a late redelivered update does not bring the
-// document back.
+// A delete followed by a late redelivered update does not bring the document
+// back.
 func TestDeletedAndMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -202,7 +202,7 @@ func TestBypassed(t *testing.T) {
 	}
 }
 
-// F106: what can have no version is parked, and is not written.
+// An item that can have no version is parked, and not written.
 func TestBadItems(t *testing.T) {
 	fx := Fixtures()[0].Item
 	for name, bad := range map[string]sluice.Item{

@@ -357,7 +357,7 @@ func TestKeyAndPayload(t *testing.T) {
 	if err := handle(t.Context(), again); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "empty key") {
 		t.Error(err)
 	}
-	again.EventID = "" // F080
+	again.EventID = ""
 	if err := tb.wrap(h)(t.Context(), again); !sluice.IsPermanent(err) || !strings.Contains(err.Error(), "no eventID") || h.calls != 1 {
 		t.Error(err)
 	}

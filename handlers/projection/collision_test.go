@@ -93,8 +93,8 @@ func TestFlattenOfAnAmbiguousPath(t *testing.T) {
 	}
 }
 
-// F077: whatever is in a text is in the document, and in a template's text.
-func TestF077TextsSurvive(t *testing.T) {
+// Every character of a text is in the document, and in the text of a template.
+func TestTextsSurvive(t *testing.T) {
 	var all strings.Builder
 	for r := range rune(0x250) {
 		all.WriteRune(r)

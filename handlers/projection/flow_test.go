@@ -48,8 +48,9 @@ func history(pk string) []sluice.Record {
 	}
 }
 
-// F101: what ends deleted is gone, although its changes came in one batch.
-func TestF101NoGhosts(t *testing.T) {
+// The document of an item that ends deleted is gone, although all changes came
+// in one batch.
+func TestADeletedItemLeavesNoDocument(t *testing.T) {
 	for _, version := range []Version{ByAttribute("rev"), BySequence(), Unversioned()} {
 		index := streamtest.NewIndex()
 		o := Options{Index: "i", ID: "{pk}", Version: version, Include: []string{"n"}}
@@ -64,9 +65,9 @@ func TestF101NoGhosts(t *testing.T) {
 	}
 }
 
-// F102: whatever is delivered again, and in whatever order, the document ends
-// as the last change left it; a write that comes too late has succeeded.
-func TestF102RedeliveriesChangeNothing(t *testing.T) {
+// Records are delivered again, in any order. The document ends as the last
+// change left it, and a write that comes too late succeeds.
+func TestRedeliveriesChangeNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		version := []Version{ByAttribute("rev"), BySequence()}[r.IntN(2)]
@@ -101,9 +102,9 @@ func TestF102RedeliveriesChangeNothing(t *testing.T) {
 	}
 }
 
-// F104: a change that is delivered after the deletion brings nothing back, and
-// what is made anew is written; for good where tombstones are kept.
-func TestF104DeletedStaysDeleted(t *testing.T) {
+// A change that is delivered after the deletion brings nothing back. An item
+// that is made anew is written. With tombstones this holds for good.
+func TestADeletedDocumentStaysDeleted(t *testing.T) {
 	records := history("a")
 	for _, tt := range []struct {
 		name      string

@@ -66,7 +66,7 @@ func TestIndexNamesOfOpenSearch(t *testing.T) {
 }
 
 // What a projection makes is taken as it is: texts, numbers and ids of any kind
-// come back the same. F077, F109.
+// come back the same.
 func TestDocumentsComeBack(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		client, err := opensearch.Connect(opensearch.Connection{URLs: []string{url}})

@@ -41,9 +41,9 @@ func fenceOf(t *testing.T, label string, number sluice.Sequence) fence {
 	return at
 }
 
-// F103: whatever comes later has a greater sequence, and never a lower version;
-// versions leave room for the tie bits.
-func TestF103VersionsFollowTheSequence(t *testing.T) {
+// A later sequence number is greater and never gives a lower version. Versions
+// leave room for the tie bits.
+func TestVersionsFollowTheSequence(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
 	number := func() sluice.Sequence {
 		switch r.IntN(4) {

@@ -75,7 +75,7 @@ func TestTemplatesThatAreRefused(t *testing.T) {
 
 // Two keys never make one id, whatever is in them: ids of several attributes
 // are told apart by what stands between them, which is escaped within them.
-func TestF110IDsDoNotCollide(t *testing.T) {
+func TestIDsDoNotCollide(t *testing.T) {
 	for _, tt := range []struct{ template, a, b, want string }{
 		{"{a}|{b}", "111122223333", "tgw-0a1", "111122223333|tgw-0a1"},
 		{"{a}#{b}", "A#", "B", "A%23#B"},
@@ -121,7 +121,7 @@ func TestF110IDsDoNotCollide(t *testing.T) {
 
 // A number has one id however it is written, and two numbers never share one;
 // bytes likewise.
-func TestF110IDsOfNumbersAndBytes(t *testing.T) {
+func TestIDsOfNumbersAndBytes(t *testing.T) {
 	p, _ := parseID("{a}")
 	id := func(a item.Attribute) string {
 		got, _ := p.append(nil, source{image: item.Of(a)})

@@ -54,8 +54,8 @@ func TestWhatARecordAdds(t *testing.T) {
 	}
 }
 
-// F123: redelivered, and its answer lost on the way, a record counts once.
-func TestF123CountsOnce(t *testing.T) {
+// A record counts once, even if it is redelivered because the answer was lost.
+func TestARedeliveredRecordCountsOnce(t *testing.T) {
 	w := newWorld(shopA, owner)
 	r := orders(t, w)
 	rec := record("", order("a", "open", "5"))
@@ -207,7 +207,7 @@ func TestRecordsThatCannotBeCounted(t *testing.T) {
 		}(), "a MESSAGE is no change"},
 		{"no old image", recordOf(recordtest.Spec{Event: sluice.Remove, ViewType: "NEW_IMAGE"}), "no old image"},
 		{"no new image", recordOf(recordtest.Spec{Event: sluice.Modify, Old: order("a", "open", "1"), ViewType: "OLD_IMAGE"}), "no new image"},
-		{"no eventID", func() *sluice.Record { // F080
+		{"no eventID", func() *sluice.Record {
 			rec := record("", order("a", "open", "1"))
 			rec.EventID = ""
 			return rec

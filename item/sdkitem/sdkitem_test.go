@@ -18,8 +18,8 @@ import (
 
 var both = map[string]types.AttributeValue{
 	"s":    &types.AttributeValueMemberS{Value: "quote \" backslash \\ control \x00\x1f\n é 😀 \u2028 </script>"},
-	"n":    &types.AttributeValueMemberN{Value: "-12345678901234567890.123456789012345678"}, // F076
-	"b":    &types.AttributeValueMemberB{Value: []byte{0, 0xff, 0x7f, 0xff}},                // F075
+	"n":    &types.AttributeValueMemberN{Value: "-12345678901234567890.123456789012345678"},
+	"b":    &types.AttributeValueMemberB{Value: []byte{0, 0xff, 0x7f, 0xff}},
 	"e":    &types.AttributeValueMemberB{Value: []byte{}},
 	"bool": &types.AttributeValueMemberBOOL{Value: true},
 	"no":   &types.AttributeValueMemberBOOL{Value: false},

@@ -13,8 +13,9 @@ import (
 	"github.com/sluicehq/sluice/item/sdkitem"
 )
 
-// errUnprocessed is of a write that DynamoDB gave back (F119): its reference of
-// BatchWriteItem has the throughput as the usual reason, and backoff as the cure.
+// errUnprocessed is of a write that DynamoDB gave back: its reference of
+// BatchWriteItem has the throughput as the usual reason, and backoff as the
+// cure.
 var errUnprocessed = sluice.Overloaded(errors.New("DynamoDB gave the write back unprocessed: the table, or one of its partitions, has not the throughput"))
 
 // commit writes ws, of which no two have the same key, until each has its
@@ -161,9 +162,9 @@ func (c *committing) divide(open []int, ofWrite bool) [][]int {
 }
 
 // unprocessed sets the results of a request that was answered; what came back
-// is to be written again. The map may be nil (F122). If something came back
-// that was not asked for, all writes of its table are taken as given back:
-// to write twice is better than not at all.
+// is to be written again. The map may be nil. If something came back that was
+// not asked for, all writes of its table are taken as given back: to write
+// twice is better than not at all.
 func (c *committing) unprocessed(open []int, back map[string][]types.WriteRequest) (again []int) {
 	ids := map[keyID]bool{}
 	tables := map[string]bool{}

@@ -102,7 +102,7 @@ func count(t testing.TB, st *dynamodb.Store, q dynamo.Query) (n int) {
 	return n
 }
 
-// F075, F076: what is written is what is read, in all types.
+// Values of all types are read as they were written.
 func TestServerKeepsItemsAsTheyAre(t *testing.T) {
 	st, table := openLocal(t, dynamodb.Options{}), newTable(t, types.ScalarAttributeTypeB)
 	if err := st.Check(t.Context(), table); err != nil {
@@ -138,7 +138,7 @@ func TestServerKeepsItemsAsTheyAre(t *testing.T) {
 	}
 }
 
-// F120, as the server sees it: 1 and 1.0 are one key.
+// To the server, 1 and 1.0 are one key.
 func TestServerTakesRepeatedKeys(t *testing.T) {
 	st, table := openLocal(t, dynamodb.Options{}), newTable(t, types.ScalarAttributeTypeN)
 	its := []sluice.Item{}
@@ -258,8 +258,8 @@ func TestServerRefusesSomeWrites(t *testing.T) {
 	}
 }
 
-// F118, F119: of each request 30 % come back unprocessed, and some answers are
-// lost; in the end all writes are there.
+// 30 % of each request come back unprocessed, and some answers are lost. In the
+// end all writes are there.
 func TestServerGivesBackWrites(t *testing.T) {
 	proxy := streamtest.NewProxy(t, *localtest.DynamoDB(t).BaseEndpoint)
 	proxy.Fail(streamtest.ProxyFault{Op: "BatchWriteItem", Share: 0.02, Seed: 1, DropAnswer: true})

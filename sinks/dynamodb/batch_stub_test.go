@@ -135,13 +135,13 @@ func (s *tablesStub) answer(call string, body []byte) (status int, answer string
 		for _, r := range rs {
 			w, k, v := s.of(table, r)
 			if slices.Contains(keys, k) {
-				s.t.Errorf("F120: a request writes %s twice: %q", k, writes)
+				s.t.Errorf("a request writes %s twice: %q", k, writes)
 			}
 			writes, keys, values, tables, raw = append(writes, w), append(keys, k), append(values, v), append(tables, table), append(raw, r)
 		}
 	}
 	if len(writes) == 0 || len(writes) > 25 {
-		s.t.Errorf("F121: a request with %d writes", len(writes))
+		s.t.Errorf("a request with %d writes", len(writes))
 	}
 	sorted := slices.Sorted(slices.Values(writes))
 	s.mu.Lock()

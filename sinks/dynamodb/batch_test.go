@@ -43,7 +43,7 @@ func TestConcurrentWritesShareRequests(t *testing.T) {
 	})
 }
 
-// F120: the last call wins, and no request has a key twice.
+// The last call wins, and no request has a key twice.
 func TestWritesOfOneKeyKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesStub{delay: 10 * time.Millisecond}
@@ -75,8 +75,8 @@ func TestWritesOfOneKeyKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// F120: a key is its attributes, with their names and types; numbers are equal
-// by their value.
+// A key is its attributes, with their names and types; numbers are equal by
+// their value.
 func TestKeysAreComparedAsDynamoDBDoes(t *testing.T) {
 	key := func(pk, sk item.Attribute) sluice.Item { return item.Of(pk, sk) }
 	st := (&tablesStub{}).store(t, Options{Keys: map[string][]string{"t": {"pk", "sk"}, "n": {"pk", "sk"}}})
@@ -116,7 +116,6 @@ func TestKeysAreComparedAsDynamoDBDoes(t *testing.T) {
 	}
 }
 
-// F121
 func TestNothingToWriteMakesNoCall(t *testing.T) {
 	var s tablesStub
 	st := s.store(t, Options{})

@@ -81,13 +81,13 @@ func TestValues(t *testing.T) {
 		`{"N":"255"}`:                  uint8(255),
 		`{"BOOL":true}`:                true,
 		`{"NULL":true}`:                nil,
-		`{"B":"AP9//w=="}`:             []byte{0, 0xff, 0x7f, 0xff}, // F075
+		`{"B":"AP9//w=="}`:             []byte{0, 0xff, 0x7f, 0xff},
 		`{"B":"AP9//w==" }`:            of("b"),
 		`{"BS":["AP8="]}`:              of("bs"),
 		`{"SS":["a","b"]}`:             dynamo.Strings{"a", "b"},
 		`{"L":[{"NULL":true}]}`:        of("l"),
 		`{"M":{"pk":{"S":"k"}}}`:       pk("k"),
-		`{"N":"1234567890123456789012345678901234567.8"}`:        dynamo.Number("1234567890123456789012345678901234567.8"), // F076
+		`{"N":"1234567890123456789012345678901234567.8"}`:        dynamo.Number("1234567890123456789012345678901234567.8"),
 		`{"NS":["123456789012345678901234567890.12345678","1"]}`: of("ns"),
 	} {
 		w := &wire{t: t}
@@ -266,7 +266,7 @@ func TestTransact(t *testing.T) {
 	}
 	w := &wire{t: t}
 	s := w.store(Options{})
-	if err := s.Transact(t.Context()); err != nil || len(w.calls) > 0 { // F121
+	if err := s.Transact(t.Context()); err != nil || len(w.calls) > 0 {
 		t.Error("nothing is no transaction:", err)
 	}
 	if err := s.Transact(t.Context(), make([]dynamo.Op, 101)...); !sluice.IsPermanent(err) || len(w.calls) > 0 {

@@ -81,7 +81,7 @@ func (w *world) unit(id string, adds ...dynamo.Add) dynamo.Unit {
 	return dynamo.Unit{Marker: dynamo.NewMarker(w.markers, id, time.Now().Add(72*time.Hour)), Adds: adds}
 }
 
-// F123: 2,000 increments, each asked for three times, and many at a time.
+// 2,000 increments, each asked for three times, and many at a time.
 func TestServerCountsExactly(t *testing.T) {
 	w := newWorld(t)
 	const increments, counters = 1000, 5
@@ -262,7 +262,7 @@ func TestServerWrites(t *testing.T) {
 	}
 	got, err := w.store.Get(t.Context(), w.counters, keyed("k"))
 	want, _ := item.Parse([]byte(`{"pk":{"S":"k"},"n":{"N":"12345678901234567890123456789012345678"},"b":{"B":"AP9//w=="},"b2":{"B":"AP9//w=="},"s":{"SS":["y","x"]}}`))
-	if err != nil || !got.Equal(want) { // F075, F076
+	if err != nil || !got.Equal(want) {
 		t.Errorf("%s %v", got.Raw(), err)
 	}
 	for call, err := range map[string]error{

@@ -49,8 +49,8 @@ func cancelled(codes ...string) error {
 	return &types.TransactionCanceledException{CancellationReasons: reasons}
 }
 
-// F123: what is delivered twice is counted once.
-func TestF123IncrementsAreCountedOnce(t *testing.T) {
+// An increment that is delivered twice is counted once.
+func TestIncrementsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{})
 		s.items["counters/a"] = map[string]string{"pk": "a"}

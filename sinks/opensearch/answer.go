@@ -23,7 +23,7 @@ type asked func(i int) *document.Op
 
 // answerReader reads the answer of a bulk request in place. It takes from it
 // what Sink needs, without making anything of the rest. Whether "errors" is
-// true does not matter: the status of each item does (F089).
+// true does not matter: the status of each item does.
 type answerReader struct {
 	b []byte
 	i int
@@ -37,8 +37,8 @@ var (
 )
 
 // parseAnswer fills results, one for each of the request's operations. The
-// answer must have an item for each, in order, with its action and id; an
-// error says that nothing of it is to be believed (F108).
+// answer must have an item for each, in order, with its action and id; an error
+// says that nothing of it is to be believed.
 func parseAnswer(b []byte, op asked, results []result) error {
 	r := answerReader{b: b}
 	found := false

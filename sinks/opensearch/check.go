@@ -18,7 +18,7 @@ const maxID = 512
 const overhead = 80
 
 // check says why op can never be written. One such operation could have a whole
-// request refused (F106). Its Body is seen when it is encoded.
+// request refused. Its Body is seen when it is encoded.
 func check(op *document.Op) error {
 	switch {
 	case op.Action != document.Put && op.Action != document.Delete:

@@ -205,7 +205,7 @@ func (s *Sink) retried(ws []*write) {
 }
 
 // giveUp answers what could not be written in time: each caller with its own
-// error (F092, F094).
+// error.
 func giveUp(ws []*write, tries int) {
 	for _, w := range ws {
 		var f failure

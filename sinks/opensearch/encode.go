@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// encoder appends operations as a bulk request has them: an action on a line
-// of its own and, of a Put, the document on the next (F111).
+// encoder appends operations as a bulk request has them: an action on a line of
+// its own and, of a Put, the document on the next.
 type encoder struct {
 	b []byte
 
@@ -81,7 +81,7 @@ func (e *encoder) begin(action document.Action, index string) {
 }
 
 // appendEscaped appends valid UTF-8 as it stands between the quotes of a JSON
-// string. Only what JSON demands is escaped: < > & stay (F109).
+// string. Only what JSON demands is escaped: < > & stay.
 func appendEscaped(b []byte, s string) []byte {
 	from := 0
 	for i := 0; i < len(s); i++ {

@@ -18,10 +18,10 @@ func TestEncode(t *testing.T) {
 		{put("i", "a", `{"n":1}`), `{"index":{"_index":"i","_id":"a"}}` + "\n" + `{"n":1}` + "\n"},
 		{putAt("i", "a", 9007199254740993, "{}"), `{"index":{"_index":"i","_id":"a","version":9007199254740993,"version_type":"external"}}` + "\n{}\n"},
 		{document.Op{Action: document.Delete, Index: "i", ID: "a", Routing: "r", Fence: document.NewerOrEqual}, `{"delete":{"_index":"i","_id":"a","routing":"r","version":0,"version_type":"external_gte"}}` + "\n"},
-		// F109: what JSON has not to escape is sent as it is.
+		// What JSON has not to escape is sent as it is.
 		{del(`i<&>`, `<a href="x">&\é☃😀`+"\u2028"), `{"delete":{"_index":"i<&>","_id":"<a href=\"x\">&\\é☃😀` + "\u2028" + `"}}` + "\n"},
 		{del("i", "a\x00\x1f\n\r\tb\x7f"), `{"delete":{"_index":"i","_id":"a\u0000\u001f\n\r\tb` + "\x7f" + `"}}` + "\n"},
-		// A body on several lines goes on one; F077: what is within strings stays.
+		// A body on several lines goes on one; what is within strings stays.
 		{put("i", "a", " {\n  \"a\" : \"x\\n\\u0000\\\" <&>\",\r\n\t\"b\":[1.50, 1e400]\n} \n"), `{"index":{"_index":"i","_id":"a"}}` + "\n" + `{"a":"x\n\u0000\" <&>","b":[1.50,1e400]}` + "\n"},
 		{put("i", "a", `{"a":"\u2028 <&> `+"\u2028"+`"}`), `{"index":{"_index":"i","_id":"a"}}` + "\n" + `{"a":"\u2028 <&> ` + "\u2028" + `"}` + "\n"},
 	} {

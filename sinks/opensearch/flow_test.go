@@ -118,9 +118,9 @@ func TestFlowKeepsOrder(t *testing.T) {
 	})
 }
 
-// F107: a record whose document can never be written is parked, once, with the
-// document's name and the cluster's reason; its neighbours are written.
-func TestF107_DeadLetterSaysWhichDocument(t *testing.T) {
+// A record whose document can never be written is parked once, with the
+// document's name and the cluster's reason. Its neighbours are written.
+func TestADeadLetterNamesItsDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{item: func(_ int, w string) *verdict {
 			if strings.HasPrefix(w, "i+3=") || strings.HasPrefix(w, "i+3.1=") {
@@ -162,9 +162,9 @@ func TestF107_DeadLetterSaysWhichDocument(t *testing.T) {
 	})
 }
 
-// F107: a request that is refused as a whole parks nothing: the records wait
-// until it is mended, each with the real reason.
-func TestF107_RefusedRequestParksNothing(t *testing.T) {
+// A request that is refused as a whole parks nothing. The records wait until it
+// is mended, each with the real reason.
+func TestARefusedRequestParksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mended := false
 		c := cluster{request: func(int, []string) *reply {
@@ -195,9 +195,9 @@ func TestF107_RefusedRequestParksNothing(t *testing.T) {
 	})
 }
 
-// F112: without a dead letter a document that can never be written is tried
-// once; its record holds its own lane only.
-func TestF112_NoDeadLetter(t *testing.T) {
+// Without a dead letter a document that can never be written is tried once. Its
+// record holds only its own lane.
+func TestWithoutADeadLetterARecordHoldsOnlyItsLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		c := cluster{item: func(_ int, w string) *verdict {
@@ -223,9 +223,9 @@ func TestF112_NoDeadLetter(t *testing.T) {
 	})
 }
 
-// F093: a panic of a hook in the middle of a commit leaves nobody waiting, and
+// A hook panics in the middle of a commit. No caller waits for ever, and
 // nothing is held afterwards.
-func TestF093_PanicReleasesAll(t *testing.T) {
+func TestAPanicReleasesAllWrites(t *testing.T) {
 	for name, hooks := range map[string]Hooks{
 		"in a request":   {Requested: func(Request) { panic("hook") }},
 		"of an item":     {Conflict: func(*document.Op) { panic("hook") }},

@@ -87,11 +87,11 @@ func TestLocalVersions(t *testing.T) {
 			{again(putAt(index, "x", 4, `{"n":4}`)), `{"n":3}`, 5, 5},
 			{delAt(index, "x", 5), `{"n":3}`, 5, 5},
 			{delAt(index, "x", 7), "", 0, 0},
-			// F104: a late write does not bring it back.
+			// A late write does not bring it back.
 			{putAt(index, "x", 6, `{"n":5}`), "", 0, 7},
 			{delAt(index, "x", 8), "", 0, 0}, // 404
 			{putAt(index, "x", 9, `{"n":6}`), `{"n":6}`, 9, 0},
-			{del(index, "nothing"), `{"n":6}`, 9, 0}, // F105
+			{del(index, "nothing"), `{"n":6}`, 9, 0},
 			{putAt(index, "x", 1<<62, `{"n":7}`), `{"n":7}`, 1 << 62, 0},
 		} {
 			conflicts = 0
@@ -110,8 +110,8 @@ func TestLocalVersions(t *testing.T) {
 	})
 }
 
-// F077, F109: what is in ids, routings and strings comes back as it was.
-func TestLocalF077_F109_OddCharacters(t *testing.T) {
+// Ids, routings and strings come back as they were written.
+func TestLocalOddCharactersComeBack(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		c := connected(t, Connection{URLs: []string{url}})
 		index := localIndex(t, c, `"mappings":{"dynamic":false}`)
@@ -149,9 +149,9 @@ func TestLocalF077_F109_OddCharacters(t *testing.T) {
 	})
 }
 
-// F106, F107: what the mapping refuses is permanent and names its document;
-// what the whole request could fail for does not spoil the others.
-func TestLocalF106_Refused(t *testing.T) {
+// A document that the mapping refuses fails for good, and the error names it.
+// An operation that could fail the whole request does not spoil the others.
+func TestLocalARefusedDocumentSpoilsNoOthers(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		c := connected(t, Connection{URLs: []string{url}})
 		index := localIndex(t, c, `"mappings":{"dynamic":"strict","_routing":{"required":false},"properties":{"n":{"type":"long"}}}`)
@@ -246,9 +246,9 @@ func TestLocalIndexHasToBeMended(t *testing.T) {
 	})
 }
 
-// F095, F099, F111: many callers at once, several writes of each document: all
-// are answered, and the last of each is there.
-func TestLocalF111_ManyCallers(t *testing.T) {
+// Many callers write each document several times at once. All are answered, and
+// the last write of each document is there.
+func TestLocalManyCallers(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		c := connected(t, Connection{URLs: []string{url}})
 		index := localIndex(t, c, "")

@@ -23,9 +23,9 @@ func heap() (objects, goroutines int) {
 	return int(m.Mallocs - m.Frees), runtime.NumGoroutine()
 }
 
-// F096, F097: a warm Lambda writes through one Sink; each invocation has its
-// results before it returns, and after 1,000 nothing has grown.
-func TestF096_F097_ThousandInvocations(t *testing.T) {
+// A warm Lambda writes through one Sink. Each invocation has its results before
+// it returns, and after 1,000 nothing has grown.
+func TestMemoryIsFlatOverAThousandInvocations(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent()) // other tests leave idle connections to their servers
 	c := &cluster{t: t}
 	served := 0
@@ -79,9 +79,8 @@ func TestF096_F097_ThousandInvocations(t *testing.T) {
 	}
 }
 
-// F098: after a burst nothing of what was written is kept, neither bodies nor
-// lanes.
-func TestF098_BurstIsForgotten(t *testing.T) {
+// After a burst the Sink keeps neither bodies nor lanes of what was written.
+func TestABurstIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{}
 		s := c.sink(t, Options{})

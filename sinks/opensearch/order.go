@@ -124,7 +124,7 @@ func (o *order) leave(ws []*write) {
 		o.leaveOne(f)
 	}
 	if len(o.lanes) == 0 && o.most > maxLanes {
-		o.lanes, o.most = nil, 0 // a map never shrinks (F098)
+		o.lanes, o.most = nil, 0 // a map never shrinks
 	}
 }
 

@@ -19,9 +19,10 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// F100: several writes of one document in one request are sent as the last one,
-// and all are answered; one of another index or routing is another document.
-func TestF100_WritesOfOneDocumentInOneRequest(t *testing.T) {
+// A request sends only the last of several writes of a document, and answers
+// all. The same id in another index or with another routing is another
+// document.
+func TestOnlyTheLastWriteOfADocumentIsSent(t *testing.T) {
 	equal := func(op document.Op) document.Op { op.Fence = document.NewerOrEqual; return op }
 	routed := func(op document.Op) document.Op { op.Routing = "r"; return op }
 	for _, tt := range []struct {
@@ -31,7 +32,7 @@ func TestF100_WritesOfOneDocumentInOneRequest(t *testing.T) {
 		superseded int
 	}{
 		{"by order", []document.Op{put("i", "a", `{"n":1}`), put("i", "a", `{"n":2}`)}, []string{`i+a={"n":2}`}, 1},
-		{"deleted (F101)", []document.Op{put("i", "a", `{"n":1}`), put("i", "a", `{"n":2}`), del("i", "a")}, []string{"i-a"}, 2},
+		{"deleted", []document.Op{put("i", "a", `{"n":1}`), put("i", "a", `{"n":2}`), del("i", "a")}, []string{"i-a"}, 2},
 		{"recreated", []document.Op{del("i", "a"), put("i", "a", `{"n":1}`)}, []string{`i+a={"n":1}`}, 1},
 		{"by version", []document.Op{putAt("i", "a", 2, `{"n":2}`), delAt("i", "a", 3), putAt("i", "a", 1, `{"n":1}`)}, []string{"i-a@3"}, 2},
 		{"equal versions", []document.Op{putAt("i", "a", 2, `{"n":1}`), putAt("i", "a", 2, `{"n":2}`)}, []string{`i+a@2={"n":1}`}, 1},
@@ -71,8 +72,8 @@ func expectFree(t *testing.T, s *Sink) {
 	}
 }
 
-// F100: when the last one can never be written, the one before it is.
-func TestF100_LastOneFails(t *testing.T) {
+// When the last write can never be made, the one before it is made.
+func TestTheWriteBeforeARejectedOneIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{item: func(_ int, w string) *verdict {
 			if strings.Contains(w, "bad") {
@@ -97,7 +98,7 @@ func TestF100_LastOneFails(t *testing.T) {
 
 // All writes of a document that fails for the moment fail, each with its own
 // error.
-func TestF100_AllFailForTheMoment(t *testing.T) {
+func TestAllWritesOfADocumentFailWithTheirOwnErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{item: func(int, string) *verdict { return &verdict{status: 503} }}
 		s := c.sink(t, Options{Timeout: time.Second})
@@ -112,9 +113,9 @@ func TestF100_AllFailForTheMoment(t *testing.T) {
 	})
 }
 
-// F099: a write that comes while another one of its document is on its way
-// waits for it; those that wait go together.
-func TestF099_OrderAcrossRequests(t *testing.T) {
+// A write waits while another write of its document is on its way. Writes that
+// wait go together.
+func TestAWriteWaitsForTheOneBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{delay: time.Second}
 		s := c.sink(t, Options{})
@@ -265,10 +266,9 @@ func TestTimeRunsOutBetweenCommits(t *testing.T) {
 	})
 }
 
-// F095, F099, F100, F101: whatever the cluster does and whoever writes together,
-// each write has exactly one answer, the state is what the rules say of the
-// writes that succeeded, and nothing is left behind.
-func TestF095_RandomHistories(t *testing.T) {
+// The cluster and the callers do anything. Each write has exactly one answer,
+// the state follows from the writes that succeeded, and nothing is left behind.
+func TestRandomHistories(t *testing.T) {
 	for n := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(n, 1))

@@ -113,7 +113,7 @@ func (s said) refusal() outcome {
 }
 
 // judge says what the answer for one operation means. The status is what
-// counts; some services leave out the error (F090).
+// counts; some services leave out the error.
 func judge(op *document.Op, is said) outcome {
 	if o := is.refusal(); o != done {
 		return o

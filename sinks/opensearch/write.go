@@ -11,9 +11,9 @@ import (
 //
 // Those of one document stand in a lane, in the order of the calls. The first
 // goes into a batch. When its request is made, those that wait behind it then
-// go with it, and the last of them stands for all (F100); what comes later
+// go with it, and the last of them stands for all; what comes later
 // waits until the result is there. So none overtakes another one of its
-// document (F099), and a hot document costs one operation a request.
+// document, and a hot document costs one operation a request.
 type write struct {
 	op   *document.Op
 	way  *document.Op // in which op is tried now; nil: as it is

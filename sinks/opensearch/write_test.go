@@ -87,9 +87,8 @@ func TestWriteAllOfSeveralRequestsWaitsForNoOthers(t *testing.T) {
 	})
 }
 
-// F089, F090, F091, F105: the status of each item decides, with or
-// without an error object.
-func TestF089_F090_F091_F105_OutcomePerItem(t *testing.T) {
+// The status of each item decides, with or without an error object.
+func TestTheStatusOfEachItemDecides(t *testing.T) {
 	fenced, unfenced := delAt("i", "x", 5), del("i", "x")
 	for _, tt := range []struct {
 		name  string
@@ -177,8 +176,8 @@ func TestF089_F090_F091_F105_OutcomePerItem(t *testing.T) {
 	}
 }
 
-// F102: what is older than what is there changes nothing, and is no failure.
-func TestF102_OlderWriteIsSuccess(t *testing.T) {
+// A write that is older than the document changes nothing, and succeeds.
+func TestAnOlderWriteSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c cluster
 		var conflicts []document.Ref
@@ -202,9 +201,9 @@ func TestF102_OlderWriteIsSuccess(t *testing.T) {
 	})
 }
 
-// F092, F094: a request that fails as a whole is tried again, then each caller
-// has its own error.
-func TestF092_F094_RequestThatFails(t *testing.T) {
+// A request that fails as a whole is tried again. Then each caller has its own
+// error.
+func TestAFailedRequestIsTriedAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		r     reply
@@ -273,8 +272,8 @@ func TestAnswerThatIsLost(t *testing.T) {
 	})
 }
 
-// F108: an answer that has other items, or in another order, says nothing.
-func TestF108_AnswerInAnotherOrder(t *testing.T) {
+// An answer with other items, or in another order, says nothing.
+func TestAnAnswerInAnotherOrderSaysNothing(t *testing.T) {
 	type items = []map[string]map[string]any
 	whole := func(it any) any { return map[string]any{"errors": false, "items": it} }
 	for _, tt := range []struct {
@@ -361,9 +360,9 @@ func TestRequestThatIsTooLarge(t *testing.T) {
 	})
 }
 
-// F106: one operation that has the whole request refused is found, and the
-// others are written.
-func TestF106_OperationThatSpoilsTheRequest(t *testing.T) {
+// When one operation makes the cluster refuse the whole request, the Sink finds
+// it and writes the others.
+func TestAnOperationThatSpoilsItsRequestIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := cluster{request: func(_ int, ws []string) *reply {
 			if strings.Contains(strings.Join(ws, ""), "bad") {
@@ -389,8 +388,8 @@ func TestF106_OperationThatSpoilsTheRequest(t *testing.T) {
 	})
 }
 
-// F106: what could never be written is not sent, and is rejected once.
-func TestF106_NeverSent(t *testing.T) {
+// An operation that could never be written is rejected once, and not sent.
+func TestAnInvalidOperationIsNotSent(t *testing.T) {
 	long := strings.Repeat("é", 257)
 	for _, tt := range []struct {
 		op   document.Op

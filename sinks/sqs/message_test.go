@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// What SQS would never take is Permanent and spoils no request (F117).
+// A message that SQS would never take is Permanent and spoils no request.
 func TestMessagesAreValidated(t *testing.T) {
 	attrs := func(n int) map[string]Attribute {
 		m := map[string]Attribute{}

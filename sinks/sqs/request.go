@@ -76,8 +76,8 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 }
 
 // reconcile fills results from an answer with status 200, which may still
-// refuse messages, and may leave some out (F114). It returns the limit of a
-// message that a refusal names; 0 when none does.
+// refuse messages, and may leave some out. It returns the limit of a message
+// that a refusal names; 0 when none does.
 func reconcile(results []result, out *awssqs.SendMessageBatchOutput) (limit int64) {
 	for i := range results {
 		results[i] = result{errors.New("SQS answered the request, but said nothing about this message"), true}

@@ -70,7 +70,7 @@ func TestDelayIsRoundedUp(t *testing.T) {
 	}
 }
 
-// F117: ten messages and the total size bound a request.
+// Ten messages and the total size bound a request.
 func TestRequestsKeepTheLimits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -133,14 +133,14 @@ func TestRefusedMessages(t *testing.T) {
 		result map[string]string
 		says   string
 	}{
-		{"F114 F115: only those refused are sent again", func(n int) answer {
+		{"only those refused are sent again", func(n int) answer {
 			return []answer{{refused: map[string]string{"b": "InternalError", "d": "ServiceUnavailable"}}, {refused: map[string]string{"d": "InternalError"}}, {}}[n]
 		}, []string{"a b c d", "b d", "d"}, nil, ""},
-		{"F116: a sender's fault is not repeated", func(int) answer { return answer{refused: map[string]string{"c": "sender:InvalidMessageContents"}} },
+		{"a sender's fault is not repeated", func(int) answer { return answer{refused: map[string]string{"c": "sender:InvalidMessageContents"}} },
 			[]string{"a b c d"}, map[string]string{"c": permanent}, "SQS refused the message: InvalidMessageContents: no c"},
-		{"F114: in neither list", func(n int) answer { return []answer{{silent: []string{"a", "d"}}, {}}[n] },
+		{"in neither list", func(n int) answer { return []answer{{silent: []string{"a", "d"}}, {}}[n] },
 			[]string{"a b c d", "a d"}, nil, ""},
-		{"F108: an id that was not sent", func(n int) answer {
+		{"an id that was not sent", func(n int) answer {
 			return []answer{{silent: []string{"a"}, extra: []string{"9", "-1", "x"}}, {}}[n]
 		}, []string{"a b c d", "a"}, nil, ""},
 		{"until attempts are used up", func(int) answer { return answer{refused: map[string]string{"b": "InternalError"}} },
@@ -227,8 +227,8 @@ func TestOneSpoilsTheRequest(t *testing.T) {
 	}
 }
 
-// What fails as a whole and may pass is repeated by the client; then it is
-// every message's ordinary error (F094).
+// The client repeats a request that fails as a whole and may pass. Then every
+// message has an ordinary error.
 func TestRequestFailsAsAWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stub{reply: func(n int, _ sent) answer {

@@ -200,7 +200,7 @@ func TestBinaryEndsWhenAHandlerIsStuck(t *testing.T) {
 }
 
 // A process that dies in the middle of a batch loses nothing: the batch comes
-// again, also what had been handled. F065.
+// again, also what had been handled.
 func TestBinaryDiesInABatch(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{})
@@ -237,7 +237,7 @@ func TestBinaryConcurrentInvocations(t *testing.T) {
 	wg.Wait()
 }
 
-// F097: memory after 1,000 invocations is what it was after the first hundred.
+// Memory after 1,000 invocations is what it was after the first hundred.
 func TestBinaryMemoryIsFlat(t *testing.T) {
 	t.Parallel()
 	f := startFunction(t, runtimeapi.Command{})

@@ -46,8 +46,8 @@ func obey(_ context.Context, rec *sluice.Record) error {
 	}
 }
 
-// F059, F060, F062, F064: one identifier, the lowest unsettled record's; never
-// an empty list when something is unsettled.
+// The answer holds one identifier, of the lowest unsettled record. It is never
+// an empty list while a record is unsettled.
 func TestAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -87,8 +87,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// F059: nothing later is started after a failure, also of other items, once
-// the failure is known.
+// Once a failure is known, no later record is started, also of other items.
 func TestNothingLaterIsStartedAfterAFailure(t *testing.T) {
 	var seen recorder
 	h := NewHandler(one(func(ctx context.Context, rec *sluice.Record) error {
@@ -128,7 +127,6 @@ func TestRunningRecordsFinishAfterAFailure(t *testing.T) {
 	}
 }
 
-// F061.
 func TestFailureWithoutSequenceNumberFailsTheBatch(t *testing.T) {
 	h := NewHandler(one(obey), Options{Logger: quiet()})
 	answer, err := h.Invoke(t.Context(), event(change{item: "a", seq: 1}, change{item: "b", seq: none, do: "fail"}, change{item: "c", seq: 3}))
@@ -158,7 +156,7 @@ func TestPipeAnswers(t *testing.T) {
 	}
 }
 
-// A record that cannot be decoded counts as failed; its neighbours are handled. F079.
+// A record that cannot be decoded counts as failed; its neighbours are handled.
 func TestUndecodableRecordIsAFailure(t *testing.T) {
 	batch := []change{{item: "a", seq: 1}, {item: "b", seq: 2, raw: `"n":{"N":"1","S":"x"}`}, {item: "c", seq: 3}}
 	var logged syncBuffer
@@ -197,7 +195,7 @@ func (p *parked) Park(_ context.Context, rec *sluice.Record, _ sluice.Failure) e
 	return nil
 }
 
-// F066, F067: poison is parked whole and the batch goes on.
+// Poison is parked whole and the batch goes on.
 func TestDeadLetter(t *testing.T) {
 	batch := event(change{item: "a", seq: 1}, change{item: "b", seq: 2, do: "permanent"}, change{item: "c", seq: 3})
 	var dead parked
@@ -221,7 +219,7 @@ func TestDeadLetter(t *testing.T) {
 	}
 }
 
-// F066: attempts cannot be counted across invocations; age can.
+// Attempts cannot be counted across invocations; age can.
 func TestMaxAgeParksOldFailures(t *testing.T) {
 	var dead parked
 	h := NewHandler(one(obey), Options{Logger: quiet(), DeadLetter: &dead, MaxAge: time.Hour})
@@ -408,7 +406,7 @@ func TestOutageEndsWithTheFirstSuccess(t *testing.T) {
 	}
 }
 
-// Nothing runs between invocations: the process is frozen there. F096.
+// Nothing runs between invocations: the process is frozen there.
 func TestNothingRunsBetweenInvocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Not runtime.NumGoroutine, which for a moment counts those that have ended.

@@ -43,7 +43,7 @@ func indexOf(batch []sluice.Sequence, id sluice.Sequence) int {
 	return -1
 }
 
-// The table of what the service does with an answer; F062.
+// The table of what the service does with an answer.
 func TestMappingReadsAnswers(t *testing.T) {
 	batch := []sluice.Sequence{recordtest.Sequence(8), recordtest.Sequence(9), recordtest.Sequence(10), recordtest.Sequence(11)}
 	for _, tt := range []struct {

@@ -30,7 +30,8 @@ func handled(t *testing.T, file string) []*sluice.Record {
 	return recs
 }
 
-// F072, F073: whole, fractional, exponent, text, milliseconds, none.
+// Times are whole, fractional, with an exponent, text, in milliseconds, or
+// missing.
 func TestTimesOfEvents(t *testing.T) {
 	at := func(s string) time.Time {
 		v, err := time.Parse(time.RFC3339Nano, s)
@@ -60,8 +61,8 @@ func TestTimesOfEvents(t *testing.T) {
 	}
 }
 
-// F074, F076: binary is decoded once, numbers keep their digits, and what is
-// written back is what came.
+// Binary is decoded once, numbers keep their digits, and values are written
+// back as they came.
 func TestValuesOfEvents(t *testing.T) {
 	recs := handled(t, "usual")
 	if len(recs) != 3 {
@@ -101,7 +102,7 @@ func TestValuesOfEvents(t *testing.T) {
 	}
 }
 
-// F081: a user's struct needs no conversion code.
+// A user's struct needs no conversion code.
 func TestImagesDecodeIntoAStruct(t *testing.T) {
 	type search struct {
 		PK    string `dynamodbav:"pk"`
@@ -122,7 +123,7 @@ func TestImagesDecodeIntoAStruct(t *testing.T) {
 	}
 }
 
-// F080: what records lack makes them neither fail nor look the same.
+// Records without an identity do not fail, and do not look the same.
 func TestRecordsWithoutIdentity(t *testing.T) {
 	recs := handled(t, "no-identity")
 	if len(recs) != 2 || recs[0].Keys.Equal(recs[1].Keys) || recs[0].Sequence == recs[1].Sequence {
@@ -138,7 +139,7 @@ func TestRecordsWithoutIdentity(t *testing.T) {
 	}
 }
 
-// F082: the view is what the record says, never what its images look like.
+// The view is what the record says, never what its images look like.
 func TestViewIsNotInferred(t *testing.T) {
 	var views []string
 	for _, file := range []string{"usual", "mixed-views", "ttl"} {
@@ -152,8 +153,8 @@ func TestViewIsNotInferred(t *testing.T) {
 	}
 }
 
-// F083: the service's identity makes a deletion one by time to live, and
-// nothing of an INSERT.
+// The service's identity makes a REMOVE a deletion by time to live. It means
+// nothing in an INSERT.
 func TestDeletionsByTimeToLive(t *testing.T) {
 	for _, tt := range []struct {
 		file string
@@ -171,8 +172,8 @@ func TestDeletionsByTimeToLive(t *testing.T) {
 	}
 }
 
-// F068: within an invocation nothing is tried twice; the service's back-off
-// applies between them.
+// Within an invocation nothing is tried twice. Between invocations the service
+// backs off.
 func TestFailuresAreNotRetriedWithinAnInvocation(t *testing.T) {
 	for _, what := range []string{"fail", "later", "panic", "permanent"} {
 		calls := 0

@@ -11,7 +11,6 @@ import (
 )
 
 // Every shape in which an event of a stream is documented or was recorded.
-// F072, F073, F078, F080, F083.
 var shapes = []struct {
 	file    string
 	records string // sequence numbers handled
@@ -108,7 +107,7 @@ func besideState(t *testing.T, answer, file string) string {
 	return "{" + rest
 }
 
-// What is not a stream's event is refused by name and fails the invocation. F078.
+// An event that is not of a stream is refused by name and fails the invocation.
 var refused = []struct{ file, want string }{
 	{"on-failure", "on-failure"},
 	{"on-failure-s3", "on-failure"},

@@ -50,9 +50,8 @@ func (s *stream) drain(ctx context.Context, h *Handler, limit int, size, forget 
 	return s.next == len(s.records)
 }
 
-// F065, F070: whatever fails, is repeated or forgotten, every record is
-// handled, in the order of its item, and none before an earlier one of its
-// item has been.
+// Records fail, are repeated, or are forgotten. Every record is handled, and
+// none before an earlier record of its item.
 func TestStreamIsDrainedInOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -111,9 +110,9 @@ func TestStreamIsDrainedInOrder(t *testing.T) {
 	}
 }
 
-// F071: a handler that writes to the table it listens to settles when what it
-// writes leads nowhere, and shows as a checkpoint that advances without end
-// when it does: the records an item brings forth are counted by the hook.
+// A handler that writes to the table it listens to settles when what it writes
+// leads nowhere, and shows as a checkpoint that advances without end when it
+// does: the records an item brings forth are counted by the hook.
 func TestHandlerWritesToItsOwnTable(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -154,7 +153,7 @@ func TestHandlerWritesToItsOwnTable(t *testing.T) {
 	}
 }
 
-// F087: an item that is replaced may arrive as REMOVE and INSERT.
+// An item that is replaced may arrive as REMOVE and INSERT.
 func TestReplacedItemArrivesAsRemoveAndInsert(t *testing.T) {
 	var seen recorder
 	r := router.New()
@@ -173,9 +172,9 @@ func TestReplacedItemArrivesAsRemoveAndInsert(t *testing.T) {
 	}
 }
 
-// A retried batch repeats only what the answer says: the routes of a record
-// all run again, since nothing outlives an invocation, and each sees it again
-// under the same event id. F065.
+// A retried batch repeats only what the answer says: the routes of a record all
+// run again, since nothing outlives an invocation, and each sees it again under
+// the same event id.
 func TestRedeliveryHasTheSameIdentity(t *testing.T) {
 	var seen recorder
 	fail := true

@@ -161,9 +161,8 @@ func (w *world) gaps(t *testing.T) string {
 	return strings.Join(out, ", ")
 }
 
-// Complaint 5: a shard that began while nobody read, and whose beginning was
-// trimmed when somebody did again, is a gap; so is the rest of the one that
-// was read.
+// A shard that began while nobody read is a gap if its beginning was trimmed
+// before the restart. The rest of the shard that was read is a gap too.
 func TestDownForLongerThanADay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -228,8 +227,8 @@ func TestFirstStartOnAnOldStream(t *testing.T) {
 	}
 }
 
-// F031, complaint 15: what was written after a start at LATEST is not lost by
-// a day of rest without a word; what was written before it was never ours.
+// Records written after a start at LATEST are handled or, after a day, reported
+// as a gap. Records from before the start were never ours.
 func TestLatestAndAnOldBeginning(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -262,8 +261,8 @@ func TestLatestAndAnOldBeginning(t *testing.T) {
 	}
 }
 
-// F028: records that a service out of order keeps back for a day are lost, and
-// that is told.
+// Records that a service out of order keeps back for a day are lost. The poller
+// reports a gap.
 func TestOutageOfADay(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -318,8 +317,8 @@ func TestNoGapsWithoutLoss(t *testing.T) {
 	})
 }
 
-// F027, F029: records that are trimmed before the first page is read are lost
-// too; an iterator at LATEST that is trimmed is not that.
+// Records that are trimmed before the first page is read are a gap too. A
+// trimmed iterator at LATEST is none.
 func TestTrimmedBeforeAnythingIsRead(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -357,8 +356,8 @@ func TestTrimmedBeforeAnythingIsRead(t *testing.T) {
 	}
 }
 
-// F026: a shard that is gone before anything of it was read is a gap when it
-// was ours to read.
+// A shard that is gone before any record of it was read is a gap, if it was
+// ours to read.
 func TestGoneBeforeAnythingWasRead(t *testing.T) {
 	for _, c := range []struct {
 		name string

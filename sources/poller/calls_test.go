@@ -171,10 +171,9 @@ func (s *stub) most(op, shard string) int {
 	return cs.most()
 }
 
-// F054, F055, F056: an idle shard is polled once a second, a busy one five
-// times, one with a backlog as often as the table's budget lets it; the calls of
-// a table stay within that whatever its shards do, and a second daemon adds
-// none.
+// An idle shard is polled once a second and a busy one five times. A shard with
+// a backlog is polled as often as the table's budget allows. The calls of a
+// table stay within the budget, and a second daemon adds none.
 func TestCallsStayWithinTheirBudgets(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -232,7 +231,7 @@ func TestCallsStayWithinTheirBudgets(t *testing.T) {
 	})
 }
 
-// F007: the listings of a stream of many shards keep to 5 calls a second, pages
+// The listings of a stream of many shards keep to 5 calls a second, pages
 // included, with a burst of 5 once.
 func TestListingsStayWithinTheirBudget(t *testing.T) {
 	if localtest.Elsewhere(t) {
@@ -257,7 +256,7 @@ func TestListingsStayWithinTheirBudget(t *testing.T) {
 	})
 }
 
-// F001: when many shards end at once, one listing finds the children of all.
+// When many shards end at once, one listing finds the children of all.
 func TestManyShardsEndAtOnce(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return

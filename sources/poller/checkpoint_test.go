@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// F032, F047: the position follows the watermark, not the last success.
+// The position follows the watermark, not the last success.
 func TestPositionNeverPassesWhatIsUnsettled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
@@ -41,8 +41,8 @@ func TestPositionNeverPassesWhatIsUnsettled(t *testing.T) {
 	})
 }
 
-// F050, F051, F052: on shutdown what runs is finished, nothing new is begun
-// after Grace, the position is exact, and the shard is free at once.
+// On shutdown running handlers finish, and no handler starts after Grace. The
+// position is exact, and the shard is free at once.
 func TestGrace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
@@ -78,8 +78,7 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// F050: what a handler has done when it is cancelled near the end of Grace
-// counts.
+// A handler that is cancelled near the end of Grace and succeeds counts.
 func TestGraceCountsWhatCancelledHandlersDid(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
@@ -144,8 +143,8 @@ func TestGraceOfAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// F019, F047: a closed shard whose last page is not settled when Grace is over
-// is not finished.
+// A closed shard whose last page is not settled when Grace is over is not
+// finished.
 func TestGraceOfAClosedShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
@@ -224,8 +223,8 @@ func TestClaimFails(t *testing.T) {
 	})
 }
 
-// F042, F046: a store that fails costs nothing but readiness, and a shard is
-// not finished before that is stored.
+// A store that fails costs only readiness. A shard is finished only after its
+// end is stored.
 func TestStoreFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), &spy{Store: state.NewMemory()}
@@ -305,8 +304,8 @@ func TestPositionMovesDuringTheWrite(t *testing.T) {
 	want(t, "stored", strings.Join(store.wrote, " "), string(recordtest.Sequence(1)+" "+recordtest.Sequence(2)))
 }
 
-// F035, F036, F043: who lost the lease stops and stores nothing more, also
-// when its position stands still.
+// A worker that lost its lease stops and stores nothing more, even if its
+// position stands still.
 func TestLeaseLost(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -402,8 +401,7 @@ func (c *claims) Claim(ctx context.Context, s state.Stream, id, parent, owner st
 	return c.Memory.Claim(ctx, s, id, parent, owner)
 }
 
-// F012, F013, F020: a finished shard that comes and goes in listings is not
-// begun again.
+// A finished shard that comes and goes in listings is not begun again.
 func TestFinishedShardShownAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), &claims{Memory: state.NewMemory()}
@@ -448,8 +446,6 @@ func TestTwoPollersShareAStore(t *testing.T) {
 	})
 }
 
-// F049: a panic outside the handlers ends one shard, visibly, and it is begun
-// again.
 // What panics behind each good poll leaves the shard where it is: the poller is not
 // ready, and is again once the shard goes on.
 func TestPanicBehindEachPollIsNotReady(t *testing.T) {
@@ -493,6 +489,7 @@ func TestPanicBehindEachPollIsNotReady(t *testing.T) {
 	})
 }
 
+// A panic outside the handlers ends one shard, visibly, and it is begun again.
 func TestPanicIsOneShards(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()

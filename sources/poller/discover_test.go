@@ -25,8 +25,8 @@ func (f describes) DescribeStream(_ context.Context, in *dynamodbstreams.Describ
 	return &dynamodbstreams.DescribeStreamOutput{StreamDescription: d}, err
 }
 
-// F005, F006: a shard may be trimmed while the page behind it is asked for; the
-// listing begins anew, rather than to ask for that page for ever.
+// A shard may be trimmed while the page after it is asked for. Then the listing
+// begins anew.
 func TestListingBehindATrimmedShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		first := true

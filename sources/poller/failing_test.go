@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// F022, F023, F025, F057: a window full for longer than an iterator lives
-// bounds what is fetched and costs a new iterator behind the last record read.
+// The window is full for longer than an iterator lives. That bounds what is
+// fetched, and costs a new iterator after the last record read.
 func TestIteratorExpiresBehindASlowHandler(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
@@ -50,7 +50,7 @@ func TestIteratorExpiresBehindASlowHandler(t *testing.T) {
 	})
 }
 
-// F024: an iterator that expires before any record falls back to the beginning.
+// An iterator that expires before any record falls back to the beginning.
 func TestIteratorExpiresBeforeAnyRecord(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
@@ -83,8 +83,8 @@ func TestIteratorExpiresBeforeAnyRecord(t *testing.T) {
 	})
 }
 
-// F027, F028, F030: a trimmed position is a gap that everybody hears of, and
-// nothing still there is skipped or repeated.
+// A trimmed position is a gap that everybody hears of. Records that are still
+// there are neither skipped nor repeated.
 func TestTrimmedPosition(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -142,8 +142,8 @@ func TestTrimmedPosition(t *testing.T) {
 	}
 }
 
-// F016, F026: a shard that is no more ends, is reported, frees its children
-// and leaves the others alone.
+// A shard that is gone ends, is reported, and frees its children. Other shards
+// go on.
 func TestShardIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
@@ -201,8 +201,8 @@ func TestDeniedButListed(t *testing.T) {
 	})
 }
 
-// F049, F056: nothing that passes ends a shard, and one shard's trouble is not
-// another's.
+// An error that passes ends no shard. An error of one shard does not touch
+// another.
 func TestTransientErrors(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -235,7 +235,7 @@ func TestTransientErrors(t *testing.T) {
 	}
 }
 
-// F029: an iterator that the service does not accept is replaced.
+// An iterator that the service does not accept is replaced.
 func TestBadIterator(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()

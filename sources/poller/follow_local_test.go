@@ -16,7 +16,7 @@ import (
 )
 
 // A table's streams are read one behind the other, whatever happens to the
-// table, while the poller runs and while it does not (F014).
+// table, while the poller runs and while it does not.
 func TestLocalStreamsAreReplaced(t *testing.T) {
 	c, table := newTable(t, types.StreamViewTypeNewAndOldImages)
 	n := 0

@@ -100,7 +100,7 @@ type writer func(line string)
 func (w writer) Write(line []byte) (int, error) { w(string(line)); return len(line), nil }
 
 // A table that is deleted is told as gone, and followed when it comes back.
-// What its stream still had when the service forgot it is a gap (F014).
+// What its stream still had when the service forgot it is a gap.
 func TestARecreatedTableIsFollowed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()

@@ -11,9 +11,9 @@ import (
 // What is stored of shards that are over would pile up: a thousand that roll
 // every four hours are two million in a year. It is of use only as long as a
 // late listing may show such a shard again, which without it is read from its
-// beginning (F013), or as a child may ask whether its parent is settled. So it
-// is forgotten long after both. Of a stream that was replaced and is settled
-// all is kept, as of shards without children: nothing is added to that.
+// beginning, or as a child may ask whether its parent is settled. So it is
+// forgotten long after both. Of a stream that was replaced and is settled all
+// is kept, as of shards without children: nothing is added to that.
 const (
 	// keepRows is how long a shard is remembered after it was closed. A day
 	// later none of its records can be read.

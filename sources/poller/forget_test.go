@@ -75,9 +75,9 @@ func TestRowsOfFinishedShards(t *testing.T) {
 	})
 }
 
-// F013: a shard that listings leave out is remembered until two days after it
-// was closed, however old it is, so that it is not read again when a listing
-// shows it. Then it is forgotten when none has shown it for an hour.
+// A shard that listings leave out is remembered until two days after it was
+// closed, however old it is, so that it is not read again when a listing shows
+// it. Then it is forgotten when none has shown it for an hour.
 func TestHiddenShardIsRemembered(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return

@@ -90,8 +90,8 @@ func TestTrimThatIsNoneRepeatsNothing(t *testing.T) {
 	})
 }
 
-// F027, F028: a gap is a dead letter with its range, and a reason not to be
-// ready over restarts, until it is acknowledged; then it is forgotten for good.
+// A gap is a dead letter with its range. Over restarts the poller is not ready
+// until the gap is acknowledged; then the gap is forgotten for good.
 func TestGapIsDurable(t *testing.T) {
 	for name, acknowledge := range map[string]func(t *testing.T, p *Poller, box *deadletter.Box) time.Duration{
 		"by AcknowledgeGaps": func(t *testing.T, p *Poller, _ *deadletter.Box) time.Duration {

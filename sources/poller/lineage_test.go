@@ -28,12 +28,12 @@ func TestForest(t *testing.T) {
 		build func(f *forest)
 		ready string
 	}{
-		{"children wait for their parent (F008)", func(f *forest) { f.merge(family, whole) }, "[a d]"},
+		{"children wait for their parent", func(f *forest) { f.merge(family, whole) }, "[a d]"},
 		{"children start when their parent is settled", func(f *forest) {
 			f.merge(family, whole)
 			f.node("a").phase = done
 		}, "[b c d]"},
-		{"a parent listed after its child blocks it all the same (F010)", func(f *forest) {
+		{"a parent listed after its child blocks it all the same", func(f *forest) {
 			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.merge(family, whole)
 		}, "[a d]"},
@@ -42,7 +42,7 @@ func TestForest(t *testing.T) {
 			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 		}, "[]"},
-		{"a trimmed parent does not block (F009)", func(f *forest) {
+		{"a trimmed parent does not block", func(f *forest) {
 			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.answered("a", over)
@@ -89,7 +89,7 @@ func TestForest(t *testing.T) {
 			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.remember([]state.Shard{{ID: "a"}})
 		}, "[a]"},
-		{"a finished parent shown late is not begun again (F013)", func(f *forest) {
+		{"a finished parent shown late is not begun again", func(f *forest) {
 			f.merge([]listed{{id: "b", parent: "a"}}, whole)
 			f.remember([]state.Shard{{ID: "a", Epoch: 1, Position: state.Position{Finished: true}}, {ID: "b"}})
 			f.merge(family, whole)

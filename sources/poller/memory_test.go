@@ -50,9 +50,8 @@ func watch(t *testing.T, s *stub, h sluice.Handler, o Options) *rig {
 	return r
 }
 
-// F057, F025: with a sink that stands still for longer than iterators live, a
-// thousand busy shards take no more memory than they may, and all go on when it
-// does, in turn.
+// A sink stands still for longer than iterators live. A thousand busy shards
+// stay within their memory, and all go on in turn when the sink does.
 func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
@@ -111,8 +110,8 @@ func TestMemoryIsBoundedWhileASinkStandsStill(t *testing.T) {
 	})
 }
 
-// F025: a handler that takes longer than an iterator lives costs its shard a
-// new one, and other shards nothing.
+// A handler that takes longer than an iterator lives costs its shard a new
+// iterator, and other shards nothing.
 func TestASlowHandlerStopsNoOtherShard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// F054: a busy shard is polled at once, an idle one more and more slowly.
+// A busy shard is polled at once, an idle one more and more slowly.
 func TestPace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := newPace(200*time.Millisecond, time.Second)

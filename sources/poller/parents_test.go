@@ -20,8 +20,7 @@ func (w *world) family(n int) {
 	w.table.Hide(a, n)
 }
 
-// Complaint 7, F008: a parent that is listed long after its child is read
-// before it all the same.
+// A parent that is listed long after its child is still read before it.
 func TestParentIsListedLate(t *testing.T) {
 	for _, hidden := range []int{1, 2, 3, 6, 9, 100} {
 		bubble(t, func(t *testing.T) {
@@ -88,7 +87,7 @@ func TestAncestorsAreListedLate(t *testing.T) {
 	})
 }
 
-// F009: a parent that was trimmed does not block, and is asked for once.
+// A parent that was trimmed does not block, and is asked for once.
 func TestTrimmedParentDoesNotBlock(t *testing.T) {
 	for _, answer := range []string{"", "TrimmedDataAccessException", "ValidationException"} {
 		t.Run(answer, func(t *testing.T) {
@@ -176,8 +175,8 @@ func TestStopWhileAsking(t *testing.T) {
 	})
 }
 
-// Complaint 5: a shard that came and went while nobody read is a gap, though
-// nothing of it can be seen but its child.
+// A shard that came and went while nobody read is a gap, though only its child
+// can be seen.
 func TestParentWasLostUnread(t *testing.T) {
 	for _, policy := range []GapPolicy{GoOn, Halt} {
 		bubble(t, func(t *testing.T) {
@@ -220,10 +219,9 @@ func TestParentWasLostUnread(t *testing.T) {
 	}
 }
 
-// F013: a parent that is shown when its child was begun long ago is never read
-// a second time; and one that was never read is read late rather than not at
-// all, whatever that does to the order. The child goes on meanwhile, and is
-// not begun anew.
+// A parent that is listed after its child was begun is never read twice. If it
+// was never read, it is read late, out of order. The child goes on meanwhile,
+// and is not begun anew.
 func TestParentIsShownAfterItsChildWasBegun(t *testing.T) {
 	for _, read := range []bool{true, false} {
 		bubble(t, func(t *testing.T) {

@@ -39,9 +39,8 @@ func TestReadsRestartsAndRepeatsNothing(t *testing.T) {
 	})
 }
 
-// F017, F018, F008, F011, F001, F020: the last page is handled, a closed shard
-// is finished once, and only then its children are found and read from their
-// beginning.
+// The last page is handled, and a closed shard is finished once. Only then its
+// children are found and read from their beginning.
 func TestShardEndsAndChildrenFollow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()
@@ -92,8 +91,7 @@ func TestShardEndsAndChildrenFollow(t *testing.T) {
 	})
 }
 
-// F002, F003, F010: children that the service shows late, and shards that
-// appear without a shard of ours ending.
+// The service shows children late, and shards appear while none of ours ends.
 func TestShardsShownLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
@@ -117,7 +115,6 @@ func TestShardsShownLate(t *testing.T) {
 	})
 }
 
-// F004, F005, F006, F007.
 func TestDescribeStreamPaging(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()
@@ -166,7 +163,7 @@ func TestDescribeStreamPaging(t *testing.T) {
 	})
 }
 
-// F021: empty pages with an iterator are normal.
+// Empty pages with an iterator are normal.
 func TestEmptyPagesPrecedeData(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub()

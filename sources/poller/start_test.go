@@ -287,8 +287,8 @@ func TestLatestLeavesOutAncestorsThatAreListedLate(t *testing.T) {
 	}
 }
 
-// F031, F024: a restart before the first checkpoint, or an iterator that is
-// lost before any record, takes the long way and loses nothing.
+// A restart before the first checkpoint loses nothing, nor does an iterator
+// that is lost before any record. Both read the long way.
 func TestLatestTheLongWay(t *testing.T) {
 	for _, how := range []string{"restart", "expiry", "refused", "trimmed"} {
 		t.Run(how, func(t *testing.T) {
@@ -430,8 +430,8 @@ func TestLatestKeepsWhatMayBeLater(t *testing.T) {
 	})
 }
 
-// F014, F044: a table made anew, and another application on the same store,
-// have positions of their own.
+// A table made anew has its own positions. So has another application on the
+// same store.
 func TestPositionsPerStreamAndApplication(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, store := newStub(), state.NewMemory()

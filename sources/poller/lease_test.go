@@ -2,7 +2,9 @@ package poller_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,9 +14,10 @@ import (
 	"github.com/sluicehq/sluice/streamtest"
 )
 
-// What broke for users of other tools: leases.
+// Users of other tools met these failures: two workers read one shard, nobody
+// reads it, or leases cost much. One worker reads here, the others wait.
 
-func TestF035WorkerWithoutItsLeaseStops(t *testing.T) {
+func TestAWorkerWithoutItsLeaseStops(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		var cancelled atomic.Bool
 		w.handle = func(ctx context.Context, name string) error {
@@ -49,7 +52,7 @@ func TestF035WorkerWithoutItsLeaseStops(t *testing.T) {
 	})
 }
 
-func TestF036NoGoroutineIsLeft(t *testing.T) {
+func TestALostLeaseLeavesNoGoroutine(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		d := w.start()
 		w.put("a")
@@ -72,7 +75,7 @@ func TestF036NoGoroutineIsLeft(t *testing.T) {
 	})
 }
 
-func TestF037ClaimLeavesThePosition(t *testing.T) {
+func TestAClaimLeavesThePosition(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		d := w.start()
 		w.put("a", "b")
@@ -95,7 +98,7 @@ func TestF037ClaimLeavesThePosition(t *testing.T) {
 	})
 }
 
-func TestF038ShardIsNotLeftWithoutAReader(t *testing.T) {
+func TestAFailingStoreLeavesNoShardWithoutAReader(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
 	}
@@ -133,7 +136,7 @@ func TestF038ShardIsNotLeftWithoutAReader(t *testing.T) {
 	}
 }
 
-func TestF040LeaseIsKeptWhileAHandlerBlocks(t *testing.T) {
+func TestALeaseIsKeptWhileAHandlerBlocks(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		release := make(chan struct{})
 		w.handle = func(context.Context, string) error {
@@ -155,7 +158,7 @@ func TestF040LeaseIsKeptWhileAHandlerBlocks(t *testing.T) {
 	})
 }
 
-func TestF041DeletedRowIsNoticed(t *testing.T) {
+func TestADeletedRowIsNoticed(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		rows := &flaky{Store: w.store}
 		w.o.Store = rows
@@ -179,7 +182,7 @@ func TestF041DeletedRowIsNoticed(t *testing.T) {
 	})
 }
 
-func TestF043RacingConsumersLoseNothing(t *testing.T) {
+func TestRacingWorkersLoseNothing(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{Shards: 3}, func(w *world) {
 		w.o.CheckpointEvery = 300 * time.Millisecond
 		var running []*daemon
@@ -204,7 +207,7 @@ func TestF043RacingConsumersLoseNothing(t *testing.T) {
 	})
 }
 
-func TestF044ApplicationsShareAStore(t *testing.T) {
+func TestApplicationsShareAStore(t *testing.T) {
 	inWorld(t, streamtest.TableOptions{}, func(w *world) {
 		start := func(app string) *daemon {
 			w.o.Application = app
@@ -226,5 +229,114 @@ func TestF044ApplicationsShareAStore(t *testing.T) {
 				w.Errorf("%s was handled %d times, want once by each", name, n)
 			}
 		}
+	})
+}
+
+func TestAStopFreesShardsAtOnce(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{Shards: 2}, func(w *world) {
+		first, second := w.start(), w.start()
+		w.put(keys(10)...)
+		w.pass(2 * time.Second)
+		first.end()
+		w.put(keys(10)...)
+		w.pass(1500 * time.Millisecond) // an owner that is silent lives for 10 s
+		w.once(0)
+		second.end()
+	})
+}
+
+func TestASecondWorkerAddsNoReads(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{Shards: 3}, func(w *world) {
+		minute := func() int {
+			before := len(w.calls("GetRecords", ""))
+			w.pass(time.Minute)
+			return len(w.calls("GetRecords", "")) - before
+		}
+		first := w.start()
+		w.pass(2 * time.Minute)
+		alone := minute()
+		second := w.start()
+		w.pass(10 * time.Second)
+		if n := minute(); n > alone+3 {
+			w.Errorf("%d calls a minute by two, %d by one", n, alone)
+		}
+		first.end()
+		second.end()
+	})
+}
+
+func TestLeasesCostFewCalls(t *testing.T) {
+	if localtest.Elsewhere(t) {
+		return
+	}
+	for _, shards := range []int{1, 20} {
+		t.Run(fmt.Sprint(shards, " shards"), func(t *testing.T) {
+			inWorld(t, streamtest.TableOptions{Shards: shards}, func(w *world) {
+				var mu sync.Mutex
+				calls := make(map[string]int)
+				w.o.Store = &flaky{Store: w.store, calls: func(call string) {
+					mu.Lock()
+					defer mu.Unlock()
+					calls[call]++
+				}}
+				w.o.BusyInterval = 30 * time.Second // polls are another matter
+				w.put(keys(100)...)
+				d := w.start()
+				w.pass(30 * time.Second)
+				w.once(0)
+				mu.Lock()
+				claims, checkpoints := calls["claim"], calls["checkpoint"]
+				clear(calls)
+				mu.Unlock()
+				if claims != shards || checkpoints > 12 {
+					w.Errorf("%d claims and %d writes of positions to read %d shards", claims, checkpoints, shards)
+				}
+				w.pass(time.Hour)
+				// Of an idle hour: a sign of life every 2 s, for all shards.
+				if calls["claim"]+calls["checkpoint"]+calls["release"] != 0 || calls["heartbeat"] > 1801 || calls["shards"] > 61 {
+					w.Errorf("calls of an idle hour: %v", calls)
+				}
+				d.end()
+			})
+		})
+	}
+}
+
+func TestAWorkerTakesOverFromACrashedOne(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{Shards: 3}, func(w *world) {
+		crash := w.crashing()
+		d := w.start()
+		for range 4 {
+			w.put(keys(12)...)
+			w.pass(2 * time.Second)
+			next := w.crashing()
+			waiting := w.start()
+			w.pass(3 * time.Second)
+			crash(d) // it releases nothing
+			w.put(keys(12)...)
+			w.pass(state.OwnerTimeout + 2*time.Second)
+			w.complete(0)
+			d, crash = waiting, next
+		}
+		d.end()
+	})
+}
+
+func TestANewWorkerTakesNoShard(t *testing.T) {
+	inWorld(t, streamtest.TableOptions{Shards: 4}, func(w *world) {
+		first := w.start()
+		for range 5 {
+			newcomer := w.start()
+			for range 5 {
+				w.put(keys(20)...)
+				w.pass(5 * time.Second)
+			}
+			newcomer.end()
+		}
+		w.once(0)
+		if n := strings.Count(w.log(), "started"); n != 4 {
+			w.Errorf("4 shards were started %d times", n)
+		}
+		first.end()
 	})
 }
