@@ -98,7 +98,7 @@ var advices = []advice{
 		do:    "SQS does not take this message. Send less of the item (`body` of the route), then `sluice dlq redrive ID`.",
 	},
 	{
-		shows: "time-outs, `connection refused`, `no such host`, throttling, `status 429`, `status 5…`",
+		shows: "timeouts, `connection refused`, `no such host`, throttling, `status 429`, `status 5…`",
 		in:    regexp.MustCompile(`(?i)deadline exceeded|time-?out|timed out|connection (refused|reset)|no such host|throttl|ThroughputExceeded|too many requests|unavailable|\b(429|50[0234])\b`),
 		do:    "The sink was down or slow for longer than `maxAge`, or for this item alone. When it works again (`sluice status`): `sluice dlq redrive --route ROUTE`.",
 	},
