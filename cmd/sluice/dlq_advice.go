@@ -104,7 +104,7 @@ var advices = []advice{
 	},
 	{
 		shows: "anything else",
-		do:    "Correct the handler or the item, then `sluice dlq redrive ID`, or `sluice dlq purge ID`.",
+		do:    "The handler refused the record for good. Correct the handler or the item, then `sluice dlq redrive ID`, or `sluice dlq purge ID`.",
 	},
 }
 

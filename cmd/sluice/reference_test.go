@@ -71,9 +71,9 @@ func reference(root *cobra.Command) string {
 	})
 	b.WriteString("Commands: " + strings.Join(names, ", ") + ".\n")
 	shared := sharedFlags(root)
-	fmt.Fprintf(&b, "\n## Common flags\n\nSeveral commands take these flags. Each command that prints data takes `--json`.\n\n```text\n%s```\n", shared.FlagUsages())
+	fmt.Fprintf(&b, "\n## Common flags\n\nSeveral commands take these flags. Each command that prints data takes `--json`.\n\n**backfill, audit, reindex.** %s %s\n\n```text\n%s```\n", escape(routeHelp), escape(searchHelp), shared.FlagUsages())
 	eachOfOurs(root, func(cmd *cobra.Command) {
-		long := cmd.Long
+		long := strings.ReplaceAll(strings.ReplaceAll(cmd.Long, "\n\n"+routeHelp, ""), "\n\n"+searchHelp, "")
 		if long == "" {
 			long = cmd.Short + "."
 		}
