@@ -23,14 +23,13 @@ func auditCommand(c *cli) *cobra.Command {
 different: missing, stale, different, ghosts or ahead. --repair writes the first
 three and deletes ghosts, which are documents without an item.
 
-It exits with 0 when the two are equal, with 3 when they are not (also after a
-repair), and with 1 when it could not compare them.
+Exit codes: 0 equal, 3 different, also when a repair succeeded, 1 not compared.
 
 ` + routeHelp + `
 
 A repair deletes at most 1,000 ghosts and 5 % of the documents, or --max-deletes;
 with more it deletes none. It refuses if the documents seem to belong to another
-table: --trust-tables skips that check. The exact rules are in docs/audit.md.
+table, unless you give --trust-tables. More: docs/audit.md.
 
 ` + searchHelp,
 		Example: `  sluice audit --route products --repair

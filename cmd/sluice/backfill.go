@@ -52,16 +52,15 @@ func backfillCommand(c *cli) *cobra.Command {
 		Long: `Read a whole table, and write a document for each item into an OpenSearch index. A
 document replaces only an older version, so changes made meanwhile stay.
 
-Run a stopped backfill again: it goes on where it was. A finished backfill does
-nothing, unless --again is given. Exit code 1 also means that items were left as dead
-letters.
+Run a stopped backfill again: it goes on where it was. A finished one needs --again.
+Exit code 1 also means that items became dead letters.
 
 ` + routeHelp + `
 
-A program must have read the table's stream from before the backfill. The command
-looks for that position in the state file of the daemon, which must be stopped. For a
-running daemon use sluice run --backfill. Give --without-stream if another program
-reads the stream, or nothing writes to the table. More: docs/backfill.md.`,
+The command needs the position of the table's stream from a stopped daemon's state
+file. For a running daemon use sluice run --backfill. Give --without-stream if
+another program reads the stream, or nothing writes to the table. More:
+docs/backfill.md.`,
 		Example: `  sluice backfill --route orders
 
   # By flags, beside a stream that another program reads; gently

@@ -26,14 +26,12 @@ func cascadeCommand(c *cli) *cobra.Command {
 		Use:   "cascade",
 		Short: "Delete the children of a parent that is gone",
 		Long: `Delete the children of one parent, as a route does when the parent is deleted. Use it
-when the record was lost, or when the parent was deleted before the route existed. If
-the parent exists, the command deletes nothing and exits with 1.
+after a lost record, or a deletion before the route existed. If the parent exists,
+the command deletes nothing and exits with 1.
 
-With a queue, it deletes the rows that the threshold allows, and hands the rest to
-the queue, for sluice run.
-
---key has the parent's key, and any other attribute by which the route finds or keeps
-(notNewer) children.`,
+With a queue, it deletes up to threshold rows; sluice run deletes the rest. --key has
+the parent's key, and other attributes by which the route finds or keeps (notNewer)
+children.`,
 		Example: `  sluice cascade --key '{"map_id":"7"}' --dry-run
   sluice cascade --route 'delete points' --key '{"map_id":"7"}'`,
 		Args: noArguments,

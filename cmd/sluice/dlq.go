@@ -22,11 +22,10 @@ func dlqCommand(c *cli) *cobra.Command {
 		Long: `List dead letters, the records that failed for good, run them again, or delete them.
 
 The command asks the running daemon on this machine. --state opens the state file of
-a stopped daemon, --file the file of your own program, and --queue the SQS queue of a
-Lambda function: its letters are hidden from other readers until the command ends.
+a stopped daemon, --file that of your own program. --queue reads the SQS queue of a
+Lambda function, and hides its letters from other readers meanwhile.
 
-You can shorten an id to its beginning, or to the beginning of the part after the
-dash. More: docs/dead-letters.md.`,
+You can shorten an id. More: docs/dead-letters.md.`,
 		Example: `  sluice dlq list
   sluice dlq show ID --payload
   sluice dlq redrive --route 'new search' --dry-run

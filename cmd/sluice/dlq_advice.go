@@ -30,7 +30,7 @@ var advices = []advice{
 	{
 		shows: "`mapper_parsing_exception`, `document_parsing_exception`, `strict_dynamic_mapping_exception`",
 		in:    regexp.MustCompile(`(mapper|document)_parsing_exception|strict_dynamic_mapping_exception`),
-		do:    "The item does not fit the mapping of the index. Correct the item in the table, which writes its document, then `sluice dlq purge ID`. Or correct the mapping: [reindex](reindex.md) with `start`, `swap --force` and `finish`, then `sluice dlq redrive ID`.",
+		do:    "The item does not fit the mapping of the index. Correct the item in the table, then `sluice dlq purge ID`. Or correct the mapping: [reindex](reindex.md) with `start`, `swap --force` and `finish`, then `sluice dlq redrive ID`.",
 	},
 	{
 		shows: "another refusal of OpenSearch: `status 400`, `404`, `409`, `413`",
@@ -60,7 +60,7 @@ var advices = []advice{
 	{
 		shows: "`although the stream should send one`",
 		in:    regexp.MustCompile(`although the stream should send one`),
-		do:    "The record came without an image that its stream's view has, as DynamoDB Local sends for deletes in batches. Find missing effects by [audit](audit.md) or [recount](counters.md), then `sluice dlq purge ID`.",
+		do:    "The record came without an image, as DynamoDB Local sends for deletes in batches. Find missing effects by [audit](audit.md) or [recount](counters.md), then `sluice dlq purge ID`.",
 	},
 	{
 		shows: "`when \"…\":`, such as `a text > a number`",
@@ -98,13 +98,13 @@ var advices = []advice{
 		do:    "SQS does not take this message. Send less of the item (`body` of the route), then `sluice dlq redrive ID`.",
 	},
 	{
-		shows: "time-outs, `connection refused`, `no such host`, throttling, `status 429`, `status 5…`",
+		shows: "timeouts, `connection refused`, `no such host`, throttling, `status 429`, `status 5…`",
 		in:    regexp.MustCompile(`(?i)deadline exceeded|time-?out|timed out|connection (refused|reset)|no such host|throttl|ThroughputExceeded|too many requests|unavailable|\b(429|50[0234])\b`),
-		do:    "The sink was down or slow for longer than `maxAge`, or for this item alone. When it works again (`sluice status`): `sluice dlq redrive --route ROUTE`.",
+		do:    "The sink was down or slow. When it works again (`sluice status`): `sluice dlq redrive --route ROUTE`.",
 	},
 	{
 		shows: "anything else",
-		do:    "The handler refused the record for good, or failed for this item alone. Correct the handler or the item, then `sluice dlq redrive ID`, or `sluice dlq purge ID`.",
+		do:    "The handler refused the record for good. Correct the handler or the item, then `sluice dlq redrive ID`, or `sluice dlq purge ID`.",
 	},
 }
 

@@ -51,7 +51,7 @@ func TestAdvice(t *testing.T) {
 		sluice.DecodeRecord([]byte(`{"eventName":`)).Err().Error():                             "Something changed the record",
 		`when "new.n > 1", line 1, column 7: a text > a number: want two numbers or two texts`: "The expression of the route",
 		`when "new.n": it is a number, want true or false`:                                     "The expression of the route",
-		`record shop/s/100000000003498069978: route "drop" needs the old image: the REMOVE record does not have it although the stream should send one (the record says "NEW_AND_OLD_IMAGES")`:    "without an image that its stream's view has",
+		`record shop/s/100000000003498069978: route "drop" needs the old image: the REMOVE record does not have it although the stream should send one (the record says "NEW_AND_OLD_IMAGES")`:    "without an image, as DynamoDB Local",
 		`message m of queue q: no route takes messages of kind "x"; a queue forgets what is taken from it`:                                                                                        "Nobody handles such messages",
 		`table t, shard s, sequence number 100000000003498069978: route "r" (x) needs the old image, but the MODIFY record came without it; set the table's StreamViewType to NEW_AND_OLD_IMAGES`: "does not carry the images",
 		`operation error SQS: SendMessageBatch, https response error StatusCode: 403, RequestID: , api error AccessDenied: no`:                                                                    "Give the role the",

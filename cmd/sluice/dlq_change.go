@@ -53,16 +53,14 @@ func dlqRedriveCommand(c *cli) *cobra.Command {
 		Long: `Run dead letters again, by id or by filter, each on the route that it failed on. The
 command deletes those that succeed. The others stay, with the new error.
 
-A route refuses if it does not allow this (redrive in the configuration). --allow
-ROUTE runs its letters this once. First compare the item with its effect: an old
-change may undo a newer one.
+A route without redrive in the configuration refuses: an old change may undo a newer
+one. Compare the item with its effect, then use --allow ROUTE.
 
-Changes of one item run in order. A letter that you name by id is refused while
-earlier changes of its item are parked: --earlier runs those first, --force skips
-this check and no other.
+A letter named by id is refused while earlier changes of its item are parked. Use
+--earlier to run those first, or --force to skip only this check.
 
-Anybody who can send to a queue can make letters, so these must be signed. Look at an
-unsigned letter with sluice dlq show --payload before you run it by --unsigned ID.
+Letters of a queue must be signed. Look at an unsigned letter with sluice dlq show
+--payload, then use --unsigned ID.
 
 Exit code 1 also means that a letter failed, was refused or waits.`,
 		Example: `  sluice dlq redrive --all --dry-run

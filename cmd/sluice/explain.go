@@ -25,15 +25,12 @@ func explainCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [file]",
 		Short: "Show which routes a record takes, and what each would do",
-		Long: `Show which routes a record takes and what each would do, and why the other routes do
-not take it. The command sends, writes and deletes nothing. It may read tables.
+		Long: `Show which routes a record takes, what each would do, and why other routes do not
+take it. The command sends, writes and deletes nothing. It may read tables.
 
-The records come from the file or standard input: a Lambda event, an answer of
-GetRecords, an array of EventBridge Pipes, or one record a line (sluice tail --json).
-
-Or name an item by --table and --key. Its current state is then the image of the
---event: the old image of a REMOVE, both images of a MODIFY (nothing has changed),
-and else the new image.`,
+The file or standard input holds a Lambda event, an answer of GetRecords, an array of
+EventBridge Pipes, or records of sluice tail --json. Or name an item by --table and
+--key.`,
 		Example: `  sluice explain record.json
   sluice tail orders --json --limit 1 | sluice explain
   sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload

@@ -14,11 +14,11 @@ func gapsCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gaps",
 		Short: "List or acknowledge records that the stream lost",
-		Long: `List what the stream lost before the running daemon read it, or acknowledge it. The
-daemon is not ready while a gap is open.
+		Long: `List the records that the stream lost before the running daemon read them, or
+acknowledge the loss. The daemon is not ready while a gap is open.
 
 First repair the effects: sluice audit --repair for documents, sluice recount
---repair for counts, sluice backfill for the rest. Then sluice gaps acknowledge.`,
+--repair for counts, sluice backfill for the rest.`,
 		Example: "  sluice gaps list\n  sluice gaps acknowledge",
 	}
 	list := &cobra.Command{
@@ -33,7 +33,7 @@ First repair the effects: sluice audit --repair for documents, sluice recount
 		Use:   "acknowledge",
 		Short: "Acknowledge all open gaps",
 		Long: `Acknowledge all open gaps. The daemon forgets them and becomes ready. This repairs
-nothing; see sluice help gaps.`,
+nothing.`,
 		Example: `  sluice gaps acknowledge`,
 		Args:    noArguments,
 	}

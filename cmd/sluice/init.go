@@ -22,10 +22,8 @@ func initCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a first configuration, with comments",
-		Long: `Write a first configuration, with comments. It is valid as it stands. Without flags,
-the command asks a few questions if it runs in a terminal.
-
-The file is --config, else $SLUICE_CONFIG, else sluice.yaml; "-" is standard output.`,
+		Long: `Write a first configuration, with comments. Without flags, the command asks a few
+questions if it runs in a terminal. --config - writes to standard output.`,
 		Example: `  sluice init --table orders --queue jobs
   sluice init --table orders --type order,invoice --handler send,log
   sluice init --config - --cluster https://search.example.com:9200`,

@@ -29,16 +29,16 @@ func lambdaInvokeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "invoke [event.json]",
 		Short: "Run the function on this machine with one event",
-		Long: `Run the Lambda function on this machine with one event (the batch of a stream or a
-queue), and print its log, what its routes did, and its answer. It sends, writes and
-deletes as under Lambda; sluice explain only shows what it would do.
+		Long: `Run the Lambda function on this machine with one event, the batch of a stream or a
+queue. Print its log, the effects of its routes, and its answer. It sends, writes and
+deletes as under Lambda; sluice explain only shows the effects.
 
 The function is that of the configuration file, or the program of --bootstrap, whose
-folder stands for /var/task. It has the command's environment, AWS credentials and
-Region. SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS name local servers.
+folder stands for /var/task. It has the command's environment: set
+SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS for local servers.
 
-It exits with 0 when every record is settled, with 3 when Lambda would send some
-again, and with 1 when the event is invalid or the function gives no answer.`,
+Exit codes: 0 every record is settled; 3 Lambda would send some again; 1 an invalid
+event, or no answer.`,
 		Example: `  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s
   sluice lambda invoke event.json --json | jq .answer.batchItemFailures`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -75,8 +75,8 @@ func (c *cli) root() *cobra.Command {
 		Long: `React to changes in DynamoDB tables. A YAML file names the tables, and the routes
 that handle their changes.
 
-The file is --config, else $SLUICE_CONFIG, else sluice.yaml in the working folder. A
-flag wins over its environment variable, and the variable wins over the file.
+The file is --config, else $SLUICE_CONFIG, else sluice.yaml. A flag wins over its
+environment variable, and the variable wins over the file.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something was found.
 

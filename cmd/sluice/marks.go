@@ -75,10 +75,9 @@ func sweepCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Delete old tombstones of projections by sequence",
-		Long: `Delete old tombstones. A projection with version: sequence leaves a tombstone in the
-place of each deleted document, and sluice run deletes old ones every hour. Run this
-command if only Lambda functions write the documents, or if the index name is a
-template.
+		Long: `Delete old tombstones. A projection with version: sequence leaves a tombstone for
+each deleted document, and sluice run deletes old ones every hour. Run this command
+if only Lambda functions write the documents, or if the index name is a template.
 
 Without its tombstone, a record that comes again can restore a deleted document.`,
 		Example: `  sluice sweep
@@ -124,8 +123,8 @@ of the marks, records in the mapping how documents are versioned, and makes the 
 hide tombstones. The index needs an alias.
 
 First stop all programs that write to the index, and set version: sequence in the
-file: from now on every change replaces a document without a mark. Afterwards run
-sluice audit --repair. It deletes the documents of items that were deleted meanwhile.`,
+file. From then on every change replaces a document without a mark. Afterwards run
+sluice audit --repair: it deletes the documents of items deleted meanwhile.`,
 		Example: `  sluice adopt --index orders`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

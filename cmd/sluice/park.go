@@ -24,12 +24,12 @@ func parkCommand(c *cli) *cobra.Command {
 		Long: `Have the running daemon park, at once, the records whose last call of a route failed
 with an error.
 
-Use it when a route fails for bad records and works for others: their items go on. If
-the sink is down, repair it instead.
+Use it when a route fails for bad records and works for others. If the sink is down,
+repair it instead.
 
 A pending record is in a call now, and is parked if that call fails. The command does
-not park messages of queues, records that a sink refused because it was overloaded,
-and records whose handler asked to be called later.`,
+not park messages of queues, records refused for load, and records whose handler
+asked to be called later.`,
 		Example: `  sluice park --route 'new search' --dry-run
   sluice park --route 'new search' --yes --json | jq .parked`,
 		Args: noArguments,

@@ -41,10 +41,10 @@ the route.
 
 A repair lowers at most 1,000 counters of a kind and 5 % of those looked at, or
 --max-deletes; with more it lowers none. It also lowers none if most of these parents
-have no child: --trust-tables skips that check. More: docs/counters.md.
+have no child, unless you give --trust-tables. More: docs/counters.md.
 
-It exits with 0 when every counter was right, with 3 when one was wrong (also after a
-repair), and with 1 when it could not count, or a counter is no number.`,
+Exit codes: 0 every counter was right; 3 one was wrong, also after a repair; 1 not
+counted, or a counter is not a number.`,
 		Example: `  sluice recount
   sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s --repair`,
 		Args: noArguments,

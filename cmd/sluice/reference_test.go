@@ -63,15 +63,17 @@ func reference(root *cobra.Command) string {
 	b.WriteString("# The command line\n\n" +
 		"<!-- Made of the commands' own help by go generate ./cmd/sluice: change it there. -->\n\n")
 	b.WriteString(prose(root.Long) + "\n\n```sh\n" + example(root) + "```\n\n")
+	var names []string
 	eachOfOurs(root, func(cmd *cobra.Command) {
 		if cmd.Parent() == root {
-			fmt.Fprintf(&b, "- [%s](#%s): %s\n", cmd.Name(), anchor(cmd), escape(cmd.Short))
+			names = append(names, fmt.Sprintf("[%s](#%s)", cmd.Name(), anchor(cmd)))
 		}
 	})
+	b.WriteString("Commands: " + strings.Join(names, ", ") + ".\n")
 	shared := sharedFlags(root)
-	fmt.Fprintf(&b, "\n## Common flags\n\nSeveral commands take these flags; `--help` lists them for each.\n\n```text\n%s```\n", shared.FlagUsages())
+	fmt.Fprintf(&b, "\n## Common flags\n\nSeveral commands take these flags. Each command that prints data takes `--json`.\n\n**backfill, audit, reindex.** %s %s\n\n```text\n%s```\n", escape(routeHelp), escape(searchHelp), shared.FlagUsages())
 	eachOfOurs(root, func(cmd *cobra.Command) {
-		long := cmd.Long
+		long := strings.ReplaceAll(strings.ReplaceAll(cmd.Long, "\n\n"+routeHelp, ""), "\n\n"+searchHelp, "")
 		if long == "" {
 			long = cmd.Short + "."
 		}
@@ -108,7 +110,9 @@ func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) 
 	own, common := pflag.NewFlagSet("", pflag.ContinueOnError), ""
 	flags.VisitAll(func(f *pflag.Flag) {
 		if s := shared.Lookup(f.Name); s != nil && sameFlag(s, f) {
-			common += " --" + f.Name
+			if f.Name != "json" { // every command that prints data has it
+				common += " --" + f.Name
+			}
 		} else {
 			own.AddFlag(f)
 		}
@@ -132,7 +136,7 @@ func writeFlags(b *strings.Builder, title string, flags, shared *pflag.FlagSet) 
 // meanings and defaults.
 func writeNames(b *strings.Builder, flags *pflag.FlagSet) {
 	b.WriteString("\nIts flags set fields of [name](configuration.md#the-file), [source](configuration.md#source), [daemon](configuration.md#daemon), " +
-		"[deadLetter.park](configuration.md#deadletter) and [aws.endpoints](configuration.md#aws). Each has a variable, such as `SLUICE_LOG_LEVEL`; " +
+		"[deadLetter.park](configuration.md#deadletter) and [aws.endpoints](configuration.md#aws). Each has a variable, such as `SLUICE_LOG_LEVEL`. " +
 		"`SLUICE_TABLES`, `SLUICE_QUEUES` and `SLUICE_ALLOW_HOST` take lists with commas.\n\n```text\n")
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {

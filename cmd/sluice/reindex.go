@@ -31,14 +31,13 @@ func reindexCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reindex",
 		Short: "Replace the index behind an alias, without downtime",
-		Long: `Replace the index behind an alias by an index with another mapping, while it is
-searched and written to. sluice run and Cluster.Follow write to both; stop all other
-writers.
+		Long: `Replace the index behind an alias by one with another mapping, while it is searched
+and written to. sluice run and Cluster.Follow write to both; stop other writers.
 
   start, swap, then finish; or rollback, and swap again; abandon gives up
 
-You can run an interrupted or finished step again. A step in the wrong order exits
-with 1. The mapping is the sink's file for the alias (indices), or in --indices.
+You can run an interrupted or finished step again. The mapping is the sink's file for
+the alias (indices), or in --indices.
 
 ` + routeHelp + `
 
@@ -135,9 +134,9 @@ func (r *reindexing) start() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Make the new index, write to both, fill it and compare",
-		Long: `Make the new index, have all writers write to both, fill the new index from the
-tables, and compare it with the old one. Searches still use the old index. Exit code
-1 also means that the two differ.`,
+		Long: `Make the new index, have writers write to both, fill the new index from the tables,
+and compare the two. Searches still use the old index. Exit code 1 also means that
+the two differ.`,
 		Example: `  sluice reindex start --route products --json | jq '.differences[].id'
   sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev`,
 		Args: noArguments,

@@ -43,8 +43,8 @@ configuration. A file may mix:
   dead letters, each for the route that it failed on
 
 Records of one item run in order. A record that fails --attempts times goes to
---failed as a dead letter, and input that cannot be read goes there as it is. You can
-replay that file again. A stopped replay says at which --offset to go on.`,
+--failed as a dead letter, as does unreadable input. You can replay that file again.
+A stopped replay prints the --offset to go on.`,
 		Example: `  sluice replay records.ndjson --dry-run
   sluice replay again.ndjson --failed again-2.ndjson --route 'new search'
   aws sqs receive-message --queue-url "$URL" --max-number-of-messages 10 | sluice replay -`,

@@ -29,8 +29,8 @@ type routeFlag struct {
 	instead []string // flags that say the same, and cannot stand beside it
 }
 
-const routeHelp = `The projection, its table and its cluster come from the route that --route names, or
-from the only route that projects. Or describe all of them by flags.`
+const routeHelp = `The projection, its table and its cluster come from --route, or from the only route
+that projects. Or describe them by flags.`
 
 func (r *routeFlag) add(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.StringVar(&r.name, "route", "", "`name` of the route (default: the only one of its kind)")

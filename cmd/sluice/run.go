@@ -16,7 +16,7 @@ func runCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Read the tables' streams and queues, and handle their records",
-		Long: `Read the streams of the tables, consume the queues, and handle their records, until
+		Long: `Read the streams of the tables and the queues, and handle their records, until
 SIGTERM or SIGINT.
 
 ` + run.Help,

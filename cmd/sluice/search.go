@@ -27,7 +27,7 @@ import (
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
-const searchHelp = `SLUICE_ENDPOINT_DYNAMODB names another URL of DynamoDB.`
+const searchHelp = `SLUICE_ENDPOINT_DYNAMODB is the URL of DynamoDB, if it is not AWS's.`
 
 // search has the flags of a cluster and of what is projected into it.
 type search struct {

@@ -27,8 +27,7 @@ func stateCommand(c *cli) *cobra.Command {
 		Use:   "state",
 		Short: "Show or reset the state file of a daemon",
 		Long: `Show or reset the state file of a stopped daemon: the position of each shard, gaps,
-backfills and dead letters. A running daemon shows the same on its own page (GET / on
-its --listen address).`,
+backfills and dead letters. For a running daemon use sluice status.`,
 		Example: `  sluice state list
   sluice state show orders
   sluice state reset orders --to LATEST`,

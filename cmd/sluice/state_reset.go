@@ -26,15 +26,15 @@ func stateResetCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset TABLE|STREAM",
 		Short: "Have a stream or a shard read anew",
-		Long: `Have a stream read anew, or one shard of it. The command says what will be repeated
-or skipped, and asks.
+		Long: `Set the position of a stream, or of one shard. The command says which records will be
+repeated or skipped, and asks.
 
-  --to TRIM_HORIZON  handle again all that the stream still has (24 hours)
-  --to LATEST        skip all that was written until now and is not handled
+  --to TRIM_HORIZON  handle again every record that the stream still has (24 hours)
+  --to LATEST        skip the records written until now and not handled
   --to forgotten     count the stream as never read: the next start needs --start
 
---shard needs --to TRIM_HORIZON. It also resets the shard's descendants, so that the
-changes of an item stay in order.
+--shard needs --to TRIM_HORIZON. It also resets the shard's descendants, to keep the
+changes of an item in order.
 
 Handlers must tolerate repetition: docs/idempotency.md. Dead letters and backfills
 stay.`,

@@ -17,8 +17,8 @@ func statusCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the running daemon, and why it is not ready",
-		Long: `Show the running daemon: whether it is ready, and if not, why; which routes fail, how
-far behind its shards are, and which records are parked.
+		Long: `Show the running daemon: why it is not ready, which routes fail, how far behind its
+shards are, and which records are parked.
 
 The daemon answers only with its token, which sluice finds beside the state file.
 

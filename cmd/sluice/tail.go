@@ -34,11 +34,11 @@ func tailCommand(c *cli) *cobra.Command {
 		Use:   "tail [table]",
 		Short: "Show the changes of a table as they happen",
 		Long: `Show the changes of a table as its stream delivers them: time, event, entity type,
-key and names of the changed attributes. With a configuration, also show the routes,
-and which of them would fail.
+key and changed attributes. With a configuration, also show the routes, and mark
+those that would fail.
 
 The command stores and handles nothing, but a stream serves only two readers. The
-table is a name or the ARN of a stream. SIGINT ends the command with 0.`,
+table is a name or the ARN of a stream.`,
 		Example: `  sluice tail orders --type order --event MODIFY --values
   sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
   sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson

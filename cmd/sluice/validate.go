@@ -27,11 +27,11 @@ at once, each with file:line:column. It calls no service.
 --connect also asks sinks and tables whether they exist, and creates the indices that
 the file defines.
 
---sample tries the conditions with records, and finds mistakes such as a number that
-is compared with a text.
+--sample tries the conditions with records. That finds comparisons of a number with a
+text.
 
-Warnings name routes that sluice recount cannot recount and, with --connect, routes
-that project into a missing index.`,
+Warnings name routes that sluice recount cannot recount and, with --connect, missing
+indices.`,
 		Example: `  sluice validate --config orders.yaml --connect
   sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -
   sluice validate --json | jq -r '.routes[].name'`,

@@ -31,15 +31,15 @@ type Config struct {
 type Source struct {
 	// Tables to read: names, or ARNs of streams.
 	Tables Strings `yaml:"tables"`
-	// Queues to consume: names or URLs. Queues of cascade, watch and contact are
-	// added.
+	// Queues to consume: names or URLs. Sluice adds those of cascade, watch and
+	// contact.
 	Queues Strings `yaml:"queues"`
 	// Where to begin a stream that was never read.
 	Start string `yaml:"start" is:"one of=TRIM_HORIZON|LATEST"`
 	// Read the tables whole, once, for the routes with SNAPSHOT. Default false.
 	Backfill bool `yaml:"backfill" default:"false"`
-	// Read units a second of a backfill. Default: a quarter of the provisioned ones,
-	// 1000 on demand.
+	// Read units a second of a backfill. Default: a quarter of the provisioned, 1000
+	// on demand.
 	BackfillUnits float64 `yaml:"backfillUnits" is:"above=0"`
 }
 
@@ -74,14 +74,13 @@ type AWS struct {
 
 // DeadLetter says what happens to a record that fails for good.
 type DeadLetter struct {
-	// The "record" alone, or also later changes of its "item" (not in a function
-	// with a queue). Default record.
+	// The "record" alone, or also later changes of its "item" (not in a function).
+	// Default record.
 	Park string `yaml:"park" is:"one of=record|item" default:"record"`
-	// SQS queue for a function's dead letters. Without it a function stops at the
-	// record. A daemon uses its state file.
+	// SQS queue for a function's dead letters. A daemon uses its state file.
 	Queue string `yaml:"queue"`
-	// File of the keys that sign and verify a function's letters, one a line, of 32
-	// characters or more. The first signs. SLUICE_LETTER_KEY wins.
+	// File of the keys of a function's letters, one a line, of 32 characters or more.
+	// The first signs. SLUICE_LETTER_KEY wins.
 	KeyFile string `yaml:"keyFile"`
 	// Age at which a failing record is parked. Default 20h in a daemon, never in a
 	// function.
@@ -96,10 +95,9 @@ type Limits struct {
 	Window int `yaml:"window" is:"min=1" default:"4096"`
 	// Bytes of the unsettled records of a shard. Default 64 MiB.
 	WindowBytes int64 `yaml:"windowBytes" is:"min=1" default:"67108864"`
-	// Bytes of a shard's records that wait because one failed. At the limit the
-	// shard is not read. Default 64 MiB.
+	// Bytes of a shard's records that wait because one failed. Default 64 MiB.
 	HeldBytes int64 `yaml:"heldBytes" is:"min=1" default:"67108864"`
-	// Records that may be settled after a record that waits. Default 1000000.
+	// Records settled after one that waits, at most. Default 1000000.
 	MaxAhead int `yaml:"maxAhead" is:"min=1" default:"1000000"`
 	// Order of the records of an item, or of a whole shard. Default item.
 	Order string `yaml:"order" is:"one of=item|shard" default:"item"`
@@ -117,8 +115,7 @@ type Daemon struct {
 	TokenFile string `yaml:"tokenFile"`
 	// Names by which a proxy serves the daemon.
 	AllowHosts Strings `yaml:"allowHosts"`
-	// Do not start while a sink is down. Otherwise its routes are held, and the
-	// daemon is not ready. Default false.
+	// Do not start while a sink is down. Default: hold its routes. Default false.
 	RequireSinks bool `yaml:"requireSinks" default:"false"`
 	// Serve Go's profiles on listen. Default false.
 	Pprof bool `yaml:"pprof" default:"false"`

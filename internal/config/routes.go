@@ -5,8 +5,8 @@ package config
 type Route struct {
 	// Unique name in metrics, logs and dead letters.
 	Name string `yaml:"name" is:"required"`
-	// Entity type and event: search#INSERT, "*#REMOVE", search#SNAPSHOT. Event * is
-	// INSERT, MODIFY and REMOVE.
+	// Entity type and event: search#INSERT, "*#REMOVE". Event * is INSERT, MODIFY and
+	// REMOVE.
 	On Strings `yaml:"on" is:"required"`
 
 	// Expression that a record must fulfil.
@@ -15,28 +15,26 @@ type Route struct {
 	Changed Strings `yaml:"changed"`
 	// Another attribute than these has changed.
 	ChangedIgnoring Strings `yaml:"changedIgnoring"`
-	// Deletions by time to live: leave out, or take only these. Replicated ones look
-	// like a user's.
+	// Deletions by time to live: leave out, or take only these.
 	TTL string `yaml:"ttl" is:"one of=exclude|only"`
 	// Regions of a global table to take writes from. Default all.
 	Regions Strings `yaml:"regions"`
 
-	// Failures before a record is parked; also 10 minutes in which the route works
-	// for others. Default 8.
+	// Failures before a record is parked, in 10 minutes in which the route works for
+	// others. Default 8.
 	Attempts int `yaml:"attempts" is:"min=1" default:"8"`
 	// Waits between attempts.
 	Backoff *Backoff `yaml:"backoff"`
 	// Time limit of a call. Default none.
 	Timeout Duration `yaml:"timeout" is:"min=1ms"`
-	// Records that the route handles at once. Default: no limit.
+	// Records handled at once. Default: no limit.
 	Concurrency int `yaml:"concurrency" is:"min=1"`
 	// Rate of calls.
 	Rate *Rate `yaml:"rate"`
-	// Age at which a failing record is parked, in any state of the route. Default:
-	// deadLetter.maxAge.
+	// Age at which a failing record is parked. Default: deadLetter.maxAge.
 	MaxAge Duration `yaml:"maxAge" is:"min=1s"`
-	// Run dead letters again although the item may have changed. Default: false for
-	// send and for project without a version, else true.
+	// Allow redrives although the item may have changed. Default: false for send and
+	// for project without a version, else true.
 	Redrive *bool `yaml:"redrive"`
 
 	// Send a message for each record.
@@ -74,16 +72,14 @@ type Send struct {
 	// Sink of a queue.
 	To string `yaml:"to" is:"required"`
 	// "record" (event, table, sequence, keys, new, old), "new", "old", "keys", or a
-	// template: '{"id":"{PK}","was":{$old.status}}'. A missing attribute is null
-	// outside of a text, and fails the record within a text. Default record.
+	// template: '{"id":"{PK}","was":{$old.status}}'. A missing attribute is null;
+	// within a text it fails the record. Default record.
 	Body string `yaml:"body" default:"record"`
 	// Delay of the message.
 	Delay Duration `yaml:"delay" is:"min=0s,max=15m"`
-	// Template of a FIFO queue's message group. Default: the item's key. Text that
-	// SQS refuses is hashed.
+	// Template of a FIFO queue's message group. Default: the item's key.
 	Group string `yaml:"group"`
-	// Template of a FIFO queue's deduplication id, hashed in the same way. Default:
-	// event id and route.
+	// Template of a FIFO queue's deduplication id. Default: event id and route.
 	Dedupe string `yaml:"dedupe"`
 }
 
@@ -93,8 +89,7 @@ type Project struct {
 	To string `yaml:"to"`
 	// Index or alias, or a template: orders-{region|lower}.
 	Index string `yaml:"index" is:"required"`
-	// Names that index may make in a process. Records for more fail for good.
-	// Default 100.
+	// Most names that index may make in a process. Default 100.
 	MaxIndices int `yaml:"maxIndices" is:"min=1" default:"100"`
 	// Template, such as '{pk}|{sk}'.
 	ID string `yaml:"id" is:"required"`
@@ -104,18 +99,17 @@ type Project struct {
 	HashLongIDs bool `yaml:"hashLongIds"`
 	// "sequence", "none", or "attribute:<path>": a number or ISO 8601 time that
 	// every change raises. "seconds:", "millis:" or "micros:<path>": a number that
-	// is a time since 1970. "attribute:<created>,<counter>": a counter that begins
-	// anew with each item.
+	// is a time since 1970. "attribute:<created>,<counter>": a counter that may
+	// restart with each item.
 	Version string `yaml:"version" is:"required"`
 	// Field of the sequence that a document shows, with version: sequence. Default
 	// sluice.
 	Mark string `yaml:"mark"`
-	// Leave no tombstones, with version: sequence. A record that comes again after
-	// index.gc_deletes then restores a document.
-	ForgetDeleted bool `yaml:"forgetDeleted"`
-	// Expression over new (the item): only these items have documents, such as
-	// new.status == "published". An item that no longer fulfils it loses its
+	// Leave no tombstones, with version: sequence. A late record can then restore a
 	// document.
+	ForgetDeleted bool `yaml:"forgetDeleted"`
+	// Expression over new (the item), such as new.status == "published": only these
+	// items have documents.
 	Only string `yaml:"only"`
 	// Take SNAPSHOT records although version is none.
 	UnfencedBackfill bool `yaml:"unfencedBackfill"`
@@ -127,8 +121,8 @@ type Project struct {
 	Rename Texts `yaml:"rename"`
 	// Maps whose attributes go into the document: path to prefix.
 	Flatten Texts `yaml:"flatten"`
-	// Fields before those of the item. A text is a template, and "{price}" alone
-	// keeps its type. A number, true, false or null is itself.
+	// Fields before those of the item. A text is a template; "{price}" alone keeps
+	// its type.
 	Fields Fields `yaml:"fields"`
 	// Fields of the document that replaces a deleted one.
 	Tombstone Fields `yaml:"tombstone"`
@@ -145,8 +139,7 @@ type Cascade struct {
 	Key Strings `yaml:"key" is:"required"`
 	// Kinds of children.
 	Children []Child `yaml:"children" is:"required"`
-	// Sink of a standard queue for large cascades; Sluice consumes it. Without it a
-	// record deletes all rows.
+	// Sink of a standard queue for large cascades; Sluice consumes it.
 	Queue string `yaml:"queue"`
 	// Rows that a record deletes itself, with a queue. Default 500.
 	Threshold *int `yaml:"threshold" is:"min=0" default:"500"`
@@ -166,8 +159,7 @@ type Child struct {
 	Partition Attr `yaml:"partition" is:"required"`
 	// Prefix of the sort key.
 	Sort *Attr `yaml:"sort"`
-	// Keep children newer than a parent that exists again; each delete is then a
-	// request.
+	// Keep children newer than a parent that exists again.
 	NotNewer *Limit `yaml:"notNewer"`
 }
 
@@ -176,11 +168,10 @@ type Child struct {
 type Limit struct {
 	// Children's attribute, a number or text.
 	Name string `yaml:"name" is:"required"`
-	// Attribute of the deleted parent: a version that grows when the parent is put
-	// again. Children up to this version are deleted.
+	// Attribute of the deleted parent: a version. Children up to it are deleted.
 	From string `yaml:"from"`
-	// Form of the children's time (UTC). Children from before the parent's deletion
-	// are deleted, up to its second.
+	// Form of the children's time (UTC). Children up to the second of the parent's
+	// deletion are deleted.
 	Time string `yaml:"time" is:"one of=seconds|milliseconds|rfc3339"`
 }
 
@@ -202,16 +193,15 @@ type Count struct {
 	ID string `yaml:"id" is:"required"`
 	// Table of the records that were counted.
 	Markers string `yaml:"markers" is:"required"`
-	// Age up to which a record counts; more than records wait among the dead
-	// letters. Default 72h.
+	// Age up to which a record counts; longer than dead letters wait. Default 72h.
 	Life Duration `yaml:"life" is:"min=25h" default:"72h"`
 	// Table of the children, for a recount. Default: the only one of source, or that
 	// of the entity type.
 	Table string `yaml:"table"`
 	// Numbers to keep.
 	Numbers []Counter `yaml:"numbers" is:"required"`
-	// Table of numbers. A child that is inserted without its parent there is
-	// deleted. Default: it stays, uncounted.
+	// Table of numbers. A child inserted without its parent there is deleted.
+	// Default: it stays, uncounted.
 	DeleteOrphans string `yaml:"deleteOrphans"`
 }
 
@@ -221,11 +211,10 @@ type Counter struct {
 	Table string `yaml:"table" is:"required"`
 	// Attribute of the number.
 	Attribute string `yaml:"attribute" is:"required"`
-	// Key of the parent: parent's attribute to child's, or a list if the names are
-	// the same.
+	// Key of the parent: parent's attribute to child's, or a list.
 	Key KeyFrom `yaml:"key" is:"required"`
-	// Global secondary index, with all attributes, by which a recount finds the
-	// children. Default: their table, or the table of another number between.
+	// Global secondary index, with all attributes, for a recount. Default: the
+	// children's table.
 	Index string `yaml:"index"`
 	// Children's attribute that is the partition key of index.
 	Partition string `yaml:"partition"`
@@ -243,22 +232,19 @@ type Escalate struct {
 	// start: new escalation; next: attempt; resume: changed escalation; contact:
 	// messages.
 	Do string `yaml:"do" is:"required,one of=start|next|resume|contact"`
-	// Names of attributes. Only the route of start needs it.
+	// Names of attributes (start).
 	Ladder *Ladder `yaml:"ladder"`
 	// Beginning of the messages' kinds. Default escalation.
 	Kind string `yaml:"kind" default:"escalation"`
-	// Sink of a standard queue for the messages. Only the route of start needs it. A
-	// contact route consumes it.
+	// Sink of a standard queue for the messages (start).
 	Queue string `yaml:"queue"`
 	// Time from the last attempt to the end or the repeat. Default 5m.
 	ExpireAfter Duration `yaml:"expireAfter" is:"min=1s" default:"5m"`
 	// Times that the ladder is repeated. Default 0.
 	Repeat int `yaml:"repeat" is:"min=0" default:"0"`
-	// Sink of another standard queue, for the watchdog; Sluice consumes it. Only the
-	// route of start needs it.
+	// Sink of another standard queue, for the watchdog (start).
 	Watch string `yaml:"watch"`
-	// Delay at which the watchdog sends a step again and raises an alarm. Default
-	// 15m.
+	// Delay after which the watchdog sends a step again, with an alarm. Default 15m.
 	WatchAfter Duration `yaml:"watchAfter" is:"min=1m" default:"15m"`
 	// Sink of a queue for alarms:
 	// {"kind":"<kind>.alarm","escalation","round","number","due","why","dedupeKey"}.
@@ -268,11 +254,10 @@ type Escalate struct {
 	Contact *Contact `yaml:"contact"`
 }
 
-// Contact calls a URL. It is a POST for a step, or for each of its contacts. The
-// header Idempotency-Key, such as call/c-1#0, stays the same for one attempt. 2xx:
-// taken. 4xx but 408, 425 and 429: refused, and the next step has its turn. Any
-// other answer: tried again for giveUpAfter. Templates have {escalation.<path>},
-// {step.<path>}, {contact}, {number}, {round}, {repeat} and {dedupeKey}.
+// Contact calls a URL. A POST for a step, or for each of its contacts, with
+// Idempotency-Key. 2xx: taken. 4xx but 408, 425 and 429: refused, the next step has
+// its turn. Else: tried again. Templates have {escalation.<path>}, {step.<path>},
+// {contact}, {number}, {round}, {repeat} and {dedupeKey}.
 type Contact struct {
 	// Template, such as '{step.url}'.
 	URL string `yaml:"url" is:"required"`
@@ -282,8 +267,8 @@ type Contact struct {
 	Body string `yaml:"body"`
 	// Time limit of a call. Default 30s.
 	Timeout Duration `yaml:"timeout" is:"min=1s" default:"30s"`
-	// Time that a process owns a step. After a crash the step is tried again when it
-	// is over. Default 2m.
+	// Time that a process owns a step. After a crash the step is tried again then.
+	// Default 2m.
 	Lease Duration `yaml:"lease" is:"min=2s" default:"2m"`
 	// Time for which a failing call is tried again. Default 10m.
 	GiveUpAfter Duration `yaml:"giveUpAfter" is:"min=1s" default:"10m"`
@@ -333,7 +318,7 @@ type EscalationNames struct {
 	RoundStarted string `yaml:"roundStarted" default:"roundStarted"`
 	// Time (RFC 3339) before which nobody is called.
 	SnoozedUntil string `yaml:"snoozedUntil"`
-	// Order of the step at which a round begins, or the next one after it.
+	// Order of the step at which a round begins.
 	ResumeAt string `yaml:"resumeAt"`
 	// Number that wins over the route's repeat.
 	Repeat string `yaml:"repeat"`
@@ -345,7 +330,7 @@ type StepNames struct {
 	TypeAttribute string `yaml:"typeAttribute"`
 	// Value of typeAttribute in a step.
 	Type string `yaml:"type"`
-	// BOOL that a step needs. Default: none.
+	// BOOL that a step needs.
 	Enabled string `yaml:"enabled"`
 	// Id, unique in the ladder.
 	ID string `yaml:"id" is:"required"`
@@ -353,8 +338,7 @@ type StepNames struct {
 	Order string `yaml:"order" is:"required"`
 	// Seconds before the step is tried.
 	WaitSeconds string `yaml:"waitSeconds" is:"required"`
-	// List (L or SS) of contacts to call at the same time. Default: each step is one
-	// contact.
+	// List (L or SS) of contacts to call at the same time.
 	Contacts string `yaml:"contacts"`
 }
 

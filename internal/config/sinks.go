@@ -6,8 +6,8 @@ type Sink struct {
 	SQS *SQS `yaml:"sqs"`
 	// An OpenSearch cluster.
 	OpenSearch *OpenSearch `yaml:"opensearch"`
-	// The tables of the account and Region. Handlers that write tables use the only
-	// sink of this kind, or its defaults.
+	// The tables of the account and Region. Handlers use the only one, or its
+	// defaults.
 	DynamoDB *DynamoDB `yaml:"dynamodb"`
 }
 
@@ -29,17 +29,17 @@ type OpenSearch struct {
 	Username string `yaml:"username"`
 	// Password; use a variable: ${OPENSEARCH_PASSWORD}.
 	Password string `yaml:"password"`
-	// Hosts, such as search:9200, that may get a password or signatures by http.
-	// This machine always may.
+	// Hosts, such as search:9200, that may get a password or signatures by http; this
+	// machine always may.
 	AllowPlainHTTP Strings `yaml:"allowPlainHTTP"`
 	// File of more trusted PEM certificates.
 	CAFile string `yaml:"caFile"`
 	// Sign requests with AWS credentials for this service.
 	Sign string `yaml:"sign" is:"one of=es|aoss"`
-	// Indices that a daemon creates at its start if they are missing. For a
-	// function, `sluice validate --connect` does.
+	// Missing indices to create at a daemon's start, or by `sluice validate
+	// --connect`.
 	Indices []Index `yaml:"indices"`
-	// Refuse writes to names that are no alias.
+	// Refuse writes to a name that is not an alias.
 	RequireAlias bool `yaml:"requireAlias"`
 	// Bulk requests at a time. Default 8.
 	InFlight int `yaml:"inFlight" is:"min=1" default:"8"`
