@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 // chosen are dead letters by their ids, or by a filter. An empty id, such as that
@@ -224,7 +224,7 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 			place.warnOfRoute(cmd.Context(), f.route)
 			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
 				ctx := cmd.Context()
-				purged := run.DeadLetterDeletion{DryRun: dryRun} // as a daemon answers
+				purged := daemon.DeadLetterDeletion{DryRun: dryRun} // as a daemon answers
 				print := func(format string, more ...any) error {
 					if asJSON {
 						return printJSON(c.stdout, purged)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -74,7 +74,7 @@ func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 		}
 	}
 	parks(1)
-	letters := run.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
+	letters := daemon.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
 	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		letters.ServeHTTP(w, r)
 		if r.URL.Query().Get("dryRun") == "1" {
@@ -110,7 +110,7 @@ func TestPartsOfIDsAreLookedUpFirst(t *testing.T) {
 		}
 		m := router.New()
 		m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
-		daemon := run.DeadLetters(t.Context(), deadletter.NewBox(letters, "app"), "", m, nil, discard)
+		daemon := daemon.DeadLetters(t.Context(), deadletter.NewBox(letters, "app"), "", m, nil, discard)
 		args := append([]string{"dlq"}, strings.Fields(command+" 1-cea09b3400000000 cea09b34 none 1-cea09b34")...)
 		code, out, problems := asked(t, daemon, args...)
 		if code != 1 || !strings.Contains(out, "1 d") || !strings.Contains(problems, "several dead letters begin with cea09b34") || strings.Count(problems, "no such") != 1 {

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/letterqueue"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -337,9 +337,9 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 			return nil, errors.Join(err, end())
 		}
 		path, _ := p.c.path()
-		m, fetch = ofTables{app.Router, app, path}, run.Fetch(services("dynamodb"))
+		m, fetch = ofTables{app.Router, app, path}, daemon.Fetch(services("dynamodb"))
 	}
-	h := run.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
+	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}
 	return &lettersOpen{api: client, where: where, close: end}, nil
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -37,7 +37,7 @@ func TestRedriveOfUnsigned(t *testing.T) {
 	}
 	m := router.New()
 	m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
-	daemon := run.DeadLetters(t.Context(), deadletter.NewSignedBox(letters, "app", letterKeys(t)), "", m, nil, discard)
+	daemon := daemon.DeadLetters(t.Context(), deadletter.NewSignedBox(letters, "app", letterKeys(t)), "", m, nil, discard)
 	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--all"); code != 1 || strings.Count(out, ": refused: it is not signed") != 3 {
 		t.Errorf("exit %d, %s%s", code, out, problems)
 	}
