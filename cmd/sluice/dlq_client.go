@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 // letterClient asks for dead letters as a daemon serves them.
@@ -96,9 +97,9 @@ func (c *letterClient) get(ctx context.Context, method, path string, q url.Value
 // list returns up to limit entries behind after.
 func (c *letterClient) list(ctx context.Context, f deadletter.Filter, after string, limit int) (all daemon.DeadLetterPage, err error) {
 	const page = 1000
-	all.DeadLetters = []deadletter.Outline{}
+	all.DeadLetters = []letters.Outline{}
 	for limit > 0 {
-		q := f.Query()
+		q := letters.Query(f)
 		q.Set("limit", strconv.Itoa(min(limit, page)))
 		if after != "" {
 			q.Set("after", after)
@@ -124,7 +125,7 @@ func (c *letterClient) counts(ctx context.Context) (counts daemon.DeadLetterCoun
 	return counts, err
 }
 
-func (c *letterClient) show(ctx context.Context, id string, payload bool) (o deadletter.Outline, err error) {
+func (c *letterClient) show(ctx context.Context, id string, payload bool) (o letters.Outline, err error) {
 	q := url.Values{}
 	if payload {
 		q.Set("payload", "1")
@@ -155,7 +156,7 @@ var errAmbiguous = errors.New("ambiguous id")
 
 // redrive redrives one entry, or with an empty id all that f chooses.
 func (c *letterClient) redrive(ctx context.Context, id string, f deadletter.Filter, how deadletter.How) (report deadletter.Report, err error) {
-	path, q := "/deadletters/redrive", f.Query()
+	path, q := "/deadletters/redrive", letters.Query(f)
 	if id != "" {
 		path, q = "/deadletters/"+url.PathEscape(id)+"/redrive", url.Values{}
 	}
@@ -197,7 +198,7 @@ func (c *letterClient) remove(ctx context.Context, id string, f deadletter.Filte
 		err = c.get(ctx, "DELETE", "/deadletters/"+url.PathEscape(id), nil, &d)
 		return d, err
 	}
-	q := f.Query()
+	q := letters.Query(f)
 	q.Set("all", "1") // that all are meant was asked before
 	if dryRun {
 		q.Set("dryRun", "1")

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
@@ -35,7 +35,7 @@ func TestListOfManyPages(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
 	}
-	box := deadletter.NewBox(state.NewMemory(), "app")
+	box := letters.NewBox(state.NewMemory(), "app")
 	for i := range 1100 {
 		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(i + 1), Shard: "shard"})
 		if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, Last: fmt.Errorf("cause %d", i+1)}); err != nil {
@@ -102,7 +102,7 @@ func TestAskedOfADaemon(t *testing.T) {
 
 // What was parked before a time is deleted, and no more than that.
 func TestPurgeUntil(t *testing.T) {
-	box := deadletter.NewBox(state.NewMemory(), "app")
+	box := letters.NewBox(state.NewMemory(), "app")
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1), Shard: "shard"})
 	if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Last: errors.New("last")}); err != nil {
 		t.Fatal(err)

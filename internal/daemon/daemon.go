@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -68,23 +68,23 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	if err := access.RemoveAddress(store.Path()); err != nil {
 		return err
 	}
-	box := deadletter.NewBox(store, o.Application)
+	box := letters.NewBox(store, o.Application)
 	if o.DeadLetter == "item" {
 		if err := box.Load(ctx); err != nil {
 			return fmt.Errorf("state file %s: %w", store.Path(), err)
 		}
 	}
 	m = checks.hold(m)
-	src, err := newSources(o, m, checks, aws, store, box, metrics, newLife(m, o, stderr), logger)
+	src, err := newSources(o, m, checks, aws, store, box.Box, metrics, newLife(m, o, stderr), logger)
 	if err != nil {
 		return err
 	}
 	pulse := newPulse(logger)
-	letters := &letterCounts{count: box.Counts}
+	counts := &letterCounts{count: box.Counts}
 	metrics.Ask(prom.Status{
 		Ready:       func() bool { return len(src.unready()) == 0 },
 		Held:        func() []flow.Held { return heldFlows(src.held()) },
-		DeadLetters: letters.get,
+		DeadLetters: counts.get,
 		Routes:      src.routes,
 	})
 	if o.Listen != "off" {
@@ -113,7 +113,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			"GET /lanes":             lanes(src.waiting),
 			"GET /{$}": statusPage(func() status {
 				st := src.status()
-				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, letters.get()
+				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, counts.get()
 				return st
 			}),
 			"/deadletters": dlq, "/deadletters/": dlq,

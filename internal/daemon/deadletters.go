@@ -16,13 +16,14 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 // DeadLetterPage is the answer of GET /deadletters.
 type DeadLetterPage struct {
-	DeadLetters []deadletter.Outline `json:"deadLetters"`
-	Next        string               `json:"next,omitempty"`       // the parameter after of the next page; empty on the last
-	Unreadable  string               `json:"unreadable,omitempty"` // names entries that cannot be read
+	DeadLetters []letters.Outline `json:"deadLetters"`
+	Next        string            `json:"next,omitempty"`       // the parameter after of the next page; empty on the last
+	Unreadable  string            `json:"unreadable,omitempty"` // names entries that cannot be read
 }
 
 // DeadLetterCounts is the answer of GET /deadletters/counts.
@@ -50,7 +51,7 @@ type DeadLetterDeletion struct {
 // its flows.
 type letterServer struct {
 	ctx    context.Context // ends with the daemon, and ends redrives
-	box    *deadletter.Box
+	box    *letters.Box
 	routes sluice.Matcher
 	fetch  deadletter.Fetch
 	logger *slog.Logger
@@ -61,7 +62,7 @@ type letterServer struct {
 // sees to who may ask. Redrives end with ctx. docs/dead-letters.md lists the
 // requests. state is the path of the file that box keeps them in; requests whose header [StateHeader] names another one,
 // or [ApplicationHeader] another application, are refused.
-func DeadLetters(ctx context.Context, box *deadletter.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
+func DeadLetters(ctx context.Context, box *letters.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
 	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}
 	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
 	how := []string{"dryRun", "force", "allow", "unsigned"}
@@ -131,7 +132,7 @@ func refuse(w http.ResponseWriter, err error) {
 		http.Error(w, err.Error(), status.status)
 	case errors.Is(err, deadletter.ErrNotFound):
 		http.Error(w, err.Error(), http.StatusNotFound)
-	case errors.As(err, new(*deadletter.AmbiguousError)):
+	case errors.As(err, new(*letters.AmbiguousError)):
 		http.Error(w, err.Error(), http.StatusConflict)
 	default:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -182,7 +183,7 @@ func text(err error) string {
 }
 
 func (s *letterServer) list(w http.ResponseWriter, r *http.Request, q url.Values) error {
-	f, err := deadletter.ParseFilter(q, time.Now())
+	f, err := letters.ParseFilter(q, time.Now())
 	if err != nil {
 		return badRequest(err)
 	}
@@ -193,7 +194,7 @@ func (s *letterServer) list(w http.ResponseWriter, r *http.Request, q url.Values
 			return badRequest(fmt.Errorf("limit: %q is not a number from 1 to %d", l, most))
 		}
 	}
-	page := DeadLetterPage{DeadLetters: []deadletter.Outline{}}
+	page := DeadLetterPage{DeadLetters: []letters.Outline{}}
 	var unreadable []error
 	for after := q.Get("after"); ; {
 		entries, last, err := s.box.List(r.Context(), after, 100)
@@ -210,7 +211,7 @@ func (s *letterServer) list(w http.ResponseWriter, r *http.Request, q url.Values
 				page.Unreadable = text(errors.Join(unreadable...))
 				return answer(w, page)
 			}
-			page.DeadLetters = append(page.DeadLetters, e.Outline(false))
+			page.DeadLetters = append(page.DeadLetters, letters.OutlineOf(&e, false))
 		}
 		if last == "" {
 			page.Unreadable = text(errors.Join(unreadable...))
@@ -241,7 +242,7 @@ func (s *letterServer) show(w http.ResponseWriter, r *http.Request, q url.Values
 	if err != nil {
 		return err
 	}
-	return answer(w, e.Outline(payload))
+	return answer(w, letters.OutlineOf(&e, payload))
 }
 
 func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Values) error {
@@ -256,7 +257,7 @@ func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Val
 		var report deadletter.Report
 		told := how.Told
 		how.Told = func(o deadletter.Outcome) {
-			report.Add(o)
+			count(&report, o)
 			told(o)
 		}
 		err := s.box.Redrive(ctx, s.routes, id, how)
@@ -268,7 +269,7 @@ func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Val
 }
 
 func (s *letterServer) redriveAll(w http.ResponseWriter, r *http.Request, q url.Values) error {
-	f, err := deadletter.ParseFilter(q, time.Now())
+	f, err := letters.ParseFilter(q, time.Now())
 	if err != nil {
 		return badRequest(err)
 	}
@@ -340,11 +341,11 @@ func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Value
 	if err := switches(q, map[string]*bool{"all": &all, "dryRun": &d.DryRun}); err != nil {
 		return err
 	}
-	f, err := deadletter.ParseFilter(q, time.Now())
+	f, err := letters.ParseFilter(q, time.Now())
 	if err != nil {
 		return badRequest(err)
 	}
-	if f.IsZero() && !all {
+	if letters.ChoosesAll(f) && !all {
 		return badRequest(errors.New("say which dead letters are to be deleted, by a filter or by all=1"))
 	}
 	if f.Kind == "" {
@@ -355,7 +356,7 @@ func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Value
 		for name := range f.Key { // the log has no values of keys
 			f.Key[name] = "…"
 		}
-		s.logger.Warn("dead letters deleted", "count", n, "filter", f.Query().Encode())
+		s.logger.Warn("dead letters deleted", "count", n, "filter", letters.Query(f).Encode())
 	}
 	d.Deleted, d.Unreadable = n, text(err)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(lineTimeout)) // it may have waited for a redrive
@@ -372,4 +373,20 @@ func (s *letterServer) remove(w http.ResponseWriter, r *http.Request, _ url.Valu
 	}
 	s.logger.Warn("dead letter deleted", "id", id)
 	return answer(w, DeadLetterDeletion{Deleted: 1})
+}
+
+// count adds an outcome to a report.
+func count(r *deadletter.Report, o deadletter.Outcome) {
+	switch o.Result {
+	case deadletter.Done:
+		r.Done++
+	case deadletter.Failed, deadletter.Refused:
+		r.Failed++
+	case deadletter.Waiting:
+		r.Waiting++
+	case deadletter.IsGap:
+		r.Gaps++
+	case deadletter.WouldRun:
+		r.WouldRun++
+	}
 }

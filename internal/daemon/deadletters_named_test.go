@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
@@ -18,18 +19,18 @@ import (
 // one that is not signed when it is: by its short id, too.
 func TestDeadLettersAreRedrivenAllTheSame(t *testing.T) {
 	l := newLetters(t, t.Context())
-	letters := state.NewMemory()
+	store := state.NewMemory()
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1)})
-	l.box = deadletter.NewBox(letters, "app")
+	l.box = letters.NewBox(store, "app")
 	if err := l.box.Park(t.Context(), &rec, sluice.Failure{Route: "strict", Last: errors.New("down")}); err != nil {
 		t.Fatal(err)
 	}
 	m := router.New()
 	ran := 0
 	m.Handle("*#*", func(context.Context, *sluice.Record) error { ran++; return nil }, router.Name("strict"))
-	l.h = DeadLetters(t.Context(), deadletter.NewSignedBox(letters, "app", deadletter.Keys{}), "", m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
+	l.h = DeadLetters(t.Context(), letters.NewSignedBox(store, "app", deadletter.Keys{}), "", m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
 	id := l.box.ID(&rec, "strict")
-	path := "/deadletters/" + deadletter.ShortID(id) + "/redrive?"
+	path := "/deadletters/" + letters.ShortID(id) + "/redrive?"
 	for _, q := range []string{"", "force=1", "allow=strict", "unsigned=" + id, "allow=other&unsigned=" + id} {
 		if code, body := l.ask("POST", path+q); code != 200 || !strings.Contains(body, `"result":"refused"`) || ran > 0 {
 			t.Errorf("%s: %d %s", q, code, body)
@@ -38,10 +39,10 @@ func TestDeadLettersAreRedrivenAllTheSame(t *testing.T) {
 	if code, body := l.ask("POST", path+"unsigned=none"); code != 200 || !strings.Contains(body, `"result":"refused"`) || ran > 0 {
 		t.Errorf("%d %s", code, body)
 	}
-	if code, body := l.ask("GET", "/deadletters/"+deadletter.ShortID(id)); code != 200 || !strings.Contains(body, `"unverified":"it is not signed`) {
+	if code, body := l.ask("GET", "/deadletters/"+letters.ShortID(id)); code != 200 || !strings.Contains(body, `"unverified":"it is not signed`) {
 		t.Errorf("%d %s", code, body)
 	}
-	if code, body := l.ask("POST", path+"allow=strict&unsigned="+deadletter.ShortID(id)); code != 200 || !strings.Contains(body, `"result":"done"`) || ran != 1 {
+	if code, body := l.ask("POST", path+"allow=strict&unsigned="+letters.ShortID(id)); code != 200 || !strings.Contains(body, `"result":"done"`) || ran != 1 {
 		t.Errorf("%d %s", code, body)
 	}
 	if !strings.Contains(l.log.String(), "speak against it") || !strings.Contains(l.log.String(), "unsigned=["+id+"]") {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
@@ -27,7 +28,7 @@ import (
 // lettersOf answers for a box with records of the items a, a and b, and a gap.
 type lettersOf struct {
 	t       *testing.T
-	box     *deadletter.Box
+	box     *letters.Box
 	h       http.Handler
 	handled []string
 	fails   bool
@@ -37,7 +38,7 @@ type lettersOf struct {
 }
 
 func newLetters(t *testing.T, ctx context.Context) *lettersOf {
-	l := &lettersOf{t: t, box: deadletter.NewBox(state.NewMemory(), "app")}
+	l := &lettersOf{t: t, box: letters.NewBox(state.NewMemory(), "app")}
 	for i, key := range []string{"a", "a", "b"} {
 		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + key + `"}}`, New: `{"pk":{"S":"` + key + `"},"x":{"S":"secret"}}`, Sequence: recordtest.Sequence(i + 1)})
 		if err := l.box.Park(ctx, &rec, sluice.Failure{Route: "r", Last: fmt.Errorf("cause %d", i+1)}); err != nil {
@@ -218,7 +219,7 @@ func TestDeadLettersOfAnotherStateFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := DeadLetters(t.Context(), deadletter.NewBox(state.NewMemory(), "app"), mine, router.New(), nil, slog.New(slog.DiscardHandler))
+	h := DeadLetters(t.Context(), letters.NewBox(state.NewMemory(), "app"), mine, router.New(), nil, slog.New(slog.DiscardHandler))
 	for _, c := range []struct {
 		meant string
 		want  int
@@ -242,7 +243,7 @@ func TestDeadLettersOfAnotherStateFile(t *testing.T) {
 
 // A request that names another application than the daemon's is refused, too.
 func TestMeantForAnotherApplication(t *testing.T) {
-	h := DeadLetters(t.Context(), deadletter.NewBox(state.NewMemory(), "app"), "", router.New(), nil, slog.New(slog.DiscardHandler))
+	h := DeadLetters(t.Context(), letters.NewBox(state.NewMemory(), "app"), "", router.New(), nil, slog.New(slog.DiscardHandler))
 	for meant, want := range map[string]int{"": 200, "app": 200, "other": 421} {
 		r := httptest.NewRequest("DELETE", "http://127.0.0.1/deadletters?all=1", nil)
 		r.Header.Set(ApplicationHeader, meant)
@@ -350,9 +351,9 @@ func (f *getFails) GetLetter(ctx context.Context, app, id string) ([]byte, bool,
 func TestRedriveSaysWhatFailedBehindTheEarlierOne(t *testing.T) {
 	for i, done := range []int{0, 1} {
 		l := newLetters(t, t.Context())
-		letters := &getFails{Letters: state.NewMemory(), id: l.ids[i], at: 1}
+		store := &getFails{Letters: state.NewMemory(), id: l.ids[i], at: 1}
 		if i == 1 {
-			letters.at = 4 // whether it is there, twice, what it is, and what it is behind the earlier one
+			store.at = 4 // whether it is there, twice, what it is, and what it is behind the earlier one
 		}
 		for _, id := range l.ids[:2] {
 			e, err := l.box.Get(t.Context(), id)
@@ -363,13 +364,13 @@ func TestRedriveSaysWhatFailedBehindTheEarlierOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := letters.PutLetter(t.Context(), "app", id, data); err != nil {
+			if err := store.PutLetter(t.Context(), "app", id, data); err != nil {
 				t.Fatal(err)
 			}
 		}
 		m := router.New()
 		m.Handle("*#*", func(context.Context, *sluice.Record) error { return nil }, router.Name("r"), router.Redrive())
-		l.h = DeadLetters(t.Context(), deadletter.NewBox(letters, "app"), "", m, nil, slog.New(slog.DiscardHandler))
+		l.h = DeadLetters(t.Context(), letters.NewBox(store, "app"), "", m, nil, slog.New(slog.DiscardHandler))
 		code, body := l.ask("POST", "/deadletters/"+l.ids[1]+"/redrive?earlier=1")
 		if code != 200 || strings.Count(body, `"result":"done"`) != done || !strings.Contains(body, `"fault":"disk"`) {
 			t.Errorf("letter %d cannot be read: %d %s", i+1, code, body)
@@ -418,13 +419,13 @@ func TestRedriveEndsWithItsClient(t *testing.T) {
 // can be deleted.
 func TestDeadLettersThatCannotBeRead(t *testing.T) {
 	l := newLetters(t, t.Context())
-	letters := state.NewMemory()
+	store := state.NewMemory()
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1)})
-	l.box = deadletter.NewBox(letters, "app")
+	l.box = letters.NewBox(store, "app")
 	if err := l.box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Last: errors.New("cause")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := letters.PutLetter(t.Context(), "app", "damaged", []byte("{")); err != nil {
+	if err := store.PutLetter(t.Context(), "app", "damaged", []byte("{")); err != nil {
 		t.Fatal(err)
 	}
 	l.h = DeadLetters(t.Context(), l.box, "", router.New(), nil, slog.New(slog.NewTextHandler(&l.log, nil)))
@@ -452,5 +453,15 @@ func TestDeadLettersThatCannotBeRead(t *testing.T) {
 	}
 	if code, body := l.ask("DELETE", "/deadletters?all=1"); code != 200 || strings.Contains(body, "unreadable") || !strings.Contains(l.log.String(), `"dead letters deleted" count=1`) {
 		t.Errorf("the rest: %d %s, log %s", code, body, l.log.String())
+	}
+}
+
+func TestCount(t *testing.T) {
+	var r deadletter.Report
+	for _, result := range []deadletter.Result{deadletter.Done, deadletter.Failed, deadletter.Refused, deadletter.Waiting, deadletter.IsGap, deadletter.WouldRun} {
+		count(&r, deadletter.Outcome{Result: result})
+	}
+	if r != (deadletter.Report{Done: 1, Failed: 2, Waiting: 1, Gaps: 1, WouldRun: 1}) {
+		t.Errorf("report %+v", r)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
 	"github.com/sluicehq/sluice/router"
@@ -135,7 +136,7 @@ func TestRedriveOfAFunctionsLetters(t *testing.T) {
 	q := newQueue(t)
 	file := filepath.Join(t.TempDir(), "mended")
 	env := append(slices.Clone(q.env), "SLUICE_DEAD_LETTER_QUEUE="+q.name, "MENDED_FILE="+file)
-	signed := append(slices.Clone(env), deadletter.KeyEnv+"=0123456789abcdef0123456789abcdef")
+	signed := append(slices.Clone(env), access.LetterKeyEnv+"=0123456789abcdef0123456789abcdef")
 	if got, log := invoked(t, "mended", signed, time.Now(), `{"id":{"S":"a"}}`, `{"id":{"S":"b"}}`); got != `{"batchItemFailures":[]}` {
 		t.Fatalf("%s\n%s", got, log)
 	}
@@ -190,7 +191,7 @@ func TestFunctionParks(t *testing.T) {
 	if got, log := invoked(t, "poisoned", q.env, time.Now(), good, undecodable, poison, good); got != `{"batchItemFailures":[{"itemIdentifier":"100000000000000000001"}]}` {
 		t.Errorf("without a queue: %s\n%s", got, log)
 	}
-	env := append(slices.Clone(q.env), "SLUICE_DEAD_LETTER_QUEUE="+q.name, deadletter.KeyEnv+"="+key)
+	env := append(slices.Clone(q.env), "SLUICE_DEAD_LETTER_QUEUE="+q.name, access.LetterKeyEnv+"="+key)
 	if got, log := invoked(t, "poisoned", env, time.Now(), good, undecodable, poison, good); got != `{"batchItemFailures":[]}` {
 		t.Errorf("with a queue: %s\n%s", got, log)
 	}
@@ -202,7 +203,7 @@ func TestFunctionParks(t *testing.T) {
 		t.Errorf("an old record: %s\n%s", got, log)
 	}
 
-	keys, err := deadletter.ParseKeys(key, "the test")
+	keys, err := deadletter.FindKeys(func(name string) string { return map[string]string{access.LetterKeyEnv: key}[name] }, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,9 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/letterqueue"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 // redriveHelp says what flags do not.
@@ -54,7 +56,7 @@ func (a App) redrive(ctx context.Context, args []string, env func(string) string
 	fs.SetOutput(io.Discard)
 	fs.SortFlags = false
 	fs.StringVar(&r.queue, "queue", "", "SQS `queue` that the function parks in, by name or URL ($"+letterQueueEnv+")")
-	fs.StringVar(&r.keyFile, "letter-key-file", "", "`file` of the keys that verify the letters ($"+deadletter.KeyFileEnv+", or the keys themselves in $"+deadletter.KeyEnv+")")
+	fs.StringVar(&r.keyFile, "letter-key-file", "", "`file` of the keys that verify the letters ($"+access.LetterKeyFileEnv+", or the keys themselves in $"+access.LetterKeyEnv+")")
 	fs.BoolVar(&r.all, "all", false, "all letters")
 	fs.StringVar(&r.route, "route", "", "only letters of the `route`")
 	fs.StringVar(&r.table, "table", "", "those of the table or queue of this `name`")
@@ -90,11 +92,11 @@ func (r *redriver) choose(fs *pflag.FlagSet) (err error) {
 			q[name] = []string{f.Value.String()}
 		}
 	}
-	if r.filter, err = deadletter.ParseFilter(q, time.Now()); err != nil {
+	if r.filter, err = letters.ParseFilter(q, time.Now()); err != nil {
 		return fmt.Errorf("--%w", err)
 	}
 	ways := 0
-	for _, way := range []bool{r.all, !r.filter.IsZero(), len(r.ids) > 0} {
+	for _, way := range []bool{r.all, !letters.ChoosesAll(r.filter), len(r.ids) > 0} {
 		if way {
 			ways++
 		}
@@ -118,7 +120,7 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 	}
 	keys, err := deadletter.FindKeys(env, cmp.Or(r.keyFile, r.DeadLetter.KeyFile))
 	if r.keyFile != "" {
-		keys, err = deadletter.ReadKeys(r.keyFile)
+		keys, err = deadletter.FindKeys(func(string) string { return "" }, r.keyFile)
 	}
 	if err != nil {
 		return err
@@ -134,20 +136,20 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 	if err != nil {
 		return err
 	}
-	letters, err := letterqueue.Receive(ctx, aws("sqs"), r.queue, o.Application, keys, stderr)
+	received, err := letterqueue.Receive(ctx, aws("sqs"), r.queue, o.Application, keys, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, letters.Close()) }()
-	if letters.Part != "" && !r.how.Force && !r.how.DryRun {
-		return fmt.Errorf("nothing was run: %s. A later change could run before an earlier one that is not here: try again, or say --force where their order does not matter", letters.Part)
+	defer func() { err = errors.Join(err, received.Close()) }()
+	if received.Part != "" && !r.how.Force && !r.how.DryRun {
+		return fmt.Errorf("nothing was run: %s. A later change could run before an earlier one that is not here: try again, or say --force where their order does not matter", received.Part)
 	}
-	box := deadletter.NewSignedBox(letters, o.Application, keys)
+	box := letters.NewSignedBox(received, o.Application, keys)
 	r.how.Fetch = Fetch(aws("dynamodb"))
 	var sum deadletter.Report
 	r.how.Told = func(o deadletter.Outcome) {
-		sum.Add(o)
-		text := fmt.Sprintf("%s: %s", deadletter.ShortID(o.ID), o.Result)
+		count(&sum, o)
+		text := fmt.Sprintf("%s: %s", letters.ShortID(o.ID), o.Result)
 		if len(o.Routes) > 0 {
 			text += " on " + strings.Join(o.Routes, ", ")
 		}
@@ -167,7 +169,7 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 }
 
 // each runs the letters that were chosen. The error joins what was not told.
-func (r *redriver) each(ctx context.Context, box *deadletter.Box, m sluice.Matcher) error {
+func (r *redriver) each(ctx context.Context, box *letters.Box, m sluice.Matcher) error {
 	for i, id := range r.how.Unsigned {
 		var err error
 		if r.how.Unsigned[i], err = box.Find(ctx, id); err != nil {
@@ -185,7 +187,7 @@ func (r *redriver) each(ctx context.Context, box *deadletter.Box, m sluice.Match
 			var sum deadletter.Report
 			how := r.how
 			how.Told = func(o deadletter.Outcome) {
-				sum.Add(o)
+				count(&sum, o)
 				r.how.Told(o)
 			}
 			err = box.Redrive(ctx, m, id, how)

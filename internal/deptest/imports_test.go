@@ -77,6 +77,7 @@ var rules = []rule{
 	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff"}, stdOnly: true},
 	{pkgs: "internal/reindex", ours: []string{".", "effect/document", "internal/backoff"}, stdOnly: true},
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access"}},
+	{pkgs: "internal/letters", ours: []string{"deadletter", "state"}},
 	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/jsonscan", "internal/routed"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/keyhash"}},
@@ -84,19 +85,19 @@ var rules = []rule{
 
 	// What brings them together.
 	{pkgs: "run", ours: []string{"internal/daemon", ".", "batch", "router", "handlers/...", "sinks/opensearch"}},
-	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
+	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
 	{pkgs: "internal/config", ours: []string{".", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash"}},
 	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
-	{pkgs: "internal/letterqueue", ours: []string{"flow", "batch", "deadletter", "sinks/sqs", "state", "internal/awsclient"}},
+	{pkgs: "internal/letterqueue", ours: []string{"flow", "batch", "deadletter", "sinks/sqs", "state", "internal/access", "internal/awsclient"}},
 	{pkgs: "internal/function", ours: []string{".", "internal/config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/awsclient", "internal/letterqueue"}},
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/runtimeapi",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

@@ -1,10 +1,11 @@
-package deadletter
+package letters
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -38,20 +39,48 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("several dead letters begin with %s: say more of it: %s", e.Prefix, strings.Join(e.IDs, ", "))
 }
 
+// Box is a dead-letter box whose letters people name by the beginning of an id.
+type Box struct {
+	*deadletter.Box
+	store state.Letters
+}
+
+// NewBox returns a [deadletter.NewBox].
+func NewBox(store state.Letters, app string) *Box {
+	return &Box{deadletter.NewBox(store, app), store}
+}
+
+// NewSignedBox returns a [deadletter.NewSignedBox].
+func NewSignedBox(store state.Letters, app string, keys deadletter.Keys) *Box {
+	return &Box{deadletter.NewSignedBox(store, app, keys), store}
+}
+
+// heads is a store that lists the beginnings of letters.
+type heads interface {
+	ListLetterHeads(ctx context.Context, app, after string, limit, bytes int) ([]state.Letter, error)
+}
+
+const headPage = 1000
+
 // Find returns the id of the letter that has this id, or of the only one whose id
-// [HasPrefix] of at least four characters. The error is [ErrNotFound] or an
+// [HasPrefix] of at least four characters. The error is [deadletter.ErrNotFound] or an
 // [*AmbiguousError].
 func (b *Box) Find(ctx context.Context, prefix string) (string, error) {
-	if _, ok, err := b.letters.GetLetter(ctx, b.app, prefix); ok || err != nil {
+	if _, ok, err := b.store.GetLetter(ctx, b.Application(), prefix); ok || err != nil {
 		return prefix, err
 	}
 	if len(prefix) < leastPrefix {
-		return "", fmt.Errorf("%w: %s; the beginning of an id has at least %d characters", ErrNotFound, prefix, leastPrefix)
+		return "", fmt.Errorf("%w: %s; the beginning of an id has at least %d characters", deadletter.ErrNotFound, prefix, leastPrefix)
 	}
-	list := b.listHeads(1)
+	list := b.store.ListLetters
+	if h, ok := b.store.(heads); ok {
+		list = func(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+			return h.ListLetterHeads(ctx, app, after, limit, 1)
+		}
+	}
 	var alike []string
 	for after := ""; ; {
-		letters, err := list(ctx, b.app, after, headPage)
+		letters, err := list(ctx, b.Application(), after, headPage)
 		if err != nil {
 			return "", err
 		}
@@ -67,26 +96,7 @@ func (b *Box) Find(ctx context.Context, prefix string) (string, error) {
 		case len(alike) == 1:
 			return alike[0], nil
 		default:
-			return "", fmt.Errorf("%w: %s", ErrNotFound, prefix)
+			return "", fmt.Errorf("%w: %s", deadletter.ErrNotFound, prefix)
 		}
-	}
-}
-
-// heads lists letters cut to the bytes at their beginning.
-type heads interface {
-	ListLetterHeads(ctx context.Context, app, after string, limit, bytes int) ([]state.Letter, error)
-}
-
-const headPage = 1000
-
-// listHeads lists so many bytes of each letter, where the store can do without the
-// rest.
-func (b *Box) listHeads(bytes int) func(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-	h, ok := b.letters.(heads)
-	if !ok {
-		return b.letters.ListLetters
-	}
-	return func(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-		return h.ListLetterHeads(ctx, app, after, limit, bytes)
 	}
 }

@@ -1,10 +1,12 @@
-package deadletter
+package letters
 
 import (
 	"encoding/json"
 	"maps"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sluicehq/sluice/deadletter"
 )
 
 // Outline is an entry for people and for programs that show it: all but the
@@ -24,21 +26,21 @@ type Outline struct {
 	Bytes     int             `json:"bytes"`          // of the record
 	Attempts  int             `json:"attempts"`
 	Redrives  int             `json:"redrives"`
-	First     OutlineFault    `json:"firstError"`
-	Last      OutlineFault    `json:"lastError"`
+	First     Fault           `json:"firstError"`
+	Last      Fault           `json:"lastError"`
 	Created   time.Time       `json:"created,omitzero"` // when the change was made, about
 	ParkedAt  time.Time       `json:"parkedAt"`
 	Gap       string          `json:"gap,omitempty"` // what was lost
 
-	// Unverified says why its signature does not prove who sent it; see [Entry].
+	// Unverified says why its signature does not prove who sent it; see [deadletter.Entry].
 	Unverified string `json:"unverified,omitempty"`
 
 	Record json.RawMessage `json:"record,omitempty"`
 	Base64 []byte          `json:"recordBase64,omitempty"` // one that is no JSON
 }
 
-// OutlineFault is a [Fault].
-type OutlineFault struct {
+// Fault is a [deadletter.Fault].
+type Fault struct {
 	At      time.Time           `json:"at,omitzero"`
 	Error   string              `json:"error,omitempty"`
 	Details []map[string]string `json:"details,omitempty"`
@@ -46,8 +48,8 @@ type OutlineFault struct {
 
 // outline leaves out of the details what a service gives as its reason, unless
 // payloads are wanted: OpenSearch quotes the value that it refuses.
-func (f Fault) outline(payload bool) OutlineFault {
-	o := OutlineFault(f)
+func faultOf(f deadletter.Fault, payload bool) Fault {
+	o := Fault(f)
 	if payload {
 		return o
 	}
@@ -60,25 +62,25 @@ func (f Fault) outline(payload bool) OutlineFault {
 	return o
 }
 
-// Outline describes e, with the record and the reasons of services when payload
+// OutlineOf describes e, with the record and the reasons of services when payload
 // is true.
-func (e *Entry) Outline(payload bool) Outline {
+func OutlineOf(e *deadletter.Entry, payload bool) Outline {
 	rec := e.Record()
 	o := Outline{
-		ID: e.ID, Kind: kindOf(e.Gap != nil), Route: e.Route, Table: e.Table,
+		ID: e.ID, Kind: "record", Route: e.Route, Table: e.Table,
 		EventName: string(e.EventName), EventID: e.EventID, StreamARN: e.StreamARN, ShardID: e.ShardID,
 		Sequence: string(e.Sequence), Origin: e.Origin.String(), Bytes: len(e.Raw),
 		Attempts: e.Attempts, Redrives: e.Redrives, ParkedAt: e.ParkedAt, Created: rec.Created,
-		First: e.First.outline(payload), Last: e.Last.outline(payload), Unverified: e.Unverified,
+		First: faultOf(e.First, payload), Last: faultOf(e.Last, payload), Unverified: e.Unverified,
 	}
 	if rec.Keys.Exists() {
 		o.Keys = rec.Keys.AppendJSON(nil)
 	}
 	switch {
 	case e.Gap != nil:
-		o.Gap, o.Origin = e.Gap.String(), ""
+		o.Kind, o.Gap, o.Origin = "gap", e.Gap.String(), ""
 	case e.Ref != nil:
-		o.Kind, o.Bytes = kindReference, e.Ref.Bytes
+		o.Kind, o.Bytes = "reference", e.Ref.Bytes
 	case !payload:
 	case json.Valid(e.Raw) && utf8.Valid(e.Raw):
 		o.Record = e.Raw
