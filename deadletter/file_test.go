@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/statetest"
 	"github.com/sluicehq/sluice/state"
-	"github.com/sluicehq/sluice/state/statetest"
 )
 
 func openFile(t *testing.T, path string) *File {

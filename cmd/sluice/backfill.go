@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -204,7 +205,7 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 	var version projection.Version
 	switch {
 	case t.versionAttribute != "":
-		if version, err = projection.ParseAttribute(t.versionAttribute); err != nil {
+		if version, err = versiontext.ParseAttribute(t.versionAttribute); err != nil {
 			return nil, &daemon.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
 		}
 	case t.bySequence:

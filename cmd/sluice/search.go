@@ -21,6 +21,7 @@ import (
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -174,7 +175,7 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 		return nil, err
 	}
 	o := projection.Options{Index: s.index, ID: s.id, UnfencedBackfill: unfenced}
-	byAttribute, err := projection.ParseAttribute(s.versionAttribute)
+	byAttribute, err := versiontext.ParseAttribute(s.versionAttribute)
 	if s.versionAttribute != "" && err != nil {
 		return nil, &daemon.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
 	}

@@ -63,22 +63,26 @@ var rules = []rule{
 	{pkgs: "internal/retrying", stdOnly: true},
 	{pkgs: "internal/sqsclient"},
 	{pkgs: "internal/keyhash", ours: []string{"item"}, stdOnly: true},
-	{pkgs: "state/...", ours: []string{"internal/access"}},
+	{pkgs: "state/...", ours: []string{"internal/access", "internal/staterules"}},
+	{pkgs: "internal/staterules", stdOnly: true},
+	{pkgs: "internal/statetest", ours: []string{"internal/staterules", "state"}},
 	// What handlers ask for, and sinks do.
 	{pkgs: "effect/dynamo", ours: []string{"."}, stdOnly: true},
 	{pkgs: "effect/message", ours: []string{"."}, stdOnly: true},
 	{pkgs: "effect/document", stdOnly: true},
+	{pkgs: "internal/docrules", ours: []string{"effect/document"}, stdOnly: true},
+	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
 	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/keyhash", "internal/quorum"}},
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient"}},
-	{pkgs: "sinks/opensearch/indices", ours: []string{".", "effect/document", "internal/reindex"}},
-	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying"}},
+	{pkgs: "sinks/opensearch/indices", ours: []string{".", "effect/document", "internal/docrules", "internal/reindex"}},
+	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
-	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff"}, stdOnly: true},
-	{pkgs: "internal/reindex", ours: []string{".", "effect/document", "internal/backoff"}, stdOnly: true},
-	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access"}},
+	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
+	{pkgs: "internal/reindex", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
+	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access", "internal/staterules"}},
 	{pkgs: "internal/letters", ours: []string{"deadletter", "state"}},
-	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/jsonscan", "internal/routed"}, stdOnly: true},
+	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/docrules", "internal/jsonscan", "internal/routed"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
 	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/keyhash"}},
 	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "effect/document", "effect/dynamo", "flow", "batch", "router", "internal/snapshot", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
@@ -88,8 +92,8 @@ var rules = []rule{
 	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
-	{pkgs: "internal/config", ours: []string{".", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash"}},
-	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "flow", "router"}},
+	{pkgs: "internal/config", ours: []string{".", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/versiontext"}},
+	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
 	{pkgs: "internal/letterqueue", ours: []string{"flow", "batch", "deadletter", "sinks/sqs", "state", "internal/access", "internal/awsclient"}},
@@ -97,7 +101,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/versiontext",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

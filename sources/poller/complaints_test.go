@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
@@ -319,7 +320,7 @@ func TestComplaint10HandOffToAWorkerThatIsGone(t *testing.T) {
 			w.pass(3 * time.Second)
 			crash(d) // it releases nothing
 			w.put(keys(12)...)
-			w.pass(state.OwnerTimeout + 2*time.Second)
+			w.pass(staterules.OwnerTimeout + 2*time.Second)
 			w.complete(0)
 			d, crash = waiting, next
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/statetest"
 	"github.com/sluicehq/sluice/state"
-	"github.com/sluicehq/sluice/state/statetest"
 )
 
 // A store whose calls do not return is told, nothing counts as stored

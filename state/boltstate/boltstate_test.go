@@ -15,8 +15,9 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicehq/sluice/internal/staterules"
+	"github.com/sluicehq/sluice/internal/statetest"
 	"github.com/sluicehq/sluice/state"
-	"github.com/sluicehq/sluice/state/statetest"
 )
 
 // children are what this binary does as another process: one that opens a file
@@ -69,7 +70,7 @@ func TestOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, filepath.Join(t.TempDir(), "state.db"))
 		defer mustClose(t, s)
-		statetest.Owners(t, s, state.OwnerTimeout, time.Sleep)
+		statetest.Owners(t, s, staterules.OwnerTimeout, time.Sleep)
 	})
 }
 

@@ -9,8 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/staterules"
+	"github.com/sluicehq/sluice/internal/statetest"
 	"github.com/sluicehq/sluice/state"
-	"github.com/sluicehq/sluice/state/statetest"
 )
 
 // faults are the ways in which a store can break its contract, and which test
@@ -99,7 +100,7 @@ func TestSuite(t *testing.T) {
 	})
 	t.Run(owners, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			statetest.Owners(t, newStore(os.Getenv(faultEnv)), state.OwnerTimeout, time.Sleep)
+			statetest.Owners(t, newStore(os.Getenv(faultEnv)), staterules.OwnerTimeout, time.Sleep)
 		})
 	})
 }
