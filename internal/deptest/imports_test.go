@@ -48,8 +48,9 @@ var rules = []rule{
 	{pkgs: "internal/snapshot", ours: []string{".", "flow", "state", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/latectx"}},
 
 	{pkgs: "internal/reread", ours: []string{".", "item/sdkitem", "internal/awserror", "internal/backoff", "internal/streamsapi"}},
-	{pkgs: "internal/replay", ours: []string{".", "flow", "state"}},
-	{pkgs: "sources/...", ours: []string{".", "flow", "state"}},
+	{pkgs: "internal/replay", ours: []string{".", "flow", "state", "internal/wire"}},
+	{pkgs: "sources/...", ours: []string{".", "flow", "state", "internal/wire"}},
+	{pkgs: "internal/wire", ours: []string{"."}, stdOnly: true},
 	{pkgs: "internal/streamsapi", ours: []string{"internal/awsclient"}},
 	{pkgs: "internal/awsclient"},
 	{pkgs: "internal/awserror"},
@@ -101,7 +102,7 @@ var rules = []rule{
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/versiontext",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/versiontext", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may
