@@ -3,7 +3,6 @@ package sluice
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -176,31 +175,6 @@ func (r *Record) Message() (Message, bool) {
 		m.Attributes[name] = v
 	}
 	return m, true
-}
-
-// DecodeMessages decodes the event of a queue that Lambda hands to a function:
-// {"Records":[…]}, each with the eventSource aws:sqs. Anything else is an
-// [*EnvelopeError]. Nothing aliases data.
-func DecodeMessages(data []byte) ([]Record, error) {
-	var event struct{ Records []json.RawMessage }
-	if err := json.Unmarshal(data, &event); err != nil {
-		if bytes.HasPrefix(data, []byte("\uFEFF")) {
-			err = errors.New("it is " + looksLike(data, 0))
-		}
-		return nil, &EnvelopeError{Msg: "no event of a queue: " + err.Error()}
-	}
-	if event.Records == nil {
-		return nil, &EnvelopeError{Msg: `no event of a queue: wanted is {"Records":[…]} from an event source mapping of an SQS queue`}
-	}
-	recs := make([]Record, len(event.Records))
-	for i, raw := range event.Records {
-		j, ok := queued(raw)
-		if !ok {
-			return nil, &EnvelopeError{Msg: fmt.Sprintf("record %d is no message of a queue (eventSource %s)", i, queueSource)}
-		}
-		recs[i] = *j.record(raw)
-	}
-	return recs, nil
 }
 
 // queued reads a message's text; false when it is none.

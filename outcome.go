@@ -23,7 +23,7 @@ func IsSkip(err error) bool {
 		switch err.(type) { // the outermost outcome is what counts
 		case *SkipError:
 			return true
-		case *PermanentError, *RetryError, *OverloadedError, *Remaining:
+		case *permanentError, *RetryError, *overloadedError, *Remaining:
 			return false
 		}
 	}
@@ -52,18 +52,18 @@ func Overloaded(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &OverloadedError{Err: err}
+	return &overloadedError{Err: err}
 }
 
-// OverloadedError is what [Overloaded] returns.
-type OverloadedError struct{ Err error }
+// overloadedError is what [Overloaded] returns.
+type overloadedError struct{ Err error }
 
-func (e *OverloadedError) Error() string { return e.Err.Error() }
-func (e *OverloadedError) Unwrap() error { return e.Err }
+func (e *overloadedError) Error() string { return e.Err.Error() }
+func (e *overloadedError) Unwrap() error { return e.Err }
 
 // IsOverloaded reports whether err, or an error that it wraps, is Overloaded.
 func IsOverloaded(err error) bool {
-	var o *OverloadedError
+	var o *overloadedError
 	return errors.As(err, &o)
 }
 
@@ -73,18 +73,18 @@ func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &PermanentError{Err: err}
+	return &permanentError{Err: err}
 }
 
-// PermanentError is what [Permanent] returns.
-type PermanentError struct{ Err error }
+// permanentError is what [Permanent] returns.
+type permanentError struct{ Err error }
 
-func (e *PermanentError) Error() string { return e.Err.Error() }
-func (e *PermanentError) Unwrap() error { return e.Err }
+func (e *permanentError) Error() string { return e.Err.Error() }
+func (e *permanentError) Unwrap() error { return e.Err }
 
 // IsPermanent reports whether err, or an error that it wraps, is Permanent.
 func IsPermanent(err error) bool {
-	var p *PermanentError
+	var p *permanentError
 	return errors.As(err, &p)
 }
 

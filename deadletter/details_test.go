@@ -84,17 +84,3 @@ func TestDetailsAreStored(t *testing.T) {
 		t.Errorf("%+v %v", got.Last, err)
 	}
 }
-
-// What a service says of a value that it refuses is shown to who asks for payloads.
-func TestOutlineKeepsReasonsBack(t *testing.T) {
-	e := Entry{ID: "x", Raw: []byte("{}"), Last: Fault{Error: "refused", Details: []map[string]string{{"status": "400", "reason": "Preview of field's value: 'secret'"}}}}
-	if got := e.Outline(false).Last.Details; len(got) != 1 || got[0]["reason"] != "" || got[0]["status"] != "400" {
-		t.Errorf("without payloads: %v", got)
-	}
-	if got := e.Outline(true).Last.Details; len(got) != 1 || got[0]["reason"] == "" {
-		t.Errorf("with payloads: %v", got)
-	}
-	if e.Last.Details[0]["reason"] == "" {
-		t.Error("the entry itself has lost it")
-	}
-}

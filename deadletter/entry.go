@@ -13,10 +13,10 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// Version is the newest that this package writes and reads; it reads older
+// newestVersion is the newest that this package writes and reads; it reads older
 // ones, too. Records are written as version 1, gaps as version 2, records that
 // are compressed or had by reference as version 3.
-const Version = 3
+const newestVersion = 3
 
 // Entry is one record that failed for good, on one route; or, when Gap is set,
 // a range of records that were lost.
@@ -69,7 +69,7 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("dead letter %s is of version %d, written by a newer program; this one reads versions up to %d: run the newer program", e.ID, e.Version, Version)
+	return fmt.Sprintf("dead letter %s is of version %d, written by a newer program; this one reads versions up to %d: run the newer program", e.ID, e.Version, newestVersion)
 }
 
 // newEntry describes rec's failure.
@@ -233,7 +233,7 @@ func Parse(data []byte) (Entry, error) {
 	switch {
 	case head.Version < 1 || head.ID == "":
 		return Entry{}, fmt.Errorf("not a dead letter: version %d, id %q", head.Version, head.ID)
-	case head.Version > Version:
+	case head.Version > newestVersion:
 		return Entry{}, &VersionError{ID: head.ID, Version: head.Version}
 	}
 	var s stored

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
 )
@@ -157,29 +156,6 @@ func TestSenderFails(t *testing.T) {
 	}
 }
 
-// An outline says all that an entry does.
-func TestOutlineIsWhole(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	e := Entry{
-		ID: "id", Route: "route", Table: "table", EventID: "event", EventName: sluice.Modify, StreamARN: "arn", ShardID: "shard", Sequence: recordtest.Sequence(5),
-		Origin: sluice.Backfilled, Attempts: 3, Redrives: 2, ParkedAt: at, First: Fault{At: at, Error: "first"}, Last: Fault{At: at.Add(1), Error: "last"},
-		Raw: record("a", 10).Raw(),
-	}
-	o := e.Outline(true)
-	if o.ID != "id" || o.Kind != "record" || o.Route != "route" || o.Table != "table" || o.EventID != "event" || o.EventName != "MODIFY" || o.StreamARN != "arn" ||
-		o.ShardID != "shard" || o.Sequence != string(recordtest.Sequence(5)) || o.Origin != sluice.Backfilled.String() || o.Attempts != 3 || o.Redrives != 2 || !o.ParkedAt.Equal(at) ||
-		!o.Created.Equal(record("a", 10).Created) || o.Created.IsZero() || o.First.Error != "first" || o.Last.Error != "last" || !o.Last.At.Equal(at.Add(1)) || o.Bytes != len(e.Raw) || string(o.Record) != string(e.Raw) || o.Base64 != nil {
-		t.Errorf("%+v", o)
-	}
-	e.Raw = []byte("{\"a\":\"\xff\"}")
-	if o := e.Outline(true); string(o.Base64) != string(e.Raw) || o.Record != nil || o.Keys != nil {
-		t.Errorf("of no text: %+v", o)
-	}
-	if o := e.Outline(false); o.Base64 != nil || o.Record != nil {
-		t.Errorf("without the record: %+v", o)
-	}
-}
-
 // What fails again after it was read is another failure, whatever of it is the same.
 func TestSameFailure(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -223,15 +199,8 @@ func TestToldOfWaiting(t *testing.T) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	err := b.Redrive(t.Context(), m, two, How{})
-	if early := (*EarlierError)(nil); !errors.As(err, &early) || !slices.Equal(early.IDs, []string{one}) || !strings.Contains(err.Error(), two) || !strings.Contains(err.Error(), one) {
+	if early := (*earlierError)(nil); !errors.As(err, &early) || !slices.Equal(early.IDs, []string{one}) || !strings.Contains(err.Error(), two) || !strings.Contains(err.Error(), one) {
 		t.Errorf("%v", err)
-	}
-	var r Report
-	for _, result := range []Result{Done, Failed, Refused, Waiting, IsGap, WouldRun} {
-		r.Add(Outcome{Result: result})
-	}
-	if r != (Report{Done: 1, Failed: 2, Waiting: 1, Gaps: 1, WouldRun: 1}) {
-		t.Errorf("report %+v", r)
 	}
 }
 

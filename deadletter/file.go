@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -204,7 +205,7 @@ func encode(l line) ([]byte, error) {
 }
 
 func (d *File) append(ctx context.Context, l line) error {
-	if err := errors.Join(ctx.Err(), state.ValidateLetter(l.App, l.ID)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(l.App, l.ID)); err != nil {
 		return err
 	}
 	text, err := encode(l)
@@ -245,7 +246,7 @@ func (d *File) DeleteLetter(ctx context.Context, app, id string) error {
 
 // GetLetter implements state.Letters.
 func (d *File) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
-	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, id)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, id)); err != nil {
 		return nil, false, err
 	}
 	d.mu.Lock()
@@ -256,7 +257,7 @@ func (d *File) GetLetter(ctx context.Context, app, id string) ([]byte, bool, err
 
 // ListLetters implements state.Letters.
 func (d *File) ListLetters(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
-	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, "any")); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, "any")); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()

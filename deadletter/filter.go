@@ -1,11 +1,6 @@
 package deadletter
 
 import (
-	"errors"
-	"fmt"
-	"maps"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,11 +17,6 @@ type Filter struct {
 	Since time.Time         // parked then or later
 	Until time.Time         // parked before
 	Error string            // in the text of the first or the last error, upper and lower case alike
-}
-
-// IsZero reports whether f chooses all.
-func (f *Filter) IsZero() bool {
-	return f.Kind == "" && f.Route == "" && f.Table == "" && len(f.Key) == 0 && f.Since.IsZero() && f.Until.IsZero() && f.Error == ""
 }
 
 // Matches reports whether f chooses e.
@@ -62,78 +52,4 @@ func (f *Filter) matchesKey(keys sluice.Item) bool {
 
 func contains(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
-}
-
-// Query is f as the query of a URL, which [ParseFilter] reads.
-func (f *Filter) Query() url.Values {
-	q := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			q.Add(name, value)
-		}
-	}
-	set("kind", f.Kind)
-	set("route", f.Route)
-	set("table", f.Table)
-	set("error", f.Error)
-	for _, name := range slices.Sorted(maps.Keys(f.Key)) {
-		set("key", name+"="+f.Key[name])
-	}
-	for name, t := range map[string]time.Time{"since": f.Since, "until": f.Until} {
-		if !t.IsZero() {
-			set(name, t.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	return q
-}
-
-// ParseFilter reads the parameters kind, route, table, key (name=value, more than
-// once), since, until (RFC 3339, or how long ago, such as 30m) and error; it
-// leaves others alone. One that is there and empty is a mistake: it would choose
-// all. The error names all that is wrong.
-func ParseFilter(q url.Values, now time.Time) (Filter, error) {
-	f := Filter{Kind: q.Get("kind"), Route: q.Get("route"), Table: q.Get("table"), Error: q.Get("error")}
-	var errs []error
-	for _, name := range []string{"kind", "route", "table", "since", "until", "error"} {
-		switch values := q[name]; {
-		case len(values) > 1:
-			errs = append(errs, fmt.Errorf("%s: it is there %d times: want one", name, len(values)))
-		case len(values) == 1 && values[0] == "":
-			errs = append(errs, fmt.Errorf("%s: it is empty: leave it out for all", name))
-		}
-	}
-	if f.Kind != "" && f.Kind != "record" && f.Kind != kindGap {
-		errs = append(errs, fmt.Errorf("kind: %q is not one of record, gap", f.Kind))
-	}
-	for _, key := range q["key"] {
-		name, value, ok := strings.Cut(key, "=")
-		if !ok || name == "" {
-			errs = append(errs, fmt.Errorf("key: %q is not the name of a key attribute and its value, such as pk=o-1", key))
-			continue
-		}
-		if f.Key == nil {
-			f.Key = make(map[string]string)
-		}
-		f.Key[name] = value
-	}
-	for name, t := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
-		if text := q.Get(name); text != "" {
-			var err error
-			if *t, err = parseTime(text, now); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", name, err))
-			}
-		}
-	}
-	return f, errors.Join(errs...)
-}
-
-func parseTime(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return t, fmt.Errorf("%q is neither a time such as 2026-01-31T15:04:05Z nor how long ago it was, such as 30m", text)
-	}
-	return t, nil
 }

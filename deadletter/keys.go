@@ -17,11 +17,6 @@ import (
 )
 
 const (
-	// KeyEnv is the variable that holds keys.
-	KeyEnv = "SLUICE_LETTER_KEY"
-	// KeyFileEnv is the variable that names a file of keys.
-	KeyFileEnv = "SLUICE_LETTER_KEY_FILE"
-
 	// SignatureBytes is how much longer a letter is once it is signed.
 	SignatureBytes = len(signatureHead) + keyIDLength + 1 + 2*sha256.Size + 1
 
@@ -62,9 +57,9 @@ func (k *key) sum(purpose string, data []byte) []byte {
 	return h.Sum(nil)
 }
 
-// ParseKeys reads keys with white space between them, each a text of at least 32
+// parseKeys reads keys with white space between them, each a text of at least 32
 // characters. from names where they are, for errors.
-func ParseKeys(text, from string) (Keys, error) {
+func parseKeys(text, from string) (Keys, error) {
 	k := Keys{from: from}
 	for i, secret := range strings.Fields(text) {
 		if len(secret) < leastKey {
@@ -76,15 +71,6 @@ func ParseKeys(text, from string) (Keys, error) {
 		return Keys{}, fmt.Errorf("%s has no key: want one such as openssl rand -hex 32 prints", from)
 	}
 	return k, nil
-}
-
-// ReadKeys reads the keys in a file, one a line. It refuses a file that everybody
-// on this machine may read.
-func ReadKeys(path string) (Keys, error) {
-	if err := access.CheckMode(path); err != nil {
-		return Keys{}, keyFileError(path, err)
-	}
-	return readKeys(path)
 }
 
 func readKeys(path string) (Keys, error) {
@@ -99,7 +85,7 @@ func readKeys(path string) (Keys, error) {
 	if err != nil {
 		return Keys{}, keyFileError(path, err)
 	}
-	return ParseKeys(string(text), "key file "+path)
+	return parseKeys(string(text), "key file "+path)
 }
 
 func keyFileError(path string, err error) error {
@@ -109,23 +95,25 @@ func keyFileError(path string, err error) error {
 	return fmt.Errorf("key file %s: %w", path, err)
 }
 
-// FindKeys reads the keys that are in [KeyEnv], or in the file that [KeyFileEnv]
+// FindKeys reads the keys that are in SLUICE_LETTER_KEY, or in the file that SLUICE_LETTER_KEY_FILE
 // names, or else in file. There may be none. In a Lambda function everybody may
 // read the file: nobody else is there, and its package has to be readable.
 func FindKeys(env func(string) string, file string) (Keys, error) {
-	if text := env(KeyEnv); text != "" {
-		return ParseKeys(text, "$"+KeyEnv)
+	if text := env(access.LetterKeyEnv); text != "" {
+		return parseKeys(text, "$"+access.LetterKeyEnv)
 	}
-	if named := env(KeyFileEnv); named != "" {
+	if named := env(access.LetterKeyFileEnv); named != "" {
 		file = named
 	}
 	switch {
 	case file == "":
 		return Keys{}, nil
-	case env("AWS_LAMBDA_RUNTIME_API") != "":
-		return readKeys(file)
+	case env("AWS_LAMBDA_RUNTIME_API") == "":
+		if err := access.CheckMode(file); err != nil {
+			return Keys{}, keyFileError(file, err)
+		}
 	}
-	return ReadKeys(file)
+	return readKeys(file)
 }
 
 // IsZero reports whether there is no key.
@@ -151,7 +139,7 @@ func (k Keys) Verify(letter []byte) error {
 		return errors.New("it is not signed: it was sent before the functions had a key, or by somebody who has none")
 	}
 	if k.IsZero() {
-		return fmt.Errorf("it is signed with the key %s, and there is no key to verify it with: name the file of the functions' key by --letter-key-file, $%s or deadLetter.keyFile", id, KeyFileEnv)
+		return fmt.Errorf("it is signed with the key %s, and there is no key to verify it with: name the file of the functions' key by --letter-key-file, $%s or deadLetter.keyFile", id, access.LetterKeyFileEnv)
 	}
 	i := slices.IndexFunc(k.keys, func(one key) bool { return one.id == id })
 	if i < 0 {

@@ -69,19 +69,3 @@ func fetch(ctx context.Context, e *Entry, f Fetch, o *Outcome) (*sluice.Record, 
 	}
 	return rec, nil
 }
-
-// Add counts o.
-func (r *Report) Add(o Outcome) {
-	switch o.Result {
-	case Done:
-		r.Done++
-	case Failed, Refused:
-		r.Failed++
-	case Waiting:
-		r.Waiting++
-	case IsGap:
-		r.Gaps++
-	case WouldRun:
-		r.WouldRun++
-	}
-}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/state"
 )
 
 // All calls f with each entry that the filter chooses, in the order of ids. Those
@@ -74,11 +76,23 @@ type Count struct {
 // table stand before what is long.
 const headBytes = 2048
 
+// heads is a store that lists the beginnings of letters.
+type heads interface {
+	ListLetterHeads(ctx context.Context, app, after string, limit, bytes int) ([]state.Letter, error)
+}
+
+const headPage = 1000
+
 // Counts counts the entries by table and route, ordered by both, without reading
 // their records where the store can do without. Those that cannot be read are
 // named in the error.
 func (b *Box) Counts(ctx context.Context) ([]Count, error) {
-	list := b.listHeads(headBytes)
+	list := b.letters.ListLetters
+	if h, ok := b.letters.(heads); ok {
+		list = func(ctx context.Context, app, after string, limit int) ([]state.Letter, error) {
+			return h.ListLetterHeads(ctx, app, after, limit, headBytes)
+		}
+	}
 	var errs []error
 	counts := make(map[Count]int)
 	for after := ""; ; {
@@ -152,7 +166,7 @@ func countOf(data []byte) (Count, error) {
 			return Count{}, err
 		}
 	}
-	if version < 1 || version > Version {
+	if version < 1 || version > newestVersion {
 		return Count{}, errors.New("not a dead letter that can be read")
 	}
 	c.Kind = kindOf(c.Kind == kindGap)

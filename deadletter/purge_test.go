@@ -4,77 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/state"
 )
-
-func TestFilter(t *testing.T) {
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a=b"},"n":{"N":"7"},"b":{"B":"AQI="}}`})
-	e := newEntry(&rec, failure("r"), at)
-	g := gapEntry(gap("s", 1))
-	ref := newEntry(big(100_000), failure("r"), at)
-	byRef := fit(t, ref, leastFit)
-	for _, tt := range []struct {
-		query string
-		e     *Entry
-		want  bool
-	}{
-		{"", &e, true},
-		{"", &g, true},
-		{"kind=record", &e, true},
-		{"kind=record", &g, false},
-		{"kind=gap", &g, true},
-		{"kind=gap", &e, false},
-		{"route=r", &e, true},
-		{"route=s", &e, false},
-		{"route=r", &g, false},
-		{"table=test", &e, true},
-		{"table=tes", &e, false},
-		{"key=pk%3Da%3Db", &e, true},
-		{"key=pk%3Da", &e, false},
-		{"key=n%3D7&key=pk%3Da%3Db&key=b%3DAQI%3D", &e, true},
-		{"key=n%3D8&key=pk%3Da%3Db", &e, false},
-		{"key=other%3Da%3Db", &e, false},
-		{"key=pk%3Da", &byRef, true},
-		{"key=pk%3Da", &g, false},
-		{"error=FIRST+%3C", &e, true},
-		{"error=nothing", &e, false},
-		{"error=trimmed", &g, true},
-		{"since=2026-03-01T12:00:00Z", &e, true},
-		{"since=2026-03-01T12:00:01Z", &e, false},
-		{"until=2026-03-01T12:00:00Z", &e, false},
-		{"until=2026-03-01T12:00:01Z", &e, true},
-		{"since=30m", &e, true},
-		{"since=10m", &e, false},
-	} {
-		q, err := url.ParseQuery(tt.query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := ParseFilter(q, at.Add(20*time.Minute))
-		if err != nil || f.Matches(tt.e) != tt.want {
-			t.Errorf("%s of %s: %v, %v; want %v", tt.query, tt.e.ID, f.Matches(tt.e), err, tt.want)
-		}
-		if again, err := ParseFilter(f.Query(), at); err != nil || !reflect.DeepEqual(again, f) || f.IsZero() != (tt.query == "") {
-			t.Errorf("%s becomes %+v, %v, zero %v", tt.query, again, err, f.IsZero())
-		}
-	}
-	_, err := ParseFilter(url.Values{"key": {"pk"}, "kind": {"x"}, "since": {"yesterday"}, "route": {""}, "table": {"a", "b"}}, at)
-	for _, want := range []string{`kind: "x"`, `key: "pk"`, `since: "yesterday"`, "route: it is empty", "table: it is there 2 times"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
-		}
-	}
-}
 
 func TestPurge(t *testing.T) {
 	m := state.NewMemory()
@@ -187,7 +124,7 @@ func TestRedriveEarlier(t *testing.T) {
 	park(t, b, record("a", 5), "s") // another route's
 	park(t, b, record("b", 5), "r") // another item's
 
-	var earlier *EarlierError
+	var earlier *earlierError
 	var told []Outcome
 	how := How{Told: func(o Outcome) { told = append(told, o) }}
 	if err := b.Redrive(t.Context(), m, three, how); !errors.As(err, &earlier) || !slices.Equal(earlier.IDs, []string{old, one, two}) || c.got != nil {
@@ -266,24 +203,5 @@ func TestRedriveFiltered(t *testing.T) {
 	}
 	if len(told) != 3 || !slices.ContainsFunc(told, func(o Outcome) bool { return o.Result == Waiting && slices.Contains(o.Earlier, early) }) {
 		t.Errorf("told %+v", told)
-	}
-}
-
-func TestOutline(t *testing.T) {
-	rec := record("a", 10)
-	e := newEntry(rec, failure("r"), time.Now())
-	if o := e.Outline(false); o.Record != nil || o.Base64 != nil || string(o.Keys) != `{"pk":"a"}` || o.Kind != "record" || o.Bytes != len(rec.Raw()) || o.First.Error == "" {
-		t.Errorf("%+v", o)
-	}
-	if o := e.Outline(true); string(o.Record) != string(rec.Raw()) {
-		t.Errorf("%+v", o)
-	}
-	byRef := fit(t, newEntry(big(100_000), failure("r"), time.Now()), leastFit)
-	if o := byRef.Outline(true); o.Kind != "reference" || o.Bytes < 100_000 || o.Record != nil || string(o.Keys) != `{"pk":"a"}` {
-		t.Errorf("%+v", o)
-	}
-	g := gapEntry(gap("s", 1))
-	if o := g.Outline(true); o.Kind != "gap" || o.Gap == "" || o.Record != nil || o.Base64 != nil {
-		t.Errorf("%+v", o)
 	}
 }

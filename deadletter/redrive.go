@@ -32,20 +32,20 @@ type How struct {
 	Told func(Outcome)
 }
 
-// EarlierError says that earlier changes of an entry's item are still parked, or
+// earlierError says that earlier changes of an entry's item are still parked, or
 // may be: nobody knows of which item an entry is that cannot be read.
-type EarlierError struct {
+type earlierError struct {
 	ID  string
 	IDs []string // of the earlier ones, in their order; or of those that cannot be read
 
 	unread string // which cannot be read, and what to do
 }
 
-func (e *EarlierError) Error() string {
+func (e *earlierError) Error() string {
 	return fmt.Sprintf("dead letter %s: %s", e.ID, e.why())
 }
 
-func (e *EarlierError) why() string {
+func (e *earlierError) why() string {
 	if e.unread != "" {
 		return e.unread
 	}
@@ -60,7 +60,7 @@ func (e *EarlierError) why() string {
 // is refused too ([ErrRefused]).
 //
 // While an earlier change of the item is parked for the same route, or an entry
-// that cannot be read may be one, the entry is refused with an [*EarlierError],
+// that cannot be read may be one, the entry is refused with an error that names them,
 // unless how says what to do.
 func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How) error {
 	release, err := b.alone(ctx)
@@ -80,12 +80,12 @@ func (b *Box) Redrive(ctx context.Context, m sluice.Matcher, id string, how How)
 		wait := Outcome{ID: e.ID, Result: Waiting}
 		if wait.behind(b.held.unreadable(), &e); len(wait.Earlier) > 0 {
 			how.tell(wait)
-			return &EarlierError{ID: e.ID, IDs: wait.Earlier, unread: wait.Note}
+			return &earlierError{ID: e.ID, IDs: wait.Earlier, unread: wait.Note}
 		}
 		earlier = b.held.earlier(e.Record(), e.Route)
 	}
 	if len(earlier) > 0 && !how.Earlier {
-		err := &EarlierError{ID: e.ID, IDs: earlier}
+		err := &earlierError{ID: e.ID, IDs: earlier}
 		how.tell(Outcome{ID: e.ID, Result: Waiting, Error: err.why(), Earlier: earlier})
 		return err
 	}

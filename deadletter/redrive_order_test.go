@@ -223,7 +223,7 @@ func TestRedriveBehindUnreadableOfAnotherStream(t *testing.T) {
 				how := How{DryRun: true, Told: func(o Outcome) { told = o }}
 				if one {
 					err := b.Redrive(t.Context(), m, id, how)
-					var early *EarlierError
+					var early *earlierError
 					if errors.As(err, &early) != tt.waits || err == nil == tt.waits || tt.waits && (!slices.Equal(early.IDs, []string{damaged}) || !strings.Contains(err.Error(), "cannot be read")) {
 						t.Errorf("by its id: %v", err)
 					}

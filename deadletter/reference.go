@@ -37,9 +37,9 @@ func (e *Entry) Stands(rec *sluice.Record) bool {
 // ErrGone says that neither a record nor its item is there any more.
 var ErrGone = errors.New("neither the record nor its item is there any more")
 
-// ErrTooLarge says that a failure cannot be parked where a letter may not have
+// errTooLarge says that a failure cannot be parked where a letter may not have
 // as many bytes, nor by reference: nothing would be left of it.
-var ErrTooLarge = errors.New("too large for a dead letter")
+var errTooLarge = errors.New("too large for a dead letter")
 
 const (
 	kindReference = "reference"
@@ -58,9 +58,8 @@ type storedReference struct {
 
 // Fit is Append for where a letter may have at most so many bytes. What does not
 // fit is compressed, then loses the details and the ends of its errors' texts,
-// and at last has its record by reference. A message of a queue has no other
-// place than the queue, so that its error is [ErrTooLarge], as it is for limits
-// below 16 KiB.
+// and at last has its record by reference. Fit fails for a message of a queue, which has no
+// other place than the queue, and for limits below 16 KiB.
 func (e *Entry) Fit(most int) ([]byte, error) {
 	data, err := e.Append(nil)
 	if err != nil || len(data) <= most {
@@ -82,7 +81,7 @@ func (e *Entry) Fit(most int) ([]byte, error) {
 		return data, err
 	}
 	if e.EventName == sluice.Delivery || most < leastFit {
-		return nil, fmt.Errorf("dead letter %s: %w: at most %d bytes may be sent, and it has %d compressed", e.ID, ErrTooLarge, most, len(data))
+		return nil, fmt.Errorf("dead letter %s: %w: at most %d bytes may be sent, and it has %d compressed", e.ID, errTooLarge, most, len(data))
 	}
 	if e.Gap == nil && e.Ref == nil {
 		rec := e.Record()

@@ -107,11 +107,11 @@ func TestFitRefuses(t *testing.T) {
 		t.Fatal(rec.Err())
 	}
 	e := newEntry(rec, failure("r"), time.Now())
-	if _, err := e.Fit(50_000); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), e.ID) {
+	if _, err := e.Fit(50_000); !errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), e.ID) {
 		t.Errorf("a message has no other place: %v", err)
 	}
 	e = newEntry(big(100_000), failure("r"), time.Now())
-	if _, err := e.Fit(leastFit - 1); !errors.Is(err, ErrTooLarge) {
+	if _, err := e.Fit(leastFit - 1); !errors.Is(err, errTooLarge) {
 		t.Errorf("a limit that nothing fits: %v", err)
 	}
 }

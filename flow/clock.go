@@ -57,7 +57,7 @@ func (f *Flow) tick() {
 	now := time.Now()
 	if !c.marginAt.IsZero() && !now.Before(c.marginAt) {
 		c.marginAt = time.Time{}
-		f.stop(0, ErrDeadline)
+		f.stop(0, errDeadline)
 	}
 	if !c.expireAt.IsZero() && !now.Before(c.expireAt) {
 		c.expireAt = time.Time{}

@@ -35,7 +35,7 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	f.mu.Lock()
 	f.result.settled = f.window.low
 	f.result.err = f.why(gaveUp)
-	f.stop(0, ErrClosed)
+	f.stop(0, errClosed)
 	f.over = true
 	f.endFree(len(f.free))
 	f.clock.stop()
@@ -51,7 +51,7 @@ func (f *Flow) Close(ctx context.Context) (settled uint64, err error) {
 	f.dead.Store(true)
 
 	f.unwatch()
-	f.cancel(ErrClosed)
+	f.cancel(errClosed)
 	f.ticks.Wait()
 	if alone {
 		f.workers.Wait()
@@ -86,8 +86,8 @@ func (f *Flow) drain(ctx context.Context) error {
 			f.end(errDrained)
 			f.cancel(errDrained)
 		case <-giveUpAt:
-			f.end(ErrDeadline)
-			return ErrDeadline
+			f.end(errDeadline)
+			return errDeadline
 		case <-ctx.Done():
 			f.end(context.Cause(ctx))
 			return context.Cause(ctx)

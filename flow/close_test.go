@@ -21,7 +21,7 @@ func TestCloseDrains(t *testing.T) {
 		mustSubmit(t, f, many("x", 10)...)
 		mustClose(t, f, 10)
 		mustClose(t, f, 10) // again
-		if _, err := f.Submit(t.Context(), rec("x", 1)); !errors.Is(err, ErrClosed) {
+		if _, err := f.Submit(t.Context(), rec("x", 1)); !errors.Is(err, errClosed) {
 			t.Errorf("Submit after Close: %v", err)
 		}
 		select {
@@ -194,7 +194,7 @@ func TestCloseDuringSubmit(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		n, cerr := f.Close(t.Context())
 		<-done
-		if last != 6 || !errors.Is(err, ErrClosed) || n != 6 || cerr != nil {
+		if last != 6 || !errors.Is(err, errClosed) || n != 6 || cerr != nil {
 			t.Errorf("Submit = %d, %v; Close = %d, %v", last, err, n, cerr)
 		}
 	})

@@ -119,7 +119,7 @@ func (f *Flow) keepMargin(d time.Time) {
 	}
 	f.deadline = d.Add(-margin / 4)
 	parent := f.cancel
-	ctx, cancel := context.WithDeadlineCause(f.ctx, d.Add(-margin/2), ErrDeadline)
+	ctx, cancel := context.WithDeadlineCause(f.ctx, d.Add(-margin/2), errDeadline)
 	f.ctx = ctx
 	f.cancel = func(cause error) { parent(cause); cancel() }
 	f.mu.Lock()
@@ -128,7 +128,7 @@ func (f *Flow) keepMargin(d time.Time) {
 		f.clock.marginAt = start
 		f.clock.arm(start)
 	} else {
-		f.stop(0, ErrDeadline)
+		f.stop(0, errDeadline)
 	}
 }
 

@@ -261,7 +261,7 @@ func TestAFailureAfterCloseLeavesNothingBehind(t *testing.T) {
 		synctest.Wait()
 		// What Close does before it cancels the handlers.
 		f.mu.Lock()
-		f.stop(0, ErrClosed)
+		f.stop(0, errClosed)
 		f.over = true
 		f.abandon()
 		f.mu.Unlock()
@@ -273,7 +273,7 @@ func TestAFailureAfterCloseLeavesNothingBehind(t *testing.T) {
 		}
 		f.clock.stop()
 		f.unwatch()
-		f.cancel(ErrClosed)
+		f.cancel(errClosed)
 	})
 }
 

@@ -49,9 +49,9 @@ type Holder interface {
 	Holds(ctx context.Context, rec *sluice.Record, route string) (bool, error)
 }
 
-// Namer is a DeadLetter whose entries have ids. The log has that of a parked
+// namer is a DeadLetter whose entries have ids. The log has that of a parked
 // record: one of a backfill has no position to be found by.
-type Namer interface {
+type namer interface {
 	// ID is that of the entry in which Park keeps rec for route.
 	ID(rec *sluice.Record, route string) string
 }

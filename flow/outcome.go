@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	// ErrClosed is why a closed flow takes no records.
-	ErrClosed = errors.New("flow: closed")
-	// ErrDeadline is why a flow with policy Stop ended before its deadline.
-	ErrDeadline = errors.New("flow: stopped ahead of the deadline")
-	// ErrHeld is why a record is parked behind an earlier change of its item.
-	ErrHeld = errors.New("flow: an earlier change of the item is parked")
+	// errClosed is why a closed flow takes no records.
+	errClosed = errors.New("flow: closed")
+	// errDeadline is why a flow with policy Stop ended before its deadline.
+	errDeadline = errors.New("flow: stopped ahead of the deadline")
+	// errHeld is why a record is parked behind an earlier change of its item.
+	errHeld = errors.New("flow: an earlier change of the item is parked")
 
 	errDrained = errors.New("flow: time to drain is over")
 	errNoCause = errors.New("flow: sluice.Remaining without an error")

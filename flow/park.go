@@ -80,7 +80,7 @@ func (w *worker) park(t *task) {
 	}
 	if f.opts.Policy == Park && !t.behind {
 		attrs := recordAttrs(t)
-		if n, ok := f.opts.DeadLetter.(Namer); ok {
+		if n, ok := f.opts.DeadLetter.(namer); ok {
 			attrs = append(attrs, "deadLetter", n.ID(e.rec, t.failure.Route))
 		}
 		f.opts.Logger.Warn("record parked as a dead letter", attrs...)
@@ -149,7 +149,7 @@ func (w *worker) free(g *gate) bool {
 		return false
 	}
 	f.mu.Lock()
-	t.note(ErrHeld, time.Now())
+	t.note(errHeld, time.Now())
 	t.behind = true
 	t.doom()
 	f.mu.Unlock()

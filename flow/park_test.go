@@ -207,7 +207,7 @@ func TestParkItemParksLaterChangesBehind(t *testing.T) {
 		if got := l.all(); contains(got, "a 2") || contains(got, "a 4") || !contains(got, "a 3") || !contains(got, "b 2 ok") {
 			t.Errorf("handled %q", got) // the other route goes on
 		}
-		if !errors.Is(d.failures[1].Last, ErrHeld) {
+		if !errors.Is(d.failures[1].Last, errHeld) {
 			t.Errorf("parked for %v", d.failures[1].Last)
 		}
 	})

@@ -232,7 +232,7 @@ func TestMarginBeforeTheDeadline(t *testing.T) {
 				}), Options{Logger: quiet, Policy: Stop, Order: ByShard, Margin: c.margin})
 				mustSubmit(t, f, many("x", 100)...)
 				n, err := f.Close(ctx)
-				if n < 35 || n >= 43 || !errors.Is(err, ErrDeadline) {
+				if n < 35 || n >= 43 || !errors.Is(err, errDeadline) {
 					t.Errorf("Close = %d, %v", n, err)
 				}
 				if lastStart > budget-c.want || lastStart < budget-c.want-time.Second {
@@ -262,7 +262,7 @@ func TestHandlersAreCancelledInTheMiddleOfTheMargin(t *testing.T) {
 			return nil
 		}), Options{Logger: quiet, Policy: Stop, Margin: 4 * time.Second})
 		mustSubmit(t, f, recs("x", "y", "z")...)
-		if n, err := f.Close(ctx); n != 1 || !errors.Is(err, ErrDeadline) {
+		if n, err := f.Close(ctx); n != 1 || !errors.Is(err, errDeadline) {
 			t.Errorf("Close = %d, %v", n, err)
 		}
 		if d := time.Since(start); d != 18*time.Second {
@@ -304,7 +304,7 @@ func TestMarginWithAHandlerThatDoesNotObey(t *testing.T) {
 		mustSubmit(t, f, recs("x", "y", "z")...)
 		n, err := f.Close(ctx)
 		want := fmt.Sprintf("flow: ended with 1 of 3 records settled: a handler still runs: route \"a\", key hash %016x: %v",
-			rec("y", 2).Keys.Hash(), ErrDeadline)
+			rec("y", 2).Keys.Hash(), errDeadline)
 		if n != 1 || err == nil || err.Error() != want {
 			t.Errorf("Close = %d, %v", n, err)
 		}
@@ -329,7 +329,7 @@ func TestNothingStartsWhenOnlyTheMarginIsLeft(t *testing.T) {
 		defer cancel()
 		var l log
 		f := Open(ctx, routes(script(&l, "a")), Options{Logger: quiet, Policy: Stop, Margin: time.Second})
-		if last, err := f.Submit(ctx, rec("x", 1)); last != 0 || !errors.Is(err, ErrDeadline) {
+		if last, err := f.Submit(ctx, rec("x", 1)); last != 0 || !errors.Is(err, errDeadline) {
 			t.Errorf("Submit = %d, %v", last, err)
 		}
 		mustClose(t, f, 0)

@@ -14,8 +14,8 @@ const submitChunk = 64
 // returns the ordinal of the last record taken (the first ever is 1). The flow
 // keeps recs until they are settled. One goroutine at a time may submit.
 //
-// An error says why not all were taken: ctx ended, the flow was closed
-// ([ErrClosed]), cancelled, or stopped by a failure.
+// An error says why not all were taken: ctx ended, the flow was closed,
+// cancelled, or stopped by a failure.
 func (f *Flow) Submit(ctx context.Context, recs ...sluice.Record) (last uint64, err error) {
 	return f.SubmitPage(ctx, Page{Records: recs, Bytes: unknownBytes})
 }
@@ -82,7 +82,7 @@ func (f *Flow) refused() error {
 		return f.cause
 	}
 	if f.noMore {
-		return ErrClosed
+		return errClosed
 	}
 	return nil
 }

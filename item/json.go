@@ -30,9 +30,6 @@ type JSONOption func(*JSON)
 // SortedKeys orders the keys of every map by their bytes instead of as stored.
 func SortedKeys() JSONOption { return func(j *JSON) { j.SortedKeys = true } }
 
-// SortedSets orders the members of every set; see [JSON].
-func SortedSets() JSONOption { return func(j *JSON) { j.SortedSets = true } }
-
 // AppendJSON appends the item as plain JSON: exact numbers, sets as arrays,
 // binary as base64. Strings keep the escapes they came with. What is appended
 // is no longer than the item. An absent item is null.

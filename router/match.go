@@ -15,7 +15,7 @@ import (
 //
 // Its errors are permanent: rec could not be decoded, its type attribute is no
 // string, the stream does not send an image that a route needs or that tells the type, or rec is redriven and a
-// route refuses that, which is a [*RedriveError] beside the routes that do not.
+// route refuses that, which is an error beside the routes that do not.
 // A message that no route is for is one, too: nobody would see it again.
 //
 // When only rec lacks an image that the stream does send, the routes that need it
@@ -56,7 +56,7 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		}
 	}
 	if refused != nil {
-		return dst, sluice.Permanent(&RedriveError{Routes: refused})
+		return dst, sluice.Permanent(&redriveError{Routes: refused})
 	}
 	if event == message && len(routes) == 0 {
 		if len(typ) == 0 {
@@ -171,11 +171,11 @@ func imageNames(v sluice.View) string {
 	return "both images"
 }
 
-// RedriveError says which routes refuse a redriven record. The routes that
+// redriveError says which routes refuse a redriven record. The routes that
 // Match returned beside it take it.
-type RedriveError struct{ Routes []string }
+type redriveError struct{ Routes []string }
 
-func (e *RedriveError) Error() string {
+func (e *redriveError) Error() string {
 	return fmt.Sprintf("redriven record refused by %q: later changes of the item may have been handled since; if its handler does no harm then, give the route redrive: true, in a program router.Redrive()", e.Routes)
 }
 
@@ -192,4 +192,4 @@ func where(rec *sluice.Record) string {
 }
 
 // Refuses reports whether the route of that name is among them.
-func (e *RedriveError) Refuses(route string) bool { return slices.Contains(e.Routes, route) }
+func (e *redriveError) Refuses(route string) bool { return slices.Contains(e.Routes, route) }

@@ -83,7 +83,7 @@ func TestRedriven(t *testing.T) {
 	}
 	rec.Table = "b"
 	routes, err := r.Match(nil, rec)
-	var refused *RedriveError
+	var refused *redriveError
 	if !errors.As(err, &refused) || !slices.Equal(refused.Routes, []string{"plain"}) ||
 		!sluice.IsPermanent(err) || !strings.Contains(err.Error(), "router.Redrive()") {
 		t.Errorf("error %v", err)

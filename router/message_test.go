@@ -50,7 +50,7 @@ func TestMessagesMayBeRedriven(t *testing.T) {
 	if routes, err := r.Match(nil, rec); len(routes) != 1 || err != nil {
 		t.Errorf("%d routes, %v", len(routes), err)
 	}
-	var refused *RedriveError
+	var refused *redriveError
 	r = New(TypeFrom(Table(nil)))
 	r.Handle("t#INSERT", nothing)
 	_, err := r.Match(nil, &sluice.Record{EventName: sluice.Insert, Table: "t", Origin: sluice.Redriven})

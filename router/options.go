@@ -116,7 +116,7 @@ func Use(mw ...sluice.Middleware) Option {
 
 // Redrive lets the route receive records from the dead letters although later
 // changes of the item may have been handled since. Without it they are
-// refused; see [RedriveError].
+// refused.
 func Redrive() Option { return func(c *config) { c.route.Redrive = true } }
 
 // NeedsNew says that the handler reads the new image of inserted and modified

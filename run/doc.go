@@ -4,8 +4,7 @@
 //
 // # The daemon
 //
-// Its flags, and the environment variables for each, are those of [Options];
-// --help lists them. It keeps positions and dead letters in a state file,
+// --help lists its flags, and the environment variable for each. It keeps positions and dead letters in a state file,
 // answers /metrics, /livez, /startedz and /readyz on a loopback address, shows its state at
 // / and the items that wait at /lanes, and logs to standard error. A gap, records
 // that were trimmed before they were read, keeps it from being ready until

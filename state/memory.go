@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/sluicehq/sluice/internal/staterules"
 )
 
 // Memory is a Store, Letters and Values that lasts as long as the process: for
 // tests, and for programs that begin anew every time.
 type Memory struct {
-	owners Presence
+	owners staterules.Presence
 
 	mu      sync.Mutex
 	streams map[Stream]*memoryStream
@@ -63,7 +65,7 @@ func (m *Memory) Start(ctx context.Context, s Stream, want Start) (Start, error)
 
 // Streams implements [Store].
 func (m *Memory) Streams(ctx context.Context, app string) ([]Stream, error) {
-	if err := errors.Join(ctx.Err(), ValidateApplication(app)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Application(app)); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -187,7 +189,7 @@ func (m *Memory) Forget(ctx context.Context, s Stream, shardIDs ...string) error
 	defer m.mu.Unlock()
 	shards := m.stream(s).shards
 	for _, id := range shardIDs {
-		if shards[id].Forgettable(&m.owners) {
+		if shards[id].Forgettable(m.owners.Living) {
 			delete(shards, id)
 		}
 	}
@@ -212,7 +214,7 @@ func (m *Memory) Close() error {
 
 // PutLetter implements [Letters].
 func (m *Memory) PutLetter(ctx context.Context, app, id string, data []byte) error {
-	if err := errors.Join(ctx.Err(), ValidateLetter(app, id)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, id)); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -226,7 +228,7 @@ func (m *Memory) PutLetter(ctx context.Context, app, id string, data []byte) err
 
 // GetLetter implements [Letters].
 func (m *Memory) GetLetter(ctx context.Context, app, id string) ([]byte, bool, error) {
-	if err := errors.Join(ctx.Err(), ValidateLetter(app, id)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, id)); err != nil {
 		return nil, false, err
 	}
 	m.mu.Lock()
@@ -237,7 +239,7 @@ func (m *Memory) GetLetter(ctx context.Context, app, id string) ([]byte, bool, e
 
 // ListLetters implements [Letters].
 func (m *Memory) ListLetters(ctx context.Context, app, after string, limit int) ([]Letter, error) {
-	if err := errors.Join(ctx.Err(), ValidateLetter(app, "any")); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, "any")); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -258,7 +260,7 @@ func (m *Memory) ListLetters(ctx context.Context, app, after string, limit int) 
 
 // DeleteLetter implements [Letters].
 func (m *Memory) DeleteLetter(ctx context.Context, app, id string) error {
-	if err := errors.Join(ctx.Err(), ValidateLetter(app, id)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, id)); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -269,7 +271,7 @@ func (m *Memory) DeleteLetter(ctx context.Context, app, id string) error {
 
 // PutValue implements [Values].
 func (m *Memory) PutValue(ctx context.Context, app, name string, data []byte) error {
-	if err := errors.Join(ctx.Err(), ValidateValue(app, name, data)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, data)); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -283,7 +285,7 @@ func (m *Memory) PutValue(ctx context.Context, app, name string, data []byte) er
 
 // GetValue implements [Values].
 func (m *Memory) GetValue(ctx context.Context, app, name string) ([]byte, bool, error) {
-	if err := errors.Join(ctx.Err(), ValidateValue(app, name, nil)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
 		return nil, false, err
 	}
 	m.mu.Lock()
@@ -294,7 +296,7 @@ func (m *Memory) GetValue(ctx context.Context, app, name string) ([]byte, bool, 
 
 // ListValues implements [Values].
 func (m *Memory) ListValues(ctx context.Context, app, prefix string) ([]Value, error) {
-	if err := errors.Join(ctx.Err(), ValidateValue(app, "any", nil)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, "any", nil)); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -311,7 +313,7 @@ func (m *Memory) ListValues(ctx context.Context, app, prefix string) ([]Value, e
 
 // DeleteValue implements [Values].
 func (m *Memory) DeleteValue(ctx context.Context, app, name string) error {
-	if err := errors.Join(ctx.Err(), ValidateValue(app, name, nil)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
 		return err
 	}
 	m.mu.Lock()

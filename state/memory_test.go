@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/statetest"
 )
@@ -17,7 +18,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestMemoryOwners(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { statetest.Owners(t, state.NewMemory(), state.OwnerTimeout, time.Sleep) })
+	synctest.Test(t, func(t *testing.T) { statetest.Owners(t, state.NewMemory(), staterules.OwnerTimeout, time.Sleep) })
 }
 
 func TestPositionString(t *testing.T) {

@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
+
+	"github.com/sluicehq/sluice/internal/staterules"
 )
 
-// OwnerTimeout is how long an owner counts as living, in the stores of one
-// process, after its last claim or heartbeat.
-const OwnerTimeout = 10 * time.Second
-
-// The functions of this file are the rules that the stores share; they are
+// The methods of this file are the rules that the stores share; they are
 // public for those who write another store.
 
 // Compare orders positions of one shard: sequence numbers as numbers (leading
@@ -72,8 +68,8 @@ func (s Shard) Advanced(c Checkpoint) (Shard, error) {
 }
 
 // Forgettable reports whether s is finished and none of the living has it.
-func (s Shard) Forgettable(living *Presence) bool {
-	return s.Position.Finished && (s.Owner == "" || !living.Living(s.Owner))
+func (s Shard) Forgettable(living func(owner string) bool) bool {
+	return s.Position.Finished && (s.Owner == "" || !living(s.Owner))
 }
 
 // String returns the sequence number, "the beginning", or that the shard is
@@ -111,67 +107,7 @@ func (s Start) Validate() error {
 // Validate says which part of the stream's name is missing.
 func (s Stream) Validate() error {
 	if s.ARN == "" {
-		return errors.Join(ValidateApplication(s.Application), errors.New("the stream's ARN is empty"))
+		return errors.Join(staterules.Application(s.Application), errors.New("the stream's ARN is empty"))
 	}
-	return ValidateApplication(s.Application)
-}
-
-// ValidateApplication says whether an application's name is missing.
-func ValidateApplication(app string) error {
-	if app == "" {
-		return errors.New("the application's name is empty: every application needs one, so that two can share a store")
-	}
-	return nil
-}
-
-// ValidateLetter says whether a letter's application or id is missing.
-func ValidateLetter(app, id string) error {
-	if app == "" || id == "" {
-		return fmt.Errorf("dead letter %q of application %q: neither may be empty", id, app)
-	}
-	return nil
-}
-
-// ValidateValue says what is wrong with a value that is about to be stored, or
-// with its application or name.
-func ValidateValue(app, name string, data []byte) error {
-	if app == "" || name == "" {
-		return fmt.Errorf("value %q of application %q: neither may be empty", name, app)
-	}
-	if len(data) > MaxValue {
-		return fmt.Errorf("value %q of application %q has %d bytes: at most %d are kept", name, app, len(data), MaxValue)
-	}
-	return nil
-}
-
-// Presence is who was heard of within [OwnerTimeout]. The zero value is ready;
-// its methods are safe for concurrent use.
-type Presence struct {
-	mu   sync.Mutex
-	seen map[string]time.Time
-}
-
-// Seen says that owner lives now.
-func (p *Presence) Seen(owner string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.seen == nil {
-		p.seen = make(map[string]time.Time)
-	}
-	p.seen[owner] = time.Now()
-}
-
-// Living reports whether owner was heard of.
-func (p *Presence) Living(owner string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at, ok := p.seen[owner]
-	return ok && time.Since(at) < OwnerTimeout
-}
-
-// Forget forgets every owner, as the end of their process does.
-func (p *Presence) Forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.seen = nil
+	return staterules.Application(s.Application)
 }

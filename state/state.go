@@ -64,8 +64,8 @@ var (
 )
 
 // Store keeps positions and leases. All methods are safe for concurrent use;
-// each has made its effect durable when it returns nil. statetest holds
-// the conformance suite that every implementation must pass.
+// each has made its effect durable when it returns nil. Package
+// state/statetest holds the conformance suite that every implementation must pass.
 type Store interface {
 	// Start returns the stored start of the stream. When there is none it
 	// stores want and returns it; when want is the zero Start, ErrNoStart.
@@ -150,16 +150,13 @@ type Labels interface {
 	LabelLetters(ctx context.Context, app string, label func(id string, data []byte) []byte) error
 }
 
-// MaxValue is how many bytes a value has at most.
-const MaxValue = 64 << 10
-
 // Values keeps small opaque values under a name, per application. Names are
 // ordered as strings, and have nothing to do with the ids of letters. All
 // methods are safe for concurrent use; each has made its effect durable when it
 // returns nil, and none keeps data or shares what it returns.
 type Values interface {
 	// PutValue stores one, in the place of another of the same name. One of more
-	// than [MaxValue] bytes is refused.
+	// than 64 KiB is refused.
 	PutValue(ctx context.Context, app, name string, data []byte) error
 	GetValue(ctx context.Context, app, name string) (data []byte, ok bool, err error)
 	// ListValues returns the values whose name begins with prefix, in the order

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // Index holds documents as OpenSearch does, in memory: it takes and refuses
@@ -97,7 +98,7 @@ func (x *Index) write(op document.Op) (*document.Refusal, error) {
 		next.version, late = is.version+1, mark.Sequence >= op.Sequence
 		refusal.Doc = doc
 		if is.deleted {
-			next.version = op.Version | (1<<document.TieBits - 1)
+			next.version = op.Version | (1<<docrules.TieBits - 1)
 			late = next.version < is.version || next.version == is.version && !op.ForgetDeleted
 			refusal = &document.Refusal{Deleted: true}
 			if late && !op.ForgetDeleted && !isTombstone(op) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 func TestIndexRefusesForGood(t *testing.T) {
@@ -94,7 +95,7 @@ func TestIndexTells(t *testing.T) {
 func TestIndexSaysWhatRefused(t *testing.T) {
 	x := NewIndex()
 	exact := func(id, sequence, deleted string) document.Op {
-		body := document.WithMark([]byte("{}"), "m", document.Mark{Sequence: sequence, Deleted: deleted})
+		body := docrules.WithMark([]byte("{}"), "m", document.Mark{Sequence: sequence, Deleted: deleted})
 		return document.Op{Action: document.Put, Index: "i", ID: id, Fence: document.Exact, Version: 128, Sequence: sequence, MarkField: "m", Body: body}
 	}
 	newer := func(id string, version int64) document.Op {

@@ -268,7 +268,7 @@ func streamOf(table string) (arn, region string, err error) {
 		if table == "" || strings.ContainsAny(table, ":/") {
 			return "", "", errors.New("want a table's name or a stream's ARN")
 		}
-		return "arn:aws:dynamodb:" + Region + ":" + Account + ":table/" + table + "/stream/2024-01-01T00:00:00.000", Region, nil
+		return "arn:aws:dynamodb:" + serviceRegion + ":" + serviceAccount + ":table/" + table + "/stream/2024-01-01T00:00:00.000", serviceRegion, nil
 	}
 	parts := strings.SplitN(table, ":", 6)
 	if len(parts) < 6 || parts[3] == "" || !strings.HasPrefix(parts[5], "table/") || !strings.Contains(parts[5], "/stream/") {

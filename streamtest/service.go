@@ -14,8 +14,8 @@ import (
 
 // Region and account of every table of a [Service].
 const (
-	Region  = "us-east-1"
-	Account = "123456789012"
+	serviceRegion  = "us-east-1"
+	serviceAccount = "123456789012"
 )
 
 // Service is an in-process fake of the DynamoDB Streams API: ListStreams,
@@ -89,7 +89,7 @@ func (s *Service) Close() {
 // testing/synctest and leaves no goroutine behind.
 func (s *Service) Config() aws.Config {
 	return aws.Config{
-		Region:       Region,
+		Region:       serviceRegion,
 		Credentials:  credentials.NewStaticCredentialsProvider("streamtest", "streamtest", ""),
 		BaseEndpoint: aws.String("http://streamtest.invalid"),
 		HTTPClient:   &http.Client{Transport: transport{s}},

@@ -36,7 +36,7 @@ func (r *record) encode(st *stream, old, image sluice.Item, ttl bool) {
 	}
 	r.size = sizeOf(r.keys) + sizeOf(image) + sizeOf(old)
 	b := make([]byte, 0, 400+len(r.keys.Raw())+len(image.Raw())+len(old.Raw()))
-	b = append(b, `{"awsRegion":"`+Region+`","dynamodb":{"ApproximateCreationDateTime":`...)
+	b = append(b, `{"awsRegion":"`+serviceRegion+`","dynamodb":{"ApproximateCreationDateTime":`...)
 	b = strconv.AppendInt(b, r.at.Unix(), 10)
 	for _, part := range []struct {
 		name string

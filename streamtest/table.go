@@ -88,7 +88,7 @@ func (s *Service) CreateTable(name string, o TableOptions) *Table {
 }
 
 func (t *Table) arn() string {
-	return fmt.Sprintf("arn:aws:dynamodb:%s:%s:table/%s", Region, Account, t.name)
+	return fmt.Sprintf("arn:aws:dynamodb:%s:%s:table/%s", serviceRegion, serviceAccount, t.name)
 }
 
 func (t *Table) keySchema() []keyElement {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/function"
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
@@ -71,7 +72,7 @@ func TestSignedLetterFits(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	t.Setenv("SLUICE_ENDPOINT_SQS", q.URL)
 	const key = "0123456789abcdef0123456789abcdef"
-	t.Setenv(deadletter.KeyEnv, key)
+	t.Setenv(access.LetterKeyEnv, key)
 	text := "source: {tables: [orders]}\nroutes: [{name: x, on: 'a#*', log: {}}]\ndeadLetter: {queue: " + q.URL + "/1/dead}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -80,7 +81,7 @@ func TestSignedLetterFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := deadletter.ParseKeys(key, "a test")
+	keys, err := deadletter.FindKeys(func(name string) string { return map[string]string{access.LetterKeyEnv: key}[name] }, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/audit"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 func auditCommand(c *cli) *cobra.Command {
@@ -38,10 +38,10 @@ table, unless you give --trust-tables. More: docs/audit.md.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if sample <= 0 || sample > 1 {
-				return &run.UsageError{Err: fmt.Errorf("--sample: %v is not above 0 and up to 1", sample)}
+				return &daemon.UsageError{Err: fmt.Errorf("--sample: %v is not above 0 and up to 1", sample)}
 			}
 			if settle <= 0 {
-				return &run.UsageError{Err: fmt.Errorf("--settle: %v is not above 0", settle)}
+				return &daemon.UsageError{Err: fmt.Errorf("--settle: %v is not above 0", settle)}
 			}
 			if maxDeletes < 0 {
 				return usage("--max-deletes: %d is below 0", maxDeletes)

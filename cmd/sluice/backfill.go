@@ -17,9 +17,10 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
@@ -39,7 +40,7 @@ type target struct {
 }
 
 func backfillCommand(c *cli) *cobra.Command {
-	var o run.Options
+	var o daemon.Options
 	var s snapshot.Options
 	var to target
 	var asJSON bool
@@ -75,10 +76,10 @@ docs/backfill.md.`,
 			if err != nil {
 				return err
 			}
-			app, env := run.App{Name: "sluice", Routes: to.routes}, c.env
+			app, env := daemon.App{Name: "sluice", Routes: to.routes}, c.env
 			if byFlags {
 				if err := errors.Join(o.FromEnv(cmd.Flags(), c.env), to.validate(cmd.Flags(), c.env)); err != nil {
-					return &run.UsageError{Err: err}
+					return &daemon.UsageError{Err: err}
 				}
 				s.Name = to.name()
 			} else {
@@ -93,7 +94,7 @@ docs/backfill.md.`,
 				o.LogLevel = "warn" // lines would run through the bar
 			}
 			s.Hooks.Progress = show.progress
-			err = run.Backfill(cmd.Context(), app, o, s, env, c.stderr)
+			err = daemon.Backfill(cmd.Context(), app, o, s, env, c.stderr)
 			show.end(err)
 			return err
 		},
@@ -186,7 +187,7 @@ func (t *target) name() string {
 }
 
 // routes makes the one route, whose handler is a projection.
-func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, error) {
 	c := opensearch.Connection{URLs: t.urls, AllowPlainHTTP: t.plainHTTP, CAFile: t.caFile, Service: t.sign}
 	if t.sign != "" {
 		cfg := s.AWS("opensearch")
@@ -203,8 +204,8 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 	var version projection.Version
 	switch {
 	case t.versionAttribute != "":
-		if version, err = projection.ParseAttribute(t.versionAttribute); err != nil {
-			return nil, &run.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
+		if version, err = versiontext.ParseAttribute(t.versionAttribute); err != nil {
+			return nil, &daemon.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
 		}
 	case t.bySequence:
 		version = projection.BySequence()
@@ -223,7 +224,7 @@ func (t *target) routes(ctx context.Context, s run.Setup) (sluice.Matcher, error
 	}
 	p, err := projection.New(write, o)
 	if err != nil {
-		return nil, &run.UsageError{Err: err}
+		return nil, &daemon.UsageError{Err: err}
 	}
 	// Better now than with the first item.
 	if err := client.Call(ctx, "GET", "/", nil, nil); err != nil {

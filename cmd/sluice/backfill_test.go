@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -45,7 +45,7 @@ func TestBackfillOfManyIndices(t *testing.T) {
 	defer cluster.Close()
 	for most, refused := range map[int]int{0: 20, 110: 10, 120: 0} {
 		to := target{urls: []string{cluster.URL}, index: "{tenant}", maxIndices: most, id: "{pk}", never: true, typeAttribute: "type"}
-		m, err := to.routes(t.Context(), run.Setup{Logger: discard})
+		m, err := to.routes(t.Context(), daemon.Setup{Logger: discard})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestBackfillBySequence(t *testing.T) {
 			}
 		}))
 		to := target{urls: []string{cluster.URL}, index: "orders", id: "{pk}", bySequence: true, typeAttribute: "type"}
-		routes, err := to.routes(t.Context(), run.Setup{AWS: func(string) aws.Config { return aws.Config{Region: "us-east-1"} }})
+		routes, err := to.routes(t.Context(), daemon.Setup{AWS: func(string) aws.Config { return aws.Config{Region: "us-east-1"} }})
 		if err != nil {
 			t.Fatal(err)
 		}

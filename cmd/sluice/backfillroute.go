@@ -7,13 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/config"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 // backfill is the file with the route alone, for a backfill of one table, and
 // the name that tells this backfill from others of the table. It sets o as the
 // file and the environment say.
-func (r *routeFlag) backfill(cmd *cobra.Command, o *run.Options, types []string) (*config.Config, string, error) {
+func (r *routeFlag) backfill(cmd *cobra.Command, o *daemon.Options, types []string) (*config.Config, string, error) {
 	p, err := r.load(cmd.Context())
 	if err != nil {
 		return nil, "", err

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/audit"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -64,9 +65,9 @@ func TestPlain(t *testing.T) {
 // painted there is ours.
 func TestOthersTextIsPlainEverywhere(t *testing.T) {
 	const harmless, evil = "HARMLESS", "\x1b[31mred\x1b[0m\nready\t\u202e\u009b2J"
-	letter := func(text string) deadletter.Outline {
-		fault := deadletter.OutlineFault{Error: text, Details: []map[string]string{{text: text}}}
-		return deadletter.Outline{
+	letter := func(text string) letters.Outline {
+		fault := letters.Fault{Error: text, Details: []map[string]string{{text: text}}}
+		return letters.Outline{
 			ID: text, Kind: "record", Route: text, Table: text, EventName: text, EventID: text, StreamARN: text, ShardID: text, Sequence: text,
 			Origin: text, Gap: text, First: fault, Last: fault,
 		}
@@ -109,7 +110,7 @@ func TestOthersTextIsPlainEverywhere(t *testing.T) {
 			return nil
 		},
 		"dlq list": func(out io.Writer, text string) error {
-			return c(out).printLetters([]deadletter.Outline{letter(text)}, text, "here")
+			return c(out).printLetters([]letters.Outline{letter(text)}, text, "here")
 		},
 		"dlq show": func(out io.Writer, text string) error { return c(out).printLetter(letter(text), false) },
 		"dlq redrive": func(out io.Writer, text string) error {
@@ -117,7 +118,7 @@ func TestOthersTextIsPlainEverywhere(t *testing.T) {
 			return err
 		},
 		"completion": func(out io.Writer, text string) error {
-			_, err := io.WriteString(out, proposed(deadletter.Outline{Route: text})+"\n")
+			_, err := io.WriteString(out, proposed(letters.Outline{Route: text})+"\n")
 			return err
 		},
 		"replay": func(out io.Writer, text string) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 func dlqCommand(c *cli) *cobra.Command {
@@ -77,7 +78,7 @@ func (f *filterFlags) filter() (deadletter.Filter, error) {
 			q.Set(name, value)
 		}
 	}
-	filter, err := deadletter.ParseFilter(q, time.Now())
+	filter, err := letters.ParseFilter(q, time.Now())
 	if err != nil {
 		return filter, usage("--%w", err)
 	}
@@ -106,7 +107,7 @@ func dlqListCommand(c *cli) *cobra.Command {
 			if limit < 1 {
 				return usage("--limit: %d is not 1 or more", limit)
 			}
-			if count && !filter.IsZero() {
+			if count && !letters.ChoosesAll(filter) {
 				return usage("--count counts all, by table and route: leave the filters out")
 			}
 			place.warnOfRoute(cmd.Context(), f.route)
@@ -131,7 +132,7 @@ func dlqListCommand(c *cli) *cobra.Command {
 					err = printJSON(c.stdout, page)
 				case len(page.DeadLetters) == 0:
 					matching := ""
-					if !filter.IsZero() || after != "" {
+					if !letters.ChoosesAll(filter) || after != "" {
 						matching = "matching "
 					}
 					fmt.Fprintf(c.stdout, "no %sdead letters of the application %q in %s\n", matching, l.api.of, l.where)
@@ -200,10 +201,10 @@ func routeName(route, kind string) string {
 	return route
 }
 
-func (c *cli) printLetters(letters []deadletter.Outline, next, where string) error {
+func (c *cli) printLetters(all []letters.Outline, next, where string) error {
 	t := &table{heads: []string{"ID", "TABLE", "ROUTE", "EVENT", "KEY", "PARKED", "CALLS", "ERROR"}, whole: []string{"ID", "EVENT", "PARKED"}}
-	ids := shortIDs(letters)
-	for i, o := range letters {
+	ids := shortIDs(all)
+	for i, o := range all {
 		event, key := o.EventName, string(o.Keys)
 		switch {
 		case o.Kind == "gap":
@@ -223,7 +224,7 @@ func (c *cli) printLetters(letters []deadletter.Outline, next, where string) err
 	if err := t.print(c.stdout, c.stderr, "sluice dlq show ID, or --json, has all of it"); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.stdout, "%s in %s\n", plural(len(letters), "dead letter", "dead letters"), where)
+	fmt.Fprintf(c.stdout, "%s in %s\n", plural(len(all), "dead letter", "dead letters"), where)
 	if next != "" {
 		fmt.Fprintf(c.stdout, "there are more: --after %s\n", plain(next))
 	}
@@ -231,14 +232,14 @@ func (c *cli) printLetters(letters []deadletter.Outline, next, where string) err
 }
 
 // shortIDs are the shortest ids that tell letters apart from each other.
-func shortIDs(letters []deadletter.Outline) []string {
-	ids := make([]string, len(letters))
+func shortIDs(all []letters.Outline) []string {
+	ids := make([]string, len(all))
 	seen := make(map[string]int)
-	for i, o := range letters {
-		ids[i] = deadletter.ShortID(o.ID)
+	for i, o := range all {
+		ids[i] = letters.ShortID(o.ID)
 		seen[ids[i]]++
 	}
-	for i, o := range letters {
+	for i, o := range all {
 		if seen[ids[i]] > 1 {
 			ids[i] = o.ID
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 // advice says what to do for an error. docs/dead-letters.md has all of it as a
@@ -109,7 +109,7 @@ var advices = []advice{
 }
 
 // adviceFor is what to do for a letter: for its last error, or else for the first.
-func adviceFor(o deadletter.Outline) advice {
+func adviceFor(o letters.Outline) advice {
 	for _, text := range []string{o.Last.Error, o.First.Error} {
 		for _, a := range advices {
 			if a.kind == "gap" && o.Kind == "gap" || a.in != nil && a.in.MatchString(text) && o.Kind != "gap" {
@@ -128,8 +128,8 @@ var (
 
 // text is what to do, for a terminal, with each command on a line of its own. place
 // are the flags that say where the letter is.
-func (a advice) text(o deadletter.Outline, place string) string {
-	do, id := a.do, deadletter.ShortID(o.ID)
+func (a advice) text(o letters.Outline, place string) string {
+	do, id := a.do, letters.ShortID(o.ID)
 	if o.Unverified != "" {
 		id = o.ID // a sender can choose the first digits
 		do = "Nobody knows who sent this letter: whoever can send to its queue may have made it. Compare it with the item in the table first, and purge it if it is forged. " +

@@ -10,8 +10,8 @@ import (
 	"github.com/rivo/uniseg"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 // docs/dead-letters.md has what sluice dlq show says.
@@ -63,7 +63,7 @@ func TestAdvice(t *testing.T) {
 		"no such customer":       "refused the record for good",
 		"order 503 of 429 boxes": "The sink was down", // it cannot be told
 	} {
-		o := deadletter.Outline{ID: "0000000000000000000100000000000000000007-cea09b3487a1562c", Kind: "record", Route: "new search", Last: deadletter.OutlineFault{Error: text}}
+		o := letters.Outline{ID: "0000000000000000000100000000000000000007-cea09b3487a1562c", Kind: "record", Route: "new search", Last: letters.Fault{Error: text}}
 		got := adviceFor(o).text(o, " --queue failed")
 		if !strings.Contains(strings.ReplaceAll(got, "\n", " "), want) {
 			t.Errorf("%s: %s", text, got)
@@ -81,15 +81,15 @@ func TestAdvice(t *testing.T) {
 
 // The commands are those of the letter: where it is, and what it needs.
 func TestAdviceNamesTheLetter(t *testing.T) {
-	o := deadletter.Outline{ID: "1-cea09b3487a1562c", Kind: "record", Route: "it's $1", Last: deadletter.OutlineFault{Error: "x"}, First: deadletter.OutlineFault{Error: "AccessDenied"}}
+	o := letters.Outline{ID: "1-cea09b3487a1562c", Kind: "record", Route: "it's $1", Last: letters.Fault{Error: "x"}, First: letters.Fault{Error: "AccessDenied"}}
 	if got := adviceFor(o).text(o, " --queue ROUTE"); !strings.HasSuffix(got, "\n  [1] sluice dlq redrive --route 'it'\\''s $1' --queue ROUTE") {
 		t.Errorf("by its first error: %s", got)
 	}
-	o.First, o.Unverified = deadletter.OutlineFault{}, "it is not signed"
+	o.First, o.Unverified = letters.Fault{}, "it is not signed"
 	if got := strings.ReplaceAll(adviceFor(o).text(o, ""), "\n", " "); !strings.Contains(got, "then [1], or [2].   [1] sluice dlq redrive --unsigned 1-cea09b3487a1562c   [2] sluice dlq purge 1-cea09b3487a1562c") || !strings.Contains(got, "Nobody knows who sent this letter") {
 		t.Errorf("not signed: %s", got)
 	}
-	o = deadletter.Outline{ID: "gap-1-cea09b3487a1562c", Kind: "gap", Last: deadletter.OutlineFault{Error: "timeout"}}
+	o = letters.Outline{ID: "gap-1-cea09b3487a1562c", Kind: "gap", Last: letters.Fault{Error: "timeout"}}
 	if got := strings.ReplaceAll(adviceFor(o).text(o, ""), "\n", " "); !strings.Contains(got, "[1], or [2].   [1] sluice gaps acknowledge   [2] sluice dlq purge cea09b34") || !strings.Contains(got, "audit (docs/audit.md)") {
 		t.Errorf("a gap: %s", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -56,7 +57,7 @@ func TestDeadLettersOfAnotherApplication(t *testing.T) {
 		{"purge", purge, one, 0, "0 deleted", "say --application orders\n"},
 		{"several", list, several, 0, `no dead letters of the application "sluice" in `,
 			": others have some: say by --application which: orders, shop\n"},
-		{"the right one", list + " --application orders", several, 0, deadletter.ShortID(id), ""},
+		{"the right one", list + " --application orders", several, 0, letters.ShortID(id), ""},
 		{"the right one, by a filter", list + " --application orders --route none", several, 0, `no matching dead letters of the application "orders" in `, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 // chosen are dead letters by their ids, or by a filter. An empty id, such as that
@@ -22,11 +23,11 @@ func chosen(args []string, filter deadletter.Filter, all bool, verb string) erro
 		return err
 	}
 	switch {
-	case len(args) > 0 && (all || !filter.IsZero()):
+	case len(args) > 0 && (all || !letters.ChoosesAll(filter)):
 		return usage("name ids, or choose by filters or --all: not both")
-	case len(args) == 0 && filter.IsZero() && !all:
+	case len(args) == 0 && letters.ChoosesAll(filter) && !all:
 		return usage("say which dead letters are to be %s: ids, filters such as --route, or --all", verb)
-	case all && !filter.IsZero():
+	case all && !letters.ChoosesAll(filter):
 		return usage("--all and a filter exclude each other")
 	}
 	return nil
@@ -73,7 +74,7 @@ Exit code 1 also means that a letter failed, was refused or waits.`,
 			if err == nil {
 				err = checkIDs(how.Unsigned)
 			}
-			if filter.IsZero() && !all { // to name a letter there is to choose it
+			if letters.ChoosesAll(filter) && !all { // to name a letter there is to choose it
 				named := func(id string) bool { return slices.Contains(args, id) }
 				args = slices.Concat(args, slices.DeleteFunc(slices.Clone(how.Unsigned), named))
 			}
@@ -115,7 +116,7 @@ Exit code 1 also means that a letter failed, was refused or waits.`,
 					how := how
 					how.Unsigned = whole
 					if id != "" && !how.Earlier { // it alone is run
-						how.Unsigned = slices.DeleteFunc(slices.Clone(whole), func(one string) bool { return !deadletter.HasPrefix(one, id) })
+						how.Unsigned = slices.DeleteFunc(slices.Clone(whole), func(one string) bool { return !letters.HasPrefix(one, id) })
 					}
 					return l.api.redrive(cmd.Context(), id, filter, how)
 				})
@@ -165,7 +166,7 @@ func redriven(ids []string, one func(id string) (deadletter.Report, error)) (sum
 }
 
 func outcomeLine(o deadletter.Outcome) string {
-	text := fmt.Sprintf("%s: %s", deadletter.ShortID(o.ID), o.Result)
+	text := fmt.Sprintf("%s: %s", letters.ShortID(o.ID), o.Result)
 	if len(o.Routes) > 0 {
 		text += " on " + strings.Join(o.Routes, ", ")
 	}
@@ -222,7 +223,7 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 			place.warnOfRoute(cmd.Context(), f.route)
 			return place.with(cmd.Context(), false, func(l *lettersOpen) error {
 				ctx := cmd.Context()
-				purged := run.DeadLetterDeletion{DryRun: dryRun} // as a daemon answers
+				purged := daemon.DeadLetterDeletion{DryRun: dryRun} // as a daemon answers
 				print := func(format string, more ...any) error {
 					if asJSON {
 						return printJSON(c.stdout, purged)

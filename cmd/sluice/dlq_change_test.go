@@ -11,9 +11,10 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -53,7 +54,7 @@ func TestOutcomeLines(t *testing.T) {
 			var got string
 			id := entries[len(entries)-1].ID
 			err = box.Redrive(t.Context(), m, id, deadletter.How{Told: func(o deadletter.Outcome) { got = outcomeLine(o) }})
-			want := strings.NewReplacer("ID", deadletter.ShortID(id), "EARLIER", entries[0].ID).Replace(tt.want)
+			want := strings.NewReplacer("ID", letters.ShortID(id), "EARLIER", entries[0].ID).Replace(tt.want)
 			if got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
@@ -66,7 +67,7 @@ func TestOutcomeLines(t *testing.T) {
 
 // What a daemon parks after the letters were counted, nobody has agreed to delete.
 func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
-	box := deadletter.NewBox(state.NewMemory(), "app")
+	box := letters.NewBox(state.NewMemory(), "app")
 	parks := func(n int) {
 		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(n), Shard: "shard"})
 		if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
@@ -74,9 +75,9 @@ func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 		}
 	}
 	parks(1)
-	letters := run.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
+	answers := daemon.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
 	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		letters.ServeHTTP(w, r)
+		answers.ServeHTTP(w, r)
 		if r.URL.Query().Get("dryRun") == "1" {
 			parks(2)
 		}
@@ -96,13 +97,13 @@ func TestPurgeLeavesWhatComesAfterTheCount(t *testing.T) {
 // Part of an id that two letters have names neither, also once one of them is gone.
 func TestPartsOfIDsAreLookedUpFirst(t *testing.T) {
 	for _, command := range []string{"purge --yes", "redrive"} {
-		letters := state.NewMemory()
+		store := state.NewMemory()
 		for i, id := range []string{"1-cea09b3400000000", "2-cea09b34ffffffff"} {
 			rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"` + id + `"}}`, Sequence: recordtest.Sequence(i + 1), Shard: "shard"})
 			e := deadletter.Entry{ID: id, Route: "r", EventID: rec.EventID, StreamARN: rec.StreamARN, Sequence: rec.Sequence, Raw: rec.Raw()}
 			data, err := e.Append(nil)
 			if err == nil {
-				err = letters.PutLetter(t.Context(), "app", id, data)
+				err = store.PutLetter(t.Context(), "app", id, data)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -110,13 +111,13 @@ func TestPartsOfIDsAreLookedUpFirst(t *testing.T) {
 		}
 		m := router.New()
 		m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
-		daemon := run.DeadLetters(t.Context(), deadletter.NewBox(letters, "app"), "", m, nil, discard)
+		daemon := daemon.DeadLetters(t.Context(), letters.NewBox(store, "app"), "", m, nil, discard)
 		args := append([]string{"dlq"}, strings.Fields(command+" 1-cea09b3400000000 cea09b34 none 1-cea09b34")...)
 		code, out, problems := asked(t, daemon, args...)
 		if code != 1 || !strings.Contains(out, "1 d") || !strings.Contains(problems, "several dead letters begin with cea09b34") || strings.Count(problems, "no such") != 1 {
 			t.Errorf("%s: exit %d: %s%s", command, code, out, problems)
 		}
-		if left, err := letters.ListLetters(t.Context(), "app", "", 10); err != nil || len(left) != 1 || left[0].ID != "2-cea09b34ffffffff" {
+		if left, err := store.ListLetters(t.Context(), "app", "", 10); err != nil || len(left) != 1 || left[0].ID != "2-cea09b34ffffffff" {
 			t.Errorf("%s: left are %s, %v", command, left, err)
 		}
 		if code, out, _ := asked(t, daemon, "dlq", "redrive", "none"); code != 1 || out != "" {
@@ -127,20 +128,20 @@ func TestPartsOfIDsAreLookedUpFirst(t *testing.T) {
 
 // One that cannot be read is named, with what can be done.
 func TestOutcomeLineBehindUnreadable(t *testing.T) {
-	letters := state.NewMemory()
-	box := deadletter.NewBox(letters, "sluice")
+	store := state.NewMemory()
+	box := deadletter.NewBox(store, "sluice")
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(2), Shard: "shard"})
 	if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, First: errors.New("first"), Last: errors.New("last")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := letters.PutLetter(t.Context(), "sluice", "damaged", []byte("{")); err != nil {
+	if err := store.PutLetter(t.Context(), "sluice", "damaged", []byte("{")); err != nil {
 		t.Fatal(err)
 	}
 	id, got := box.ID(&rec, "r"), []string(nil)
 	how := deadletter.How{Told: func(o deadletter.Outcome) { got = append(got, outcomeLine(o)) }}
 	_ = box.Redrive(t.Context(), router.New(), id, how)
 	_, _ = box.RedriveAll(t.Context(), router.New(), deadletter.Filter{}, how)
-	want := deadletter.ShortID(id) + ": waiting for damaged: damaged cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force (dlq purge deletes it by its id, --force runs this one all the same)"
+	want := letters.ShortID(id) + ": waiting for damaged: damaged cannot be read, and may be of an earlier change of its item: read it with the program that wrote it, delete it, or run this one all the same by force (dlq purge deletes it by its id, --force runs this one all the same)"
 	if !slices.Equal(got, []string{want, want}) {
 		t.Errorf("got  %q\nwant %s, twice", got, want)
 	}

@@ -14,7 +14,8 @@ import (
 	"syscall"
 
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 // letterClient asks for dead letters as a daemon serves them.
@@ -39,10 +40,10 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 		return nil, usage("--daemon: %w", err)
 	}
 	if c.state != "" {
-		r.Header.Set(run.StateHeader, c.state)
+		r.Header.Set(daemon.StateHeader, c.state)
 	}
 	if c.app != "" {
-		r.Header.Set(run.ApplicationHeader, c.app)
+		r.Header.Set(daemon.ApplicationHeader, c.app)
 	}
 	if c.token.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token.token)
@@ -54,7 +55,7 @@ func (c *letterClient) ask(ctx context.Context, method, path string, q url.Value
 	case err != nil:
 		return nil, fmt.Errorf("the daemon at %s cannot be asked: %w: name the address that it logs by --daemon", c.base, err)
 	case resp.StatusCode == http.StatusOK:
-		c.of = resp.Header.Get(run.ApplicationHeader)
+		c.of = resp.Header.Get(daemon.ApplicationHeader)
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
@@ -94,16 +95,16 @@ func (c *letterClient) get(ctx context.Context, method, path string, q url.Value
 }
 
 // list returns up to limit entries behind after.
-func (c *letterClient) list(ctx context.Context, f deadletter.Filter, after string, limit int) (all run.DeadLetterPage, err error) {
+func (c *letterClient) list(ctx context.Context, f deadletter.Filter, after string, limit int) (all daemon.DeadLetterPage, err error) {
 	const page = 1000
-	all.DeadLetters = []deadletter.Outline{}
+	all.DeadLetters = []letters.Outline{}
 	for limit > 0 {
-		q := f.Query()
+		q := letters.Query(f)
 		q.Set("limit", strconv.Itoa(min(limit, page)))
 		if after != "" {
 			q.Set("after", after)
 		}
-		var p run.DeadLetterPage
+		var p daemon.DeadLetterPage
 		if err := c.get(ctx, "GET", "/deadletters", q, &p); err != nil {
 			return all, err
 		}
@@ -119,12 +120,12 @@ func (c *letterClient) list(ctx context.Context, f deadletter.Filter, after stri
 	return all, nil
 }
 
-func (c *letterClient) counts(ctx context.Context) (counts run.DeadLetterCounts, err error) {
+func (c *letterClient) counts(ctx context.Context) (counts daemon.DeadLetterCounts, err error) {
 	err = c.get(ctx, "GET", "/deadletters/counts", nil, &counts)
 	return counts, err
 }
 
-func (c *letterClient) show(ctx context.Context, id string, payload bool) (o deadletter.Outline, err error) {
+func (c *letterClient) show(ctx context.Context, id string, payload bool) (o letters.Outline, err error) {
 	q := url.Values{}
 	if payload {
 		q.Set("payload", "1")
@@ -155,7 +156,7 @@ var errAmbiguous = errors.New("ambiguous id")
 
 // redrive redrives one entry, or with an empty id all that f chooses.
 func (c *letterClient) redrive(ctx context.Context, id string, f deadletter.Filter, how deadletter.How) (report deadletter.Report, err error) {
-	path, q := "/deadletters/redrive", f.Query()
+	path, q := "/deadletters/redrive", letters.Query(f)
 	if id != "" {
 		path, q = "/deadletters/"+url.PathEscape(id)+"/redrive", url.Values{}
 	}
@@ -175,7 +176,7 @@ func (c *letterClient) redrive(ctx context.Context, id string, f deadletter.Filt
 	}
 	defer body.Close()
 	for lines := json.NewDecoder(body); ; {
-		var l run.DeadLetterLine
+		var l daemon.DeadLetterLine
 		if err := lines.Decode(&l); err != nil {
 			return report, fmt.Errorf("the redrive was cut off, and what it had not done is still parked: %w", err)
 		}
@@ -192,12 +193,12 @@ func (c *letterClient) redrive(ctx context.Context, id string, f deadletter.Filt
 }
 
 // remove deletes one entry, or with an empty id all that f chooses.
-func (c *letterClient) remove(ctx context.Context, id string, f deadletter.Filter, dryRun bool) (d run.DeadLetterDeletion, err error) {
+func (c *letterClient) remove(ctx context.Context, id string, f deadletter.Filter, dryRun bool) (d daemon.DeadLetterDeletion, err error) {
 	if id != "" {
 		err = c.get(ctx, "DELETE", "/deadletters/"+url.PathEscape(id), nil, &d)
 		return d, err
 	}
-	q := f.Query()
+	q := letters.Query(f)
 	q.Set("all", "1") // that all are meant was asked before
 	if dryRun {
 		q.Set("dryRun", "1")

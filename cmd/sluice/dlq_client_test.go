@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -35,14 +35,14 @@ func TestListOfManyPages(t *testing.T) {
 	if localtest.Elsewhere(t) {
 		return
 	}
-	box := deadletter.NewBox(state.NewMemory(), "app")
+	box := letters.NewBox(state.NewMemory(), "app")
 	for i := range 1100 {
 		rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(i + 1), Shard: "shard"})
 		if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 8, Last: fmt.Errorf("cause %d", i+1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	daemon := run.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
+	daemon := daemon.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
 	for limit, more := range map[int]bool{1: true, 999: true, 1001: true, 1099: true, 1100: false, 5000: false} {
 		code, out, problems := asked(t, daemon, "dlq", "list", "--limit", fmt.Sprint(limit))
 		want := min(limit, 1100)
@@ -102,12 +102,12 @@ func TestAskedOfADaemon(t *testing.T) {
 
 // What was parked before a time is deleted, and no more than that.
 func TestPurgeUntil(t *testing.T) {
-	box := deadletter.NewBox(state.NewMemory(), "app")
+	box := letters.NewBox(state.NewMemory(), "app")
 	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1), Shard: "shard"})
 	if err := box.Park(t.Context(), &rec, sluice.Failure{Route: "r", Last: errors.New("last")}); err != nil {
 		t.Fatal(err)
 	}
-	daemon := run.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
+	daemon := daemon.DeadLetters(t.Context(), box, "", router.New(), nil, discard)
 	for until, want := range map[string]string{"1h": "0 deleted", "2000-01-01T00:00:00Z": "0 deleted"} {
 		if code, out, problems := asked(t, daemon, "dlq", "purge", "--until", until, "--yes"); code != 0 || !strings.Contains(out, want) {
 			t.Errorf("until %s: exit %d, %s%s", until, code, out, problems)

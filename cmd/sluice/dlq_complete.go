@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -30,14 +31,14 @@ func (p *letterPlace) complete(ids int) func(*cobra.Command, []string, string) (
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var proposals []string
-		letters := soon(cmd.Context(), func(ctx context.Context) []deadletter.Outline { return p.propose(ctx, begun) })
-		short := shortIDs(letters)
-		for i, o := range letters {
+		all := soon(cmd.Context(), func(ctx context.Context) []letters.Outline { return p.propose(ctx, begun) })
+		short := shortIDs(all)
+		for i, o := range all {
 			id := short[i]
 			if !strings.HasPrefix(id, begun) {
 				id = o.ID
 			}
-			named := func(arg string) bool { return arg != "" && deadletter.HasPrefix(o.ID, arg) }
+			named := func(arg string) bool { return arg != "" && letters.HasPrefix(o.ID, arg) }
 			if strings.HasPrefix(id, begun) && !slices.ContainsFunc(args, named) && len(proposals) < mostProposed {
 				proposals = append(proposals, id+"\t"+proposed(o))
 			}
@@ -47,7 +48,7 @@ func (p *letterPlace) complete(ids int) func(*cobra.Command, []string, string) (
 }
 
 // proposed says in a few words which letter it is.
-func proposed(o deadletter.Outline) string {
+func proposed(o letters.Outline) string {
 	if o.Kind == "gap" {
 		return plain("gap, " + o.Table)
 	}
@@ -55,7 +56,7 @@ func proposed(o deadletter.Outline) string {
 }
 
 // propose lists the first letters that may begin so.
-func (p *letterPlace) propose(ctx context.Context, begun string) []deadletter.Outline {
+func (p *letterPlace) propose(ctx context.Context, begun string) []letters.Outline {
 	quiet := *p.c
 	quiet.stderr = io.Discard
 	silent := *p
@@ -103,5 +104,5 @@ func (p *letterPlace) openNow(ctx context.Context) (*lettersOpen, error) {
 		}
 		return p.askElsewhere(path, "", others, cfg)
 	}
-	return p.inside(ctx, cfg, false, deadletter.NewBox(store, p.name(cfg)), path, store.Close)
+	return p.inside(ctx, cfg, false, letters.NewBox(store, p.name(cfg)), path, store.Close)
 }

@@ -20,6 +20,8 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/localtest"
 )
 
@@ -37,7 +39,7 @@ func (o *oncall) run(want int, args ...string) string {
 	c := &cli{stdin: strings.NewReader(""), stdout: &o.stdout, stderr: &o.stderr, lookup: func(name string) (string, bool) {
 		v, ok := map[string]string{
 			"SLUICE_CONFIG": filepath.Join(o.dir, "sluice.yaml"), "SLUICE_ENDPOINT_DYNAMODB": os.Getenv("SLUICE_TEST_DYNAMODB"), "SLUICE_ENDPOINT_SQS": os.Getenv("SLUICE_TEST_SQS"),
-			deadletter.KeyEnv: "0123456789abcdef0123456789abcdef",
+			access.LetterKeyEnv: "0123456789abcdef0123456789abcdef",
 		}[name]
 		return v, ok
 	}}
@@ -169,13 +171,13 @@ func TestLettersOfAQueue(t *testing.T) {
 		t.Errorf("list: %s%s", out, &o.stderr)
 	}
 	out = o.run(1, "dlq", "redrive", "--queue", name, "--all")
-	if strings.Count(out, "done on log") != 2 || !strings.Contains(out, deadletter.ShortID(forged)+": refused: it is not signed") || !strings.Contains(out, "is read again") || !strings.Contains(out, `there is no route "gone" any more`) {
+	if strings.Count(out, "done on log") != 2 || !strings.Contains(out, letters.ShortID(forged)+": refused: it is not signed") || !strings.Contains(out, "is read again") || !strings.Contains(out, `there is no route "gone" any more`) {
 		t.Errorf("redrive: %s%s", out, &o.stderr)
 	}
-	if out = o.run(0, "dlq", "show", "--queue", name, deadletter.ShortID(forged)); !strings.Contains(out, "it is not signed") {
+	if out = o.run(0, "dlq", "show", "--queue", name, letters.ShortID(forged)); !strings.Contains(out, "it is not signed") {
 		t.Errorf("show: %s", out)
 	}
-	if out = o.run(0, "dlq", "redrive", "--queue", name, "--unsigned", deadletter.ShortID(forged)); !strings.Contains(out, "1 done") {
+	if out = o.run(0, "dlq", "redrive", "--queue", name, "--unsigned", letters.ShortID(forged)); !strings.Contains(out, "1 done") {
 		t.Errorf("by its name: %s%s", out, &o.stderr)
 	}
 	if out = o.run(0, "dlq", "list", "--queue", *q.QueueUrl, "--count"); !strings.Contains(out, "1 in all") {

@@ -19,8 +19,9 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/letterqueue"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -49,7 +50,7 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.state, "state", "", "state `file` of a stopped daemon ($"+stateEnv+"; default: the configuration's, or sluice.db)")
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of your own program")
 	fs.StringVar(&p.queue, "queue", "", "SQS `queue` of a Lambda function's dead letters")
-	fs.StringVar(&p.keyFile, "letter-key-file", "", "`file` of the signing keys ($"+deadletter.KeyFileEnv+"; default: deadLetter.keyFile; $"+deadletter.KeyEnv+" is the keys themselves)")
+	fs.StringVar(&p.keyFile, "letter-key-file", "", "`file` of the signing keys ($"+access.LetterKeyFileEnv+"; default: deadLetter.keyFile; $"+access.LetterKeyEnv+" is the keys themselves)")
 	p.addApplicationFlag(fs)
 }
 
@@ -125,7 +126,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		return p.inside(ctx, cfg, redriving, deadletter.NewBox(f, p.name(cfg)), "the file "+p.file, f.Close)
+		return p.inside(ctx, cfg, redriving, letters.NewBox(f, p.name(cfg)), "the file "+p.file, f.Close)
 	case p.queue != "":
 		keys, err := p.keys(cfg)
 		if err != nil {
@@ -139,7 +140,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		if err != nil {
 			return nil, err
 		}
-		o, err := p.inside(ctx, cfg, redriving, deadletter.NewSignedBox(q, p.name(cfg), keys), "the queue "+p.queue, q.Close)
+		o, err := p.inside(ctx, cfg, redriving, letters.NewSignedBox(q, p.name(cfg), keys), "the queue "+p.queue, q.Close)
 		if err == nil {
 			o.part = q.Part
 		}
@@ -172,7 +173,7 @@ func (p *letterPlace) open(ctx context.Context, redriving bool) (*lettersOpen, e
 		}
 		return p.askElsewhere(path, has, others, cfg)
 	}
-	o, err := p.inside(ctx, cfg, redriving, deadletter.NewBox(store, p.name(cfg)), "the state file "+path, store.Close)
+	o, err := p.inside(ctx, cfg, redriving, letters.NewBox(store, p.name(cfg)), "the state file "+path, store.Close)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +272,7 @@ func openStateWithin(path string, wait time.Duration) (*boltstate.Store, error) 
 func (p *letterPlace) keys(cfg *config.Config) (deadletter.Keys, error) {
 	switch {
 	case p.keyFile != "":
-		return deadletter.ReadKeys(p.keyFile)
+		return deadletter.FindKeys(func(string) string { return "" }, p.keyFile)
 	case p.given("letter-key-file"):
 		return deadletter.Keys{}, usage("--letter-key-file: it is empty: is a variable not set?")
 	case cfg == nil:
@@ -320,7 +321,7 @@ func (p *letterPlace) ask(daemon, state string, cfg *config.Config) (*lettersOpe
 }
 
 // inside answers for letters as a daemon does, within this process.
-func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving bool, box *deadletter.Box, where string, end func() error) (*lettersOpen, error) {
+func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving bool, box *letters.Box, where string, end func() error) (*lettersOpen, error) {
 	var m sluice.Matcher
 	var fetch deadletter.Fetch
 	if redriving {
@@ -337,9 +338,9 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 			return nil, errors.Join(err, end())
 		}
 		path, _ := p.c.path()
-		m, fetch = ofTables{app.Router, app, path}, run.Fetch(services("dynamodb"))
+		m, fetch = ofTables{app.Router, app, path}, daemon.Fetch(services("dynamodb"))
 	}
-	h := run.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
+	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}
 	return &lettersOpen{api: client, where: where, close: end}, nil
 }

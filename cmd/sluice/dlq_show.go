@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
 )
 
 func dlqShowCommand(c *cli) *cobra.Command {
@@ -56,7 +56,7 @@ func oneID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (c *cli) printLetter(o deadletter.Outline, payload bool) error {
+func (c *cli) printLetter(o letters.Outline, payload bool) error {
 	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
 		if value != "" {
@@ -69,7 +69,7 @@ func (c *cli) printLetter(o deadletter.Outline, payload bool) error {
 		}
 		return t.UTC().Format(time.RFC3339)
 	}
-	fault := func(name string, f deadletter.OutlineFault) {
+	fault := func(name string, f letters.Fault) {
 		line(name, strings.TrimSpace(at(f.At)+"  "+cutText(f.Error, 4096)))
 		for _, d := range f.Details {
 			for _, k := range slices.Sorted(maps.Keys(d)) {

@@ -19,10 +19,11 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/daemons"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -124,8 +125,8 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 		m := router.New()
 		m.Handle("*#*", sluiceNothing, router.Name("log"), router.Redrive())
 		mux := http.NewServeMux()
-		mux.Handle("/", run.DeadLetters(ctx, deadletter.NewBox(s, "sluice"), s.Path(), m, nil, discard))
-		mux.Handle("POST /park", run.Parking(s.Path(), "sluice", new(halfDown), discard))
+		mux.Handle("/", daemon.DeadLetters(ctx, letters.NewBox(s, "sluice"), s.Path(), m, nil, discard))
+		mux.Handle("POST /park", daemon.Parking(s.Path(), "sluice", new(halfDown), discard))
 		for _, pattern := range []string{"GET /lanes", "GET /{$}"} {
 			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.Method, r.URL) })
 		}

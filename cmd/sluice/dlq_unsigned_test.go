@@ -8,15 +8,19 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/letters"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/state"
 )
 
 func letterKeys(t *testing.T) deadletter.Keys {
 	t.Helper()
-	keys, err := deadletter.ParseKeys("0123456789abcdef0123456789abcdef", "a test")
+	keys, err := deadletter.FindKeys(func(name string) string {
+		return map[string]string{access.LetterKeyEnv: "0123456789abcdef0123456789abcdef"}[name]
+	}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,19 +29,19 @@ func letterKeys(t *testing.T) deadletter.Keys {
 
 // Letters that are named one by one run one by one; those that are not stay.
 func TestRedriveOfUnsigned(t *testing.T) {
-	letters := state.NewMemory()
-	plain := deadletter.NewBox(letters, "app")
+	store := state.NewMemory()
+	plain := deadletter.NewBox(store, "app")
 	var ids []string
 	for n := range 3 {
 		rec := recordtest.New(recordtest.Spec{Keys: fmt.Sprintf(`{"pk":{"S":"%d"}}`, n), Sequence: recordtest.Sequence(n + 1), Shard: "shard"})
 		if err := plain.Park(t.Context(), &rec, sluice.Failure{Route: "r", Attempts: 1, First: errors.New("down"), Last: errors.New("down")}); err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, deadletter.ShortID(plain.ID(&rec, "r")))
+		ids = append(ids, letters.ShortID(plain.ID(&rec, "r")))
 	}
 	m := router.New()
 	m.Handle("*#*", sluiceNothing, router.Name("r"), router.Redrive())
-	daemon := run.DeadLetters(t.Context(), deadletter.NewSignedBox(letters, "app", letterKeys(t)), "", m, nil, discard)
+	daemon := daemon.DeadLetters(t.Context(), letters.NewSignedBox(store, "app", letterKeys(t)), "", m, nil, discard)
 	if code, out, problems := asked(t, daemon, "dlq", "redrive", "--all"); code != 1 || strings.Count(out, ": refused: it is not signed") != 3 {
 		t.Errorf("exit %d, %s%s", code, out, problems)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 func gapsCommand(c *cli) *cobra.Command {
@@ -52,7 +52,7 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 			return err
 		}
 		defer l.close() //nolint:errcheck // closes idle connections
-		var o run.OpenGaps
+		var o daemon.OpenGaps
 		if err := l.api.get(ctx, method, path, nil, &o); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/function"
 	"github.com/sluicehq/sluice/internal/runtimeapi"
+	"github.com/sluicehq/sluice/internal/wire"
 )
 
 type invokeOptions struct {
@@ -162,7 +163,7 @@ func (c *cli) readEvent(args []string) (event []byte, region string, err error) 
 		region = batch.Records[0].Region
 	}
 	if len(batch.Records) > 0 && batch.Records[0].Source == "aws:sqs" {
-		_, err = sluice.DecodeMessages(event)
+		_, err = wire.Messages(event)
 	} else {
 		_, err = sluice.DecodeEvent(event)
 	}

@@ -22,20 +22,20 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 func main() {
 	stdout, stderr, end := onScreen(os.Stdout, os.Stderr)
 	c := &cli{lookup: os.LookupEnv, stdin: os.Stdin, stdout: stdout, stderr: stderr}
-	exit := c.execute(run.OnSignals(context.Background()), os.Args[1:])
+	exit := c.execute(daemon.OnSignals(context.Background()), os.Args[1:])
 	end()
 	os.Exit(exit)
 }
 
-// Exit codes that run.Exit does not know.
+// Exit codes that daemon.Exit does not know.
 const (
-	exitFailed = 1 // as run.Exit has it
+	exitFailed = 1 // as daemon.Exit has it
 	exitFound  = 3 // the command has done what it is there for, and found something
 )
 
@@ -59,7 +59,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	if err != nil {
 		err = plainError{err}
 	}
-	exit := run.Exit(err, "sluice", c.stderr, strings.Fields(cmd.CommandPath())[1:]...)
+	exit := daemon.Exit(err, "sluice", c.stderr, strings.Fields(cmd.CommandPath())[1:]...)
 	var found *findings
 	if errors.As(err, &found) {
 		return exitFound
@@ -85,7 +85,7 @@ sluice completion --help says how your shell completes commands.`,
   sluice validate
   sluice tail orders
   sluice run`,
-		SilenceErrors: true, // printed once, by run.Exit
+		SilenceErrors: true, // printed once, by daemon.Exit
 		SilenceUsage:  true,
 		Version:       version(),
 		Args:          knownCommand,
@@ -123,7 +123,7 @@ sluice completion --help says how your shell completes commands.`,
 			cmd.Args = func(_ *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
 				if err != nil {
-					return &run.UsageError{Err: err}
+					return &daemon.UsageError{Err: err}
 				}
 				return knownCommand(found, rest)
 			}
@@ -171,7 +171,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
 		err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(s, " or "))
 	}
-	return &run.UsageError{Err: err}
+	return &daemon.UsageError{Err: err}
 }
 
 // knownFlag says which flag was meant by one that there is not.
@@ -184,7 +184,7 @@ func knownFlag(cmd *cobra.Command, err error) error {
 			err = fmt.Errorf("%w: did you mean --%s?", err, near)
 		}
 	}
-	return &run.UsageError{Err: err}
+	return &daemon.UsageError{Err: err}
 }
 
 // noArguments is cobra.NoArgs with an error that counts as wrong usage.
@@ -197,5 +197,5 @@ func noArguments(cmd *cobra.Command, args []string) error {
 
 // usage is a mistake of who typed the command.
 func usage(format string, args ...any) error {
-	return &run.UsageError{Err: fmt.Errorf(format, args...)}
+	return &daemon.UsageError{Err: fmt.Errorf(format, args...)}
 }

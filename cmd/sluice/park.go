@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/flow"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
 
@@ -57,7 +57,7 @@ asked to be called later.`,
 }
 
 func (c *cli) park(ctx context.Context, l *lettersOpen, route string, dryRun, yes, asJSON bool) error {
-	ask := func(dryRun bool) (a run.ParkedRoute, err error) {
+	ask := func(dryRun bool) (a daemon.ParkedRoute, err error) {
 		q := url.Values{"route": {route}}
 		if dryRun {
 			q.Set("dryRun", "1")

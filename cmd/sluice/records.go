@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/wire"
 )
 
 // readRecords reads the records of every envelope that there is, one after the
@@ -72,7 +73,7 @@ func envelope(data []byte) ([]*sluice.Record, error) {
 		}
 	}
 	if len(outer.Records) > 0 && outer.Records[0].Source == "aws:sqs" {
-		recs, err := sluice.DecodeMessages(data)
+		recs, err := wire.Messages(data)
 		return pointers(recs), err
 	}
 	page, err := sluice.DecodeEvent(data)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/reindex"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
@@ -123,7 +123,7 @@ func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (s
 		return src, body, err
 	}
 	if body, err = indices.Body(os.DirFS(folder), src.index, indices.Options{Marks: marks(src.index, src.markField, src.forgetDeleted)}); err != nil {
-		err = &run.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
+		err = &daemon.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
 	}
 	return src, body, err
 }

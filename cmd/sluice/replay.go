@@ -21,9 +21,9 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/replay"
 	"github.com/sluicehq/sluice/internal/reread"
-	"github.com/sluicehq/sluice/run"
 )
 
 const stdinName = "-"
@@ -122,7 +122,7 @@ func (r *replaying) run(ctx context.Context, files []string) error {
 			return err
 		}
 	}
-	r.routes, r.fetch = app.Router, run.Fetch(r.services("dynamodb"))
+	r.routes, r.fetch = app.Router, daemon.Fetch(r.services("dynamodb"))
 	r.keep = &failedFile{path: r.failed}
 	if !r.dryRun {
 		if err := r.keep.check(files); err != nil {

@@ -8,18 +8,18 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/config"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 )
 
 func runCommand(c *cli) *cobra.Command {
-	var o run.Options
+	var o daemon.Options
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Read the tables' streams and queues, and handle their records",
 		Long: `Read the streams of the tables and the queues, and handle their records, until
 SIGTERM or SIGINT.
 
-` + run.Help,
+` + daemon.Help,
 		Example: `  sluice run --config /etc/sluice/orders.yaml --state /var/lib/sluice/state.db
 
   # From the oldest record that the streams still hold
@@ -45,7 +45,7 @@ SIGTERM or SIGINT.
 
 // daemon runs what the file describes. queues says that somebody has named the
 // queues, so that those of the file's cascades are left to others.
-func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, queues bool) error {
+func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, queues bool) error {
 	// The file's handlers work on the tables that are read.
 	cfg.Source.Tables, cfg.Source.Queues = o.Tables, o.Queues
 	app, err := c.build(ctx, cfg, false) // tells its queues, and mistakes, before anything begins
@@ -64,7 +64,7 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, que
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	routes := func(start context.Context, s run.Setup) (sluice.Matcher, error) {
+	routes := func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
 		setup := setupOf(s)
 		setup.Check = false // the daemon does, and goes on without a sink that is down
 		app, err := cfg.Build(start, setup)
@@ -77,12 +77,12 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o run.Options, que
 		go sweepEvery(ctx, app, s.Logger)
 		return app.Router, nil
 	}
-	return run.Daemon(ctx, run.App{Name: "sluice", Routes: routes}, o, c.envWith(cfg), c.stderr)
+	return daemon.Run(ctx, daemon.App{Name: "sluice", Routes: routes}, o, c.envWith(cfg), c.stderr)
 }
 
 // routesOf makes a file's routes with what a daemon gives to them.
-func routesOf(cfg *config.Config) func(context.Context, run.Setup) (sluice.Matcher, error) {
-	return func(ctx context.Context, s run.Setup) (sluice.Matcher, error) {
+func routesOf(cfg *config.Config) func(context.Context, daemon.Setup) (sluice.Matcher, error) {
+	return func(ctx context.Context, s daemon.Setup) (sluice.Matcher, error) {
 		app, err := cfg.Build(ctx, setupOf(s))
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func routesOf(cfg *config.Config) func(context.Context, run.Setup) (sluice.Match
 }
 
 // setupOf is what a daemon gives to a file's handlers.
-func setupOf(s run.Setup) config.Setup {
+func setupOf(s daemon.Setup) config.Setup {
 	return config.Setup{
 		AWS: s.AWS, Logger: s.Logger, Check: true,
 		RouterHooks: s.RouterHooks, BatchHooks: s.BatchHooks, Consumed: s.Consumed,
@@ -117,7 +117,7 @@ func (c *cli) envWith(cfg *config.Config) func(string) string {
 
 // fromFile sets what no flag has set from the file; the environment, which goes
 // before it, comes after.
-func fromFile(flag func(name string) bool, o *run.Options, cfg *config.Config) {
+func fromFile(flag func(name string) bool, o *daemon.Options, cfg *config.Config) {
 	set(flag("application"), &o.Application, cfg.Name)
 	if !flag("table") {
 		o.Tables = cfg.Source.Tables
@@ -141,7 +141,7 @@ func fromFile(flag func(name string) bool, o *run.Options, cfg *config.Config) {
 	set(flag("log-level"), &o.LogLevel, cfg.Daemon.LogLevel)
 	set(flag("dead-letter"), &o.DeadLetter, cfg.DeadLetter.Park)
 	o.Region = cfg.AWS.Region
-	o.Limits = run.Limits{
+	o.Limits = daemon.Limits{
 		Concurrency: cfg.Limits.Concurrency, Window: cfg.Limits.Window, WindowBytes: cfg.Limits.WindowBytes,
 		HeldBytes: cfg.Limits.HeldBytes, MaxAhead: cfg.Limits.MaxAhead, Order: cfg.Limits.Order, StuckAfter: time.Duration(cfg.Limits.StuckAfter),
 		MaxAge: time.Duration(cfg.DeadLetter.MaxAge),

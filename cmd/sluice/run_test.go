@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/config"
-	"github.com/sluicehq/sluice/run"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -40,20 +40,20 @@ func TestFileReachesDaemon(t *testing.T) {
 			}
 		}
 	}
-	want := run.Options{
+	want := daemon.Options{
 		Application: "shop", Tables: []string{"orders"}, Queues: []string{"jobs"}, Start: "LATEST", Backfill: true, BackfillUnits: 7,
 		State: "s.db", Listen: "127.0.0.1:1", DeadLetter: "item", Grace: 6 * time.Second, LogFormat: "json", LogLevel: "warn", Pprof: true, RequireSinks: true, TokenFile: "t", AllowHosts: []string{"h"},
 		Region: "eu-west-1",
-		Limits: run.Limits{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: "shard", StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
+		Limits: daemon.Limits{Concurrency: 1, Window: 2, WindowBytes: 3, HeldBytes: 5, MaxAhead: 4, Order: "shard", StuckAfter: 5 * time.Second, MaxAge: 2 * time.Hour},
 	}
-	var o run.Options
+	var o daemon.Options
 	fromFile(func(string) bool { return false }, &o, cfg)
 	if !reflect.DeepEqual(o, want) {
 		t.Errorf("%+v\nwant %+v", o, want)
 	}
-	var flagged run.Options
+	var flagged daemon.Options
 	fromFile(func(string) bool { return true }, &flagged, cfg)
-	if want := (run.Options{Region: want.Region, Limits: want.Limits}); !reflect.DeepEqual(flagged, want) {
+	if want := (daemon.Options{Region: want.Region, Limits: want.Limits}); !reflect.DeepEqual(flagged, want) {
 		t.Errorf("%+v\nwant %+v", flagged, want)
 	}
 }
@@ -88,7 +88,7 @@ func TestStartIsMissingInFile(t *testing.T) {
 // What a daemon gives to the handlers of a file reaches them, each field: a hook
 // that does not is a metric that stays at 0.
 func TestDaemonReachesHandlers(t *testing.T) {
-	var given run.Setup
+	var given daemon.Setup
 	fill(reflect.ValueOf(&given).Elem())
 	given.Logger = slog.New(slog.DiscardHandler)
 	got := reflect.ValueOf(setupOf(given))

@@ -18,10 +18,11 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/audit"
+	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
@@ -68,7 +69,7 @@ func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
 		s.urls = strings.Split(urls, ",")
 	}
 	if len(s.urls) == 0 {
-		return nil, &run.UsageError{Err: fmt.Errorf("--opensearch (%s): no URL is given, such as https://search.example.com:9200", opensearchEnv)}
+		return nil, &daemon.UsageError{Err: fmt.Errorf("--opensearch (%s): no URL is given, such as https://search.example.com:9200", opensearchEnv)}
 	}
 	c := opensearch.Connection{URLs: s.urls, AllowPlainHTTP: s.plainHTTP, CAFile: s.caFile, Service: s.sign}
 	if s.sign != "" {
@@ -80,7 +81,7 @@ func (s *search) client(ctx context.Context) (*opensearch.Client, error) {
 	}
 	client, err := opensearch.Connect(c)
 	if err != nil {
-		return nil, &run.UsageError{Err: err}
+		return nil, &daemon.UsageError{Err: err}
 	}
 	return client, nil
 }
@@ -94,7 +95,7 @@ func missing(flags ...string) error {
 		}
 	}
 	if len(empty) > 0 {
-		return &run.UsageError{Err: errors.New(strings.Join(empty, ", "))}
+		return &daemon.UsageError{Err: errors.New(strings.Join(empty, ", "))}
 	}
 	return nil
 }
@@ -174,9 +175,9 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 		return nil, err
 	}
 	o := projection.Options{Index: s.index, ID: s.id, UnfencedBackfill: unfenced}
-	byAttribute, err := projection.ParseAttribute(s.versionAttribute)
+	byAttribute, err := versiontext.ParseAttribute(s.versionAttribute)
 	if s.versionAttribute != "" && err != nil {
-		return nil, &run.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
+		return nil, &daemon.UsageError{Err: fmt.Errorf("--version-attribute: %w", err)}
 	}
 	kinds := 0
 	for _, kind := range []struct {
@@ -193,14 +194,14 @@ func (s *search) source(ctx context.Context, unfenced bool) (*source, error) {
 		}
 	}
 	if kinds != 1 {
-		return nil, &run.UsageError{Err: errors.New("want one of --version-attribute, --version-sequence and --unversioned, as the index is fed")}
+		return nil, &daemon.UsageError{Err: errors.New("want one of --version-attribute, --version-sequence and --unversioned, as the index is fed")}
 	}
 	if s.unversioned && !unfenced {
-		return nil, &run.UsageError{Err: errors.New("--unversioned: nothing would keep an older state from standing; want --version-attribute or --version-sequence")}
+		return nil, &daemon.UsageError{Err: errors.New("--unversioned: nothing would keep an older state from standing; want --version-attribute or --version-sequence")}
 	}
 	p, err := projection.New(nil, o)
 	if err != nil {
-		return nil, &run.UsageError{Err: err}
+		return nil, &daemon.UsageError{Err: err}
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, quiet)
 	if err != nil {

@@ -31,19 +31,3 @@ func (d Doc) Mark(field string) (Mark, error) {
 	}
 	return mark, nil
 }
-
-// WithMark returns a body, a JSON object, with a mark in a field, in the place of
-// the one that it has.
-func WithMark(body []byte, field string, m Mark) []byte {
-	members := map[string]json.RawMessage{}
-	if json.Unmarshal(body, &members) != nil {
-		return body // the cluster says what is wrong with it
-	}
-	text, _ := json.Marshal(m) // two strings
-	members[field] = text
-	marked, err := json.Marshal(members)
-	if err != nil {
-		return body
-	}
-	return marked
-}

@@ -85,17 +85,13 @@ const (
 	// NewerOrEqual takes an equal Version, too: what is there is written again.
 	NewerOrEqual
 	// Exact takes what has a greater Sequence than what is there. Version must be
-	// such that a greater Sequence never has a smaller one, and its last TieBits
+	// such that a greater Sequence never has a smaller one, and its last 6 bits
 	// are 0, but in the least of all: it settles most cases with one request. Where it does not, the two
 	// Sequences are compared. What is there without a Sequence is older.
 	Exact
 	// Unchanged takes it if what is there is still at Revision.
 	Unchanged
 )
-
-// TieBits are the last bits of the Version of an Exact write: a write that goes
-// by a Revision adds one to the version that was there.
-const TieBits = 6
 
 // String returns the name that the bulk API has for it, as version_type, and
 // words of its own for Exact and Unchanged, for which it has none.

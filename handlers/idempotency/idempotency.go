@@ -55,26 +55,26 @@ type Options struct {
 	byEvent bool // Key is the default
 }
 
-// InProgressError says that a record is being handled elsewhere, or was when
+// inProgressError says that a record is being handled elsewhere, or was when
 // its process died.
-type InProgressError struct {
+type inProgressError struct {
 	ID    string
 	Until time.Time // when the claim ends
 
 	shown string // of the ID
 }
 
-func (e *InProgressError) Error() string {
+func (e *inProgressError) Error() string {
 	return fmt.Sprintf("idempotency: %s is claimed until %s by another that handles it", e.shown, e.Until.UTC().Format(time.RFC3339Nano))
 }
 
-// PayloadError says that a record has the key of another, but not its payload.
-type PayloadError struct {
+// payloadError says that a record has the key of another, but not its payload.
+type payloadError struct {
 	ID    string
 	shown string // of it
 }
 
-func (e *PayloadError) Error() string {
+func (e *payloadError) Error() string {
 	return fmt.Sprintf("idempotency: %s stands for another payload: two different things have the same key", e.shown)
 }
 
@@ -192,7 +192,7 @@ func (m *once) until(ctx context.Context) time.Time {
 func (m *once) take(ctx context.Context, c claim) error {
 	for {
 		err := m.try(ctx, c)
-		busy, claimed := errors.AsType[*InProgressError](err)
+		busy, claimed := errors.AsType[*inProgressError](err)
 		if !claimed || !m.o.Wait || backoff.Sleep(ctx, m.untilFree(busy.Until)) != nil {
 			return err
 		}
@@ -235,11 +235,11 @@ func (m *once) found(c claim, there *dynamo.ConditionError) error {
 	case r.status == inProgress && r.token == c.token:
 		return nil // its own: the answer to the first try was lost
 	case c.validation != "" && r.validation != "" && c.validation != r.validation:
-		return sluice.Permanent(&PayloadError{ID: c.id, shown: m.shown(c)})
+		return sluice.Permanent(&payloadError{ID: c.id, shown: m.shown(c)})
 	case r.status == completed:
 		return sluice.Skip("already done")
 	}
-	return sluice.RetryAfter(m.untilFree(r.until), &InProgressError{ID: c.id, Until: r.until, shown: m.shown(c)})
+	return sluice.RetryAfter(m.untilFree(r.until), &inProgressError{ID: c.id, Until: r.until, shown: m.shown(c)})
 }
 
 // run calls the handler and says in the row what came of it.

@@ -130,7 +130,7 @@ func TestCrash(t *testing.T) {
 
 		time.Sleep(5 * time.Second)
 		err := tb.wrap(h)(t.Context(), event())
-		retry, claimed := (*sluice.RetryError)(nil), (*InProgressError)(nil)
+		retry, claimed := (*sluice.RetryError)(nil), (*inProgressError)(nil)
 		if !errors.As(err, &retry) || retry.After != 15*time.Second+time.Millisecond || !errors.As(err, &claimed) || !claimed.Until.Equal(begin.Add(20*time.Second)) || h.calls != 0 {
 			t.Fatalf("%v, %d calls", err, h.calls)
 		}
@@ -179,7 +179,7 @@ func TestTTLShorterThanAClaim(t *testing.T) {
 		h := &handler{do: func(context.Context) error {
 			for range 29 {
 				time.Sleep(time.Second)
-				claimed := (*InProgressError)(nil)
+				claimed := (*inProgressError)(nil)
 				if err := tb.wrap(other, short)(t.Context(), event()); !errors.As(err, &claimed) || other.calls != 0 {
 					t.Fatalf("after %v: %v, %d calls", time.Since(begin), err, other.calls)
 				}
@@ -350,7 +350,7 @@ func TestKeyAndPayload(t *testing.T) {
 	}
 	again.New = parse(`{"pk":{"S":"a"},"amount":{"N":"6"}}`)
 	err := handle(t.Context(), again)
-	if e := (*PayloadError)(nil); !sluice.IsPermanent(err) || !errors.As(err, &e) || e.ID != "mail#a" || h.calls != 1 {
+	if e := (*payloadError)(nil); !sluice.IsPermanent(err) || !errors.As(err, &e) || e.ID != "mail#a" || h.calls != 1 {
 		t.Errorf("%v, %d calls", err, h.calls)
 	}
 	again.New = parse(`{"amount":{"N":"6"}}`)

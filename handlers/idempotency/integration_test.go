@@ -87,7 +87,7 @@ func TestExpressions(t *testing.T) {
 	if err := l.Put(t.Context(), l.name, claimed); err != nil {
 		t.Fatal(err)
 	}
-	var busy *InProgressError
+	var busy *inProgressError
 	if err := handle(t.Context(), event()); !errors.As(err, &busy) || !busy.Until.Equal(time.UnixMilli(num(claimed, "in_progress_expiration"))) || h.calls != 1 {
 		t.Errorf("in progress: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -113,10 +114,10 @@ func madeFault(name string) string {
 	switch {
 	case name[0] == '.':
 		return "begins with '.', as those of OpenSearch's own indices do"
-	case strings.HasSuffix(name, document.AlsoSuffix), strings.HasSuffix(name, document.DeletesSuffix):
-		return fmt.Sprintf("ends in %q or %q, as the aliases of a reindex do", document.AlsoSuffix, document.DeletesSuffix)
-	case len(name) > maxIndex-len(document.DeletesSuffix): // OpenSearch refuses its aliases, and indices such as name-000001
-		return fmt.Sprintf("has %d bytes; want %d at most", len(name), maxIndex-len(document.DeletesSuffix))
+	case strings.HasSuffix(name, docrules.AlsoSuffix), strings.HasSuffix(name, docrules.DeletesSuffix):
+		return fmt.Sprintf("ends in %q or %q, as the aliases of a reindex do", docrules.AlsoSuffix, docrules.DeletesSuffix)
+	case len(name) > maxIndex-len(docrules.DeletesSuffix): // OpenSearch refuses its aliases, and indices such as name-000001
+		return fmt.Sprintf("has %d bytes; want %d at most", len(name), maxIndex-len(docrules.DeletesSuffix))
 	}
 	for _, r := range name {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {

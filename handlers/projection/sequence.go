@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // A sequence number has 21 to 40 digits, and AWS says no more of it than that it
@@ -28,7 +29,7 @@ import (
 // apart have one version, and the sink compares all digits.
 const (
 	shareBits = 22
-	tieBits   = document.TieBits
+	tieBits   = docrules.TieBits
 
 	leading     = 1_000_000 // the least number of seven digits
 	fewDigits   = 20

@@ -52,15 +52,15 @@ func ByEpoch(path string, unit time.Duration) Version {
 // Then makes a pair of the version of an attribute, which is when the item was
 // made, and a counter that begins anew with each item of the same key. A time is
 // taken by its milliseconds; any other number is taken as it is. The counter has
-// CounterBits of the version, the time the 43 others. Records with numbers beyond
+// 20 bits of the version and is up to 1,048,575, the time has the 43 others. Records with numbers beyond
 // that fail for good.
 func (v Version) Then(counter string) Version {
 	v.counter = counter
 	return v
 }
 
-// CounterBits are those of a pair's counter, which is up to 1,048,575.
-const CounterBits = 20
+// counterBits are those of a pair's counter.
+const counterBits = 20
 
 // BySequence goes by the record's stream and sequence number, which stand in the
 // document ([Options.Mark]). What a backfill reads comes before all records. What
@@ -157,12 +157,12 @@ func (v Version) ofImage(image sluice.Item) (int64, error) {
 		return 0, err
 	case isTime:
 		return 0, fmt.Errorf("attribute %q is of type S, want N: it is a pair's counter", v.counter)
-	case n >= 1<<(63-CounterBits):
-		return 0, fmt.Errorf("attribute %q is %d, and a pair has room for numbers below %d: of a time in microseconds say the unit", v.path, n, int64(1)<<(63-CounterBits))
-	case counter >= 1<<CounterBits:
-		return 0, fmt.Errorf("attribute %q is %d, and a pair has room for counters below %d", v.counter, counter, 1<<CounterBits)
+	case n >= 1<<(63-counterBits):
+		return 0, fmt.Errorf("attribute %q is %d, and a pair has room for numbers below %d: of a time in microseconds say the unit", v.path, n, int64(1)<<(63-counterBits))
+	case counter >= 1<<counterBits:
+		return 0, fmt.Errorf("attribute %q is %d, and a pair has room for counters below %d", v.counter, counter, 1<<counterBits)
 	}
-	return n<<CounterBits | counter, nil
+	return n<<counterBits | counter, nil
 }
 
 // number returns what the attribute at path says, and whether that is a time.

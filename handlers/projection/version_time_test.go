@@ -129,30 +129,3 @@ func TestVersionsOfPairs(t *testing.T) {
 		t.Error("a pair by sequence")
 	}
 }
-
-func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]string{
-		"sequence":               "BySequence()",
-		"none":                   "Unversioned()",
-		"attribute:a:b.c":        `ByAttribute("a:b.c")`,
-		"seconds:at":             `ByEpoch("at", 1s)`,
-		"millis:at":              `ByEpoch("at", 1ms)`,
-		"micros:at":              `ByEpoch("at", 1µs)`,
-		"attribute:created,rev":  `ByAttribute("created").Then("rev")`,
-		"millis:m.created,m.rev": `ByEpoch("m.created", 1ms).Then("m.rev")`,
-	} {
-		if v, err := ParseVersion(text); err != nil || v.String() != want || v.validate() != nil {
-			t.Errorf("%s: %v, %v, want %s", text, v, err, want)
-		}
-	}
-	for _, text := range []string{"", "rev", "attribute", "attribute:", "seconds:", "attribute:,rev", "attribute:a,", "attribute:a,b,c", "hours:at", "sequence:x"} {
-		if v, err := ParseVersion(text); err == nil {
-			t.Errorf("%s: %v", text, v)
-		}
-	}
-	for text, want := range map[string]string{"rev": `ByAttribute("rev")`, "sequence": `ByAttribute("sequence")`, "c,r": `ByAttribute("c").Then("r")`, "seconds:at": `ByEpoch("at", 1s)`} {
-		if v, err := ParseAttribute(text); err != nil || v.String() != want {
-			t.Errorf("%s: %v, %v, want %s", text, v, err, want)
-		}
-	}
-}

@@ -28,8 +28,8 @@
 //
 // Markers expire, by the time to live of their table ([Config.Life], 72 h, and
 // an hour more for clocks that differ). A record that is older than that, from
-// the dead letters or a file, could count twice: it fails for good, with an
-// [*ExpiredError] that says so, and what it would have added is repaired by a
+// the dead letters or a file, could count twice: it fails for good with an
+// error that says so, and what it would have added is repaired by a
 // [Recount]. A stream keeps a record for 24 h, so that only what was parked for
 // days comes to that.
 //

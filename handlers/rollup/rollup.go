@@ -293,9 +293,9 @@ func join(changes []change, also dynamo.Unit) (dynamo.Unit, error) {
 	return u, nil
 }
 
-// ExpiredError says that a record is so old that its marker may be gone: it may
+// expiredError says that a record is so old that its marker may be gone: it may
 // have been counted, and would then be counted again. It is a permanent failure.
-type ExpiredError struct {
+type expiredError struct {
 	Name    string // of the Rollup
 	Table   string
 	EventID string
@@ -303,7 +303,7 @@ type ExpiredError struct {
 	Life    time.Duration // of a marker
 }
 
-func (e *ExpiredError) Error() string {
+func (e *expiredError) Error() string {
 	age := "made at an unknown time"
 	if !e.Created.IsZero() {
 		age = "made at " + e.Created.UTC().Format(time.RFC3339)
@@ -318,5 +318,5 @@ func (r *Rollup) expired(rec *sluice.Record, now time.Time) error {
 	case !rec.Created.IsZero() && now.Sub(rec.Created) <= r.c.Life:
 		return nil
 	}
-	return &ExpiredError{Name: r.c.Name, Table: rec.Table, EventID: rec.EventID, Created: rec.Created, Life: r.c.Life}
+	return &expiredError{Name: r.c.Name, Table: rec.Table, EventID: rec.EventID, Created: rec.Created, Life: r.c.Life}
 }

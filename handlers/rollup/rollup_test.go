@@ -131,7 +131,7 @@ func TestRecordsOlderThanTheirMarkers(t *testing.T) {
 			w.now = created.Add(age)
 			w.expire()
 			err := r.Handle(t.Context(), rec)
-			var e *ExpiredError
+			var e *expiredError
 			if !sluice.IsPermanent(err) || !errors.As(err, &e) || e.EventID != rec.EventID {
 				t.Fatalf("%v, %v: %v", origin, age, err)
 			}

@@ -21,6 +21,11 @@ const (
 	// TokenFileEnv is the variable that names a token's file.
 	TokenFileEnv = "SLUICE_TOKEN_FILE"
 
+	// LetterKeyEnv is the variable that holds keys of dead letters.
+	LetterKeyEnv = "SLUICE_LETTER_KEY"
+	// LetterKeyFileEnv is the variable that names a file of such keys.
+	LetterKeyFileEnv = "SLUICE_LETTER_KEY_FILE"
+
 	leastToken = 16 // characters
 	maxToken   = 4 << 10
 )

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // Marks describe documents that are versioned by sequence. A tombstone is no
@@ -91,7 +92,7 @@ func (m *Marks) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 		}
 		if !m.ForgetDeleted && mark.Sequence != "" {
 			mark.Deleted = time.Now().UTC().Format(time.RFC3339)
-			fix.Action, fix.Body = document.Put, document.WithMark([]byte("{}"), m.Field, mark)
+			fix.Action, fix.Body = document.Put, docrules.WithMark([]byte("{}"), m.Field, mark)
 		}
 		return fix
 	case !doc.Found:
@@ -101,7 +102,7 @@ func (m *Marks) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	if mark.Sequence == "" {
 		mark.Sequence = op.Sequence
 	}
-	fix.Body = document.WithMark(op.Body, m.Field, mark)
+	fix.Body = docrules.WithMark(op.Body, m.Field, mark)
 	if least := m.least(doc); doc.Version < least {
 		fix.Fence, fix.Version = document.Newer, least // whatever was written since has that, too
 		return fix

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 	"github.com/sluicehq/sluice/internal/localtest"
 )
 
@@ -184,7 +185,7 @@ func (w *world) marked(d doc, body string) string {
 	if d.body != "" {
 		mark = d.mark()
 	}
-	return string(document.WithMark([]byte(body), "m", mark))
+	return string(docrules.WithMark([]byte(body), "m", mark))
 }
 
 // writeOn writes, deletes and writes anew until stop.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // A tombstone in the place of a document that an item asks for is told once, as
@@ -20,7 +21,7 @@ func TestTombstoneOfAnItem(t *testing.T) {
 		w.change("a", false, false)
 		w.change("b", false, false)
 		w.pipes.Wait()
-		body := document.WithMark([]byte("{}"), "m", document.Mark{Sequence: stamp(9000), Deleted: "2026-01-01T00:00:00Z"})
+		body := docrules.WithMark([]byte("{}"), "m", document.Mark{Sequence: stamp(9000), Deleted: "2026-01-01T00:00:00Z"})
 		w.docs["a"] = doc{1, string(body), w.writes}
 		a := w.audit()
 		a.Marks = &Marks{Field: "m", LeastVersion: leastVersion, Tombstones: w.Tombstones}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/item"
 )
@@ -102,7 +103,7 @@ func (w *world) change(id string, deleted, hidden bool) {
 		if deleted || hidden {
 			mark.Deleted, op.Body = "2026-01-01T00:00:00Z", []byte("{}")
 		}
-		op.Body = document.WithMark(op.Body, "m", mark)
+		op.Body = docrules.WithMark(op.Body, "m", mark)
 	case deleted || hidden:
 		op.Action, op.Body = document.Delete, nil
 	}
@@ -228,7 +229,7 @@ func (w *world) Project(rec *sluice.Record) ([]document.Op, error) {
 	}
 	op.Body = fmt.Appendf(nil, `{"rev":%d.0,"id":%q,"text":%q}`, r.Rev, r.ID, r.Text)
 	if w.sequence {
-		op.Body = document.WithMark(op.Body, "m", document.Mark{Sequence: op.Sequence})
+		op.Body = docrules.WithMark(op.Body, "m", document.Mark{Sequence: op.Sequence})
 	}
 	return []document.Op{op}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/opensearch"
 	"github.com/sluicehq/sluice/sinks/opensearch/indices"
@@ -175,7 +176,7 @@ func (p *Project) options() (projection.Options, error) {
 		UnfencedBackfill: p.UnfencedBackfill, Include: p.Include, Exclude: p.Exclude, WriteUnchanged: p.WriteUnchanged,
 	}
 	var err error
-	if o.Version, err = projection.ParseVersion(p.Version); err != nil {
+	if o.Version, err = versiontext.Parse(p.Version); err != nil {
 		return o, fmt.Errorf("version is %q: %w", p.Version, err)
 	}
 	for _, t := range p.Rename {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/sinks/sqs"
+	"github.com/sluicehq/sluice/effect/message"
 )
 
 // sender sends a message for each record.
@@ -35,8 +35,8 @@ func (b *builder) send(rt *Route, field string) (*built, error) {
 	}
 	reads := s.body.reads
 	switch {
-	case s.delay < 0 || s.delay > sqs.MaxDelay:
-		return nil, b.c.wrong(field+".delay", fmt.Errorf("%v is not from 0s to %v", s.delay, sqs.MaxDelay))
+	case s.delay < 0 || s.delay > message.MaxDelay:
+		return nil, b.c.wrong(field+".delay", fmt.Errorf("%v is not from 0s to %v", s.delay, message.MaxDelay))
 	case s.delay > 0 && q.fifo:
 		return nil, b.c.wrong(field+".delay", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: take a standard queue, or leave it out", q.name))
 	case o.Dedupe != "" && !q.fifo:

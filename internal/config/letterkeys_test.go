@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
 )
 
 // A key file is beside the configuration, wherever the process was started.
@@ -33,7 +33,7 @@ func TestLetterKeys(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 		if keys, err := c.LetterKeys(func(name string) string {
-			return map[string]string{deadletter.KeyEnv: strings.Repeat("e", 32)}[name]
+			return map[string]string{access.LetterKeyEnv: strings.Repeat("e", 32)}[name]
 		}); keys.IsZero() || err != nil {
 			t.Errorf("%q: the environment goes before it: %v", text, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/versiontext"
 )
 
 func (c *Config) validateSend(path string, r Route) {
@@ -120,7 +121,7 @@ func (t trimmed) Error() string {
 func (c *Config) validateVersion(path string, r Route) {
 	d, o := c.doc, r.Project
 	at := path + ".version"
-	switch _, err := projection.ParseVersion(o.Version); {
+	switch _, err := versiontext.Parse(o.Version); {
 	case o.Version == "":
 	case err != nil:
 		d.add(at, "%s is not allowed; %s", d.show(at, o.Version), versions)

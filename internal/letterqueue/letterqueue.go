@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
@@ -31,7 +32,7 @@ func Open(cfg aws.Config, queue string, keys deadletter.Keys, hooks batch.Hooks,
 		return nil, fmt.Errorf("the queue of dead letters: %w", err)
 	}
 	if keys.IsZero() {
-		logger.Warn("dead letters are not signed: sluice dlq redrive runs them only by --unsigned, one by one; give the function and the command a key", "variable", deadletter.KeyEnv)
+		logger.Warn("dead letters are not signed: sluice dlq redrive runs them only by --unsigned, one by one; give the function and the command a key", "variable", access.LetterKeyEnv)
 	}
 	return deadletter.Sender(func(ctx context.Context, _ deadletter.Entry, letter []byte) error {
 		return q.Send(ctx, sqs.Message{Body: string(keys.Sign(letter))})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/recordtest"
 	"github.com/sluicehq/sluice/router"
 )
@@ -269,7 +270,9 @@ func TestForgedLetterInTheQueue(t *testing.T) {
 
 func letterKeys(t *testing.T) deadletter.Keys {
 	t.Helper()
-	keys, err := deadletter.ParseKeys("0123456789abcdef0123456789abcdef", "a test")
+	keys, err := deadletter.FindKeys(func(name string) string {
+		return map[string]string{access.LetterKeyEnv: "0123456789abcdef0123456789abcdef"}[name]
+	}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // Start makes the new index, has all writers write to both, fills the new one
@@ -97,7 +97,7 @@ func (r Reindex) body(current string) ([]byte, error) {
 			return nil, fmt.Errorf("reindex: _meta of Body: %w", err)
 		}
 	}
-	put(&aliases, r.Alias+document.DeletesSuffix, struct{}{})
+	put(&aliases, r.Alias+docrules.DeletesSuffix, struct{}{})
 	put(&meta, markName, mark{Alias: r.Alias, From: current, Body: hash(r.Body), MarkField: r.MarkField})
 	put(&mappings, "_meta", meta)
 	put(&body, "mappings", mappings)
@@ -124,8 +124,8 @@ func (r Reindex) writeBoth(ctx context.Context, st Status) error {
 	}
 	r.Step("write to both indices")
 	return wrap(r.Cluster.Point(ctx,
-		map[string]string{r.Alias + document.DeletesSuffix: st.Other},
-		map[string]string{r.Alias + document.AlsoSuffix: st.Other}))
+		map[string]string{r.Alias + docrules.DeletesSuffix: st.Other},
+		map[string]string{r.Alias + docrules.AlsoSuffix: st.Other}))
 }
 
 // fill waits until every writer writes to both indices, and reads the table

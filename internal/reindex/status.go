@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // Stage says how far a reindex is.
@@ -65,7 +65,7 @@ func (r Reindex) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	st := Status{Alias: r.Alias}
-	also, deletes := r.Alias+document.AlsoSuffix, r.Alias+document.DeletesSuffix
+	also, deletes := r.Alias+docrules.AlsoSuffix, r.Alias+docrules.DeletesSuffix
 	behind, err := r.Cluster.Behind(ctx, r.Alias, also, deletes)
 	if err != nil {
 		return st, fmt.Errorf("reindex: %w", err)
@@ -101,7 +101,7 @@ func (r Reindex) stage(ctx context.Context, st *Status) error {
 	if other.Alias == r.Alias && other.From == st.Current {
 		st.meta = other
 		switch {
-		case st.alias == r.Alias+document.DeletesSuffix:
+		case st.alias == r.Alias+docrules.DeletesSuffix:
 			st.Stage = Preparing
 		case other.Filled:
 			st.Stage = Filled
@@ -114,7 +114,7 @@ func (r Reindex) stage(ctx context.Context, st *Status) error {
 	if err != nil {
 		return err
 	}
-	if current.Alias == r.Alias && current.From == st.Other && st.alias == r.Alias+document.AlsoSuffix {
+	if current.Alias == r.Alias && current.From == st.Other && st.alias == r.Alias+docrules.AlsoSuffix {
 		st.Stage, st.meta = Swapped, current
 		return nil
 	}

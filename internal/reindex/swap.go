@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // Swap has the alias lead to the new index, after another comparison: what
@@ -51,7 +51,7 @@ func (r Reindex) Rollback(ctx context.Context) error {
 // exchange lets the two indices change places.
 func (r Reindex) exchange(ctx context.Context, st Status) error {
 	r.Step(fmt.Sprintf("have %s lead to %s", r.Alias, st.Other))
-	also := r.Alias + document.AlsoSuffix
+	also := r.Alias + docrules.AlsoSuffix
 	return wrap(r.Cluster.Point(ctx,
 		map[string]string{r.Alias: st.Current, also: st.Other},
 		map[string]string{r.Alias: st.Other, also: st.Current}))

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // maxViews bounds what a writer remembers of names that it writes to.
@@ -78,7 +78,7 @@ func (v *views) ask(ctx context.Context, name string, ended chan struct{}) (is *
 		close(ended)
 	}()
 	asked := time.Now()
-	also, deletes := name+document.AlsoSuffix, name+document.DeletesSuffix
+	also, deletes := name+docrules.AlsoSuffix, name+docrules.DeletesSuffix
 	found, err := v.behind(ctx, name, also, deletes)
 	if err != nil {
 		return nil, fmt.Errorf("looking up what is behind the alias %s: %w", name, err)

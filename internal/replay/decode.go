@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/wire"
 )
 
 // Range is records of one shard, in their order.
@@ -141,7 +142,7 @@ func (d *decoder) payload(ctx context.Context, data json.RawMessage, depth int) 
 func (d *decoder) event(text []byte) error {
 	var recs []sluice.Record
 	if bytes.Contains(text, []byte(`"aws:sqs"`)) {
-		recs, _ = sluice.DecodeMessages(text) // else it is told below what it is
+		recs, _ = wire.Messages(text) // else it is told below what it is
 	}
 	if recs == nil {
 		page, err := sluice.DecodeEvent(text)

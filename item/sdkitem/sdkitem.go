@@ -93,16 +93,6 @@ func FromMap(m map[string]types.AttributeValue) (item.Item, error) {
 	return item.Parse(b)
 }
 
-// FromValue returns the SDK's attribute value as a Value, as FromMap does.
-func FromValue(av types.AttributeValue) (item.Value, error) {
-	it, err := FromMap(map[string]types.AttributeValue{"value": av})
-	if err != nil {
-		return item.Value{}, err
-	}
-	v, _ := it.Lookup("value")
-	return v, nil
-}
-
 // Decode decodes the item by the SDK's attributevalue package itself, with its
 // options. It is for types that implement the SDK's Unmarshaler, which
 // [item.Item.Decode] refuses; for all others that is several times faster.

@@ -43,7 +43,8 @@ func TestBothWays(t *testing.T) {
 		t.Errorf("%v\nwanted %v", got, both)
 	}
 	for name, av := range both {
-		v, err := sdkitem.FromValue(av)
+		one, err := sdkitem.FromMap(map[string]types.AttributeValue{name: av})
+		v, _ := one.Lookup(name)
 		if err != nil || !reflect.DeepEqual(sdkitem.Value(v), av) {
 			t.Errorf("%s: %v %v", name, sdkitem.Value(v), err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // The Version of an Exact write abridges its Sequence: two changes within a few
@@ -114,7 +115,7 @@ func (c *committing) decide(w *write, doc document.Doc) {
 }
 
 // overTies returns the last version before the next one that a change can have.
-func overTies(op *document.Op) int64 { return op.Version | (1<<document.TieBits - 1) }
+func overTies(op *document.Op) int64 { return op.Version | (1<<docrules.TieBits - 1) }
 
 func isTombstone(op *document.Op) bool {
 	mark, err := document.Doc{Found: true, Source: op.Body}.Mark(op.MarkField)

@@ -3,7 +3,7 @@ package opensearch
 import (
 	"testing"
 
-	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 // BenchmarkExactRequests counts the requests of changes that have one version, as
@@ -28,7 +28,7 @@ func BenchmarkExactRequests(b *testing.B) {
 				sinks[0].recent, sinks[1].recent = recent{}, recent{}
 				for n := range bm.changes {
 					op := exact("a", n, false)
-					op.Version = 1 << document.TieBits
+					op.Version = 1 << docrules.TieBits
 					if err := sinks[n%bm.processes].Write(b.Context(), op); err != nil {
 						b.Fatal(err)
 					}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 	"github.com/sluicehq/sluice/internal/recordtest"
 )
 
@@ -27,7 +28,7 @@ func exact(id string, n int, gone bool) document.Op {
 	body, _ := json.Marshal(map[string]any{"n": n, "sluice": mark})
 	return document.Op{
 		Action: document.Put, Index: "i", ID: id, Body: body,
-		Fence: document.Exact, Version: int64(n/ties) << document.TieBits, Sequence: mark.Sequence, MarkField: "sluice",
+		Fence: document.Exact, Version: int64(n/ties) << docrules.TieBits, Sequence: mark.Sequence, MarkField: "sluice",
 	}
 }
 

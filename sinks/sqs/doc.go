@@ -28,7 +28,7 @@
 //
 // # Delays
 //
-// SQS delays a message by at most 15 minutes ([MaxDelay]); for longer, let the
+// SQS delays a message by at most 15 minutes; for longer, let the
 // consumer send the identical message again until its time has come. A Delay
 // of 0 means the queue's own default, because SQS cannot be told otherwise by
 // this client: give queues that take undelayed messages a DelaySeconds of 0.

@@ -32,7 +32,7 @@ func Example() {
 		return queue.Send(ctx, sqs.Message{
 			Body:       `{"kind":"escalate"}`,
 			Delay:      5 * time.Minute,
-			Attributes: map[string]sqs.Attribute{"event": sqs.String(string(rec.EventName))},
+			Attributes: map[string]sluice.MessageAttribute{"event": sluice.StringAttribute(string(rec.EventName))},
 		})
 	}
 

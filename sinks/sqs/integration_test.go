@@ -110,8 +110,8 @@ func TestServerTakesMessages(t *testing.T) {
 		body := fmt.Sprintf("body %02d é\U0001F600 <&>\t\"", i)
 		want = append(want, body)
 		wg.Go(func() {
-			m := sqs.Message{Body: body, Attributes: map[string]sqs.Attribute{
-				"s": sqs.String(body), "n": sqs.Number("-1.5"), "b": sqs.Binary([]byte{0, 1, 255}),
+			m := sqs.Message{Body: body, Attributes: map[string]sluice.MessageAttribute{
+				"s": sluice.StringAttribute(body), "n": {Type: "Number", Value: "-1.5"}, "b": {Type: "Binary", Bytes: []byte{0, 1, 255}},
 			}}
 			if err := q.Send(t.Context(), m); err != nil {
 				t.Error(err)
@@ -141,7 +141,7 @@ func TestServerDelays(t *testing.T) {
 	name := s.create(t, "", nil)
 	q := s.open(t, name, sqs.Options{})
 	start := time.Now()
-	if errs := q.SendAll(t.Context(), []sqs.Message{{Body: "late", Delay: 1500 * time.Millisecond}, {Body: "now"}, {Body: "never", Delay: sqs.MaxDelay}}); errs != nil {
+	if errs := q.SendAll(t.Context(), []sqs.Message{{Body: "late", Delay: 1500 * time.Millisecond}, {Body: "now"}, {Body: "never", Delay: 15 * time.Minute}}); errs != nil {
 		t.Fatal(errs)
 	}
 	ms := s.receive(t, name, 2)

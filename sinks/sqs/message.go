@@ -15,33 +15,11 @@ import (
 )
 
 // Message is what is sent: its body has at least one character of valid UTF-8,
-// its delay is from 0, the queue's default, to MaxDelay, rounded up to whole
+// its delay is from 0, the queue's default, to 15 minutes, rounded up to whole
 // seconds. GroupID is required for a FIFO queue, and optional for others (fair
 // queues); DeduplicationID is for FIFO queues only, and one without
 // content-based deduplication requires it.
 type Message = sluice.Message
-
-// Attribute is one typed value beside the body. [String], [Number] and
-// [Binary] make them.
-type Attribute = sluice.MessageAttribute
-
-// String returns a text attribute.
-func String(value string) Attribute { return Attribute{Type: "String", Value: value} }
-
-// Number returns a number attribute; value is its decimal form.
-func Number(value string) Attribute { return Attribute{Type: "Number", Value: value} }
-
-// Binary returns a binary attribute.
-func Binary(value []byte) Attribute { return Attribute{Type: "Binary", Bytes: value} }
-
-// Strings returns a text attribute for each element of m.
-func Strings(m map[string]string) map[string]Attribute {
-	attrs := make(map[string]Attribute, len(m))
-	for name, value := range m {
-		attrs[name] = String(value)
-	}
-	return attrs
-}
 
 // sizeOf is what SQS counts against its limits.
 func sizeOf(m *Message) int {
@@ -63,8 +41,8 @@ func validate(m *Message, fifo bool, maxBytes int) error {
 	if size := sizeOf(m); size > maxBytes {
 		return fmt.Errorf("body and attributes are %d bytes, more than the limit of %d", size, maxBytes)
 	}
-	if m.Delay < 0 || m.Delay > MaxDelay {
-		return fmt.Errorf("a delay of %v is not possible; SQS allows 0s to %v: send with %[2]v and let the consumer send the same message again until its time has come", m.Delay, MaxDelay)
+	if m.Delay < 0 || m.Delay > maxDelay {
+		return fmt.Errorf("a delay of %v is not possible; SQS allows 0s to %v: send with %[2]v and let the consumer send the same message again until its time has come", m.Delay, maxDelay)
 	}
 	switch {
 	case fifo && m.Delay > 0:

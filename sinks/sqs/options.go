@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// MaxDelay is the longest delay of a message.
-	MaxDelay = 15 * time.Minute
+	// maxDelay is the longest delay of a message.
+	maxDelay = 15 * time.Minute
 
 	maxEntries    = 10 // in one request
 	maxAttributes = 10 // of one message

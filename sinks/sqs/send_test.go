@@ -30,7 +30,7 @@ func TestSendOverHTTP(t *testing.T) {
 	}
 	m := Message{
 		Body:            "hello",
-		Attributes:      map[string]Attribute{"kind": String("greeting"), "n": Number("1.50"), "raw": Binary([]byte{0, 255}), "own": {Type: "String.json", Value: "{}"}},
+		Attributes:      map[string]sluice.MessageAttribute{"kind": sluice.StringAttribute("greeting"), "n": {Type: "Number", Value: "1.50"}, "raw": {Type: "Binary", Bytes: []byte{0, 255}}, "own": {Type: "String.json", Value: "{}"}},
 		GroupID:         "g",
 		DeduplicationID: "d",
 	}
@@ -53,7 +53,7 @@ func TestDelayIsRoundedUp(t *testing.T) {
 	for _, c := range []struct {
 		delay time.Duration
 		want  int // 0 is left out
-	}{{0, 0}, {1, 1}, {time.Second, 1}, {1001 * time.Millisecond, 2}, {MaxDelay - time.Nanosecond, 900}, {MaxDelay, 900}} {
+	}{{0, 0}, {1, 1}, {time.Second, 1}, {1001 * time.Millisecond, 2}, {maxDelay - time.Nanosecond, 900}, {maxDelay, 900}} {
 		synctest.Test(t, func(t *testing.T) {
 			var s stub
 			if err := s.queue(t, standard, Options{}).Send(t.Context(), Message{Body: "x", Delay: c.delay}); err != nil {
@@ -160,7 +160,7 @@ func TestRefusedMessages(t *testing.T) {
 				ms := messages("a", "b", "c", "d")
 				for i := range ms {
 					ms[i].Delay = 7 * time.Second
-					ms[i].Attributes = Strings(map[string]string{"of": ms[i].Body})
+					ms[i].Attributes = map[string]sluice.MessageAttribute{"of": sluice.StringAttribute(ms[i].Body)}
 				}
 				errs := q.SendAll(t.Context(), ms)
 				s.expect(t, c.want...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/wire"
 )
 
 const (
@@ -37,7 +38,7 @@ func ofQueue(payload []byte) bool {
 // invokeQueue handles an event of a queue. Its answer names every message that
 // is not settled, and of a FIFO queue all later ones of its group.
 func (h *Handler) invokeQueue(ctx context.Context, payload []byte, inv *Invocation) ([]byte, error) {
-	recs, err := sluice.DecodeMessages(payload)
+	recs, err := wire.Messages(payload)
 	if err != nil {
 		return nil, err
 	}

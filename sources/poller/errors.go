@@ -10,22 +10,22 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// NoStartError says that streams have neither a stored position nor a start.
+// noStartError says that streams have neither a stored position nor a start.
 // It wraps state.ErrNoStart.
-type NoStartError struct {
+type noStartError struct {
 	Streams []string // as they were named
 	Name    string   // how Start is given: Options.StartName
 	Err     error
 }
 
-func (e *NoStartError) Error() string {
+func (e *noStartError) Error() string {
 	return fmt.Sprintf("poller: %s: no stored position and no start given. "+
 		"If the stream was read before, restore the state file or its path first: its position is lost without it. "+
 		"Else write one of\n  %s %-12s handle everything that the stream still holds (up to 24 hours)\n  %s %-12s handle only what is written from now on",
 		strings.Join(e.Streams, ", "), e.Name, TrimHorizon, e.Name, Latest)
 }
 
-func (e *NoStartError) Unwrap() error { return e.Err }
+func (e *noStartError) Unwrap() error { return e.Err }
 
 // StreamError says why a stream could not be started.
 type StreamError struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -314,7 +315,7 @@ func TestAWorkerTakesOverFromACrashedOne(t *testing.T) {
 			w.pass(3 * time.Second)
 			crash(d) // it releases nothing
 			w.put(keys(12)...)
-			w.pass(state.OwnerTimeout + 2*time.Second)
+			w.pass(staterules.OwnerTimeout + 2*time.Second)
 			w.complete(0)
 			d, crash = waiting, next
 		}

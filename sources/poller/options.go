@@ -63,12 +63,12 @@ type Options struct {
 	Store       state.Store
 
 	// Start is where a stream begins that has no stored position: TRIM_HORIZON
-	// or LATEST. Empty refuses to begin such a stream with a *NoStartError. A
+	// or LATEST. Empty refuses to begin such a stream. A
 	// stored position always wins, and a stream that replaces one which was
 	// read is read from its beginning.
 	Start string
 	// StartName is how a user of the program gives Start, such as a flag; the
-	// *NoStartError says it (default "Options.Start").
+	// error about a missing start says it (default "Options.Start").
 	StartName string
 	// EndpointName is what has set the configuration's endpoint, such as a
 	// variable; the *StreamError of a service that does not answer says it.

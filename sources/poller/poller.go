@@ -68,7 +68,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Poller, error) {
 // stop, the flows settle what was taken, the positions are stored and the
 // shards released. It returns nil after an orderly end, also when records were
 // left unsettled: they come again. It returns an error when a stream cannot be
-// started (*StreamError, *NoStartError) or a last position could not be
+// started (a *StreamError, or a start is missing) or a last position could not be
 // stored. Nothing ends Run in between; see Health. Run must be called once.
 func (p *Poller) Run(ctx context.Context) error {
 	if p.ran.Swap(true) {

@@ -309,7 +309,7 @@ func (p *Poller) storedStarts(ctx context.Context, streams []*stream) error {
 		}
 	}
 	if len(missing) > 0 && p.o.Start == "" {
-		return &NoStartError{Streams: missing, Name: p.o.StartName, Err: state.ErrNoStart}
+		return &noStartError{Streams: missing, Name: p.o.StartName, Err: state.ErrNoStart}
 	}
 	return nil
 }

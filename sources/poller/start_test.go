@@ -141,7 +141,7 @@ func TestNoStartErrorType(t *testing.T) {
 		o.Start = ""
 		p, _ := New(s.config(), matcher(nil), o)
 		err := p.Run(t.Context())
-		var no *NoStartError
+		var no *noStartError
 		if !errors.As(err, &no) || len(no.Streams) != 2 || !errors.Is(err, state.ErrNoStart) {
 			t.Errorf("%v", err)
 		}

@@ -64,7 +64,7 @@ func New(cfg aws.Config, m sluice.Matcher, o Options) (*Consumer, error) {
 // is received any more, what was not started is given back at once, handlers
 // that run may finish, and what they settled is deleted. It returns nil after
 // an orderly end, also when messages were left: they come again. It returns an
-// error (*QueueError) when a queue cannot be opened, see Options.Patient; nothing
+// error when a queue cannot be opened, see Options.Patient; nothing
 // ends Run in between, see Health. Run must be called once.
 func (c *Consumer) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/internal/awserror"
 )
 
-// QueueError says why a queue could not be consumed from.
-type QueueError struct {
+// queueError says why a queue could not be consumed from.
+type queueError struct {
 	Queue  string // its name
 	Where  string // endpoint and Region
 	Action string // what was asked of SQS, such as sqs:GetQueueUrl
@@ -20,7 +20,7 @@ type QueueError struct {
 	Err    error
 }
 
-func (e *QueueError) Error() string {
+func (e *queueError) Error() string {
 	msg := fmt.Sprintf("queue %q %s: %s: %v", e.Queue, e.Where, e.Action, e.Err)
 	if e.Do != "" {
 		msg = strings.TrimSuffix(msg, ".") + ". " + e.Do
@@ -28,7 +28,7 @@ func (e *QueueError) Error() string {
 	return msg
 }
 
-func (e *QueueError) Unwrap() error { return e.Err }
+func (e *queueError) Unwrap() error { return e.Err }
 
 // entryError is what SQS says of one entry of a batch. It is a smithy.APIError.
 type entryError struct {
@@ -72,7 +72,7 @@ func isGone(err error) bool {
 
 // explain says of a call where it failed and, for what people get wrong, what
 // to do.
-func (s *source) explain(call string, err error) *QueueError {
+func (s *source) explain(call string, err error) *queueError {
 	hint := awserror.Hint(err, "sqs:"+call, "queue", "name or URL")
 	if hint == "" && errors.Is(err, context.DeadlineExceeded) {
 		hint = "the endpoint did not answer in time: is it right, and is the service running?"
@@ -80,5 +80,5 @@ func (s *source) explain(call string, err error) *QueueError {
 	if hint != "" {
 		hint = strings.ToUpper(hint[:1]) + hint[1:]
 	}
-	return &QueueError{Queue: s.name, Where: s.where, Action: "sqs:" + call, Do: hint, Err: err}
+	return &queueError{Queue: s.name, Where: s.where, Action: "sqs:" + call, Do: hint, Err: err}
 }

@@ -145,7 +145,7 @@ func TestStart(t *testing.T) {
 				if (err != nil) != (len(c.want) > 0) {
 					t.Fatalf("Run: %v", err)
 				}
-				var q *QueueError
+				var q *queueError
 				if err != nil && !errors.As(err, &q) {
 					t.Errorf("%T is no *QueueError", err)
 				}

@@ -15,6 +15,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/statetest"
 )
@@ -69,7 +70,7 @@ func TestOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, filepath.Join(t.TempDir(), "state.db"))
 		defer mustClose(t, s)
-		statetest.Owners(t, s, state.OwnerTimeout, time.Sleep)
+		statetest.Owners(t, s, staterules.OwnerTimeout, time.Sleep)
 	})
 }
 

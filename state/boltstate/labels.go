@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -70,7 +71,7 @@ func (s *Store) LabelLetters(ctx context.Context, app string, label func(id stri
 // after, and the last id that it looked at, empty at the end. all is whether no
 // letter misses in the labels.
 func (s *Store) unlabelled(ctx context.Context, app, after string) (bare []state.Letter, last string, all bool, err error) {
-	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, "any")); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, "any")); err != nil {
 		return nil, "", false, err
 	}
 	const page = 100

@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -18,7 +19,7 @@ func (s *Store) PutLetter(ctx context.Context, app, id string, data []byte) erro
 
 // PutLabelled implements state.Labels.
 func (s *Store) PutLabelled(ctx context.Context, app, id string, data, label []byte) error {
-	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, id)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, id)); err != nil {
 		return err
 	}
 	return s.changeLetters(ctx, "store dead letter "+id, func(tx *bbolt.Tx) error {
@@ -48,7 +49,7 @@ func (s *Store) changeLetters(ctx context.Context, doing string, change func(*bb
 
 // GetLetter implements state.Letters.
 func (s *Store) GetLetter(ctx context.Context, app, id string) (data []byte, ok bool, err error) {
-	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, id)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, id)); err != nil {
 		return nil, false, err
 	}
 	err = s.db.View(func(tx *bbolt.Tx) error {
@@ -82,7 +83,7 @@ func (s *Store) ListLetterHeads(ctx context.Context, app, after string, limit, m
 
 // list lists the letters or labels of an application.
 func (s *Store) list(ctx context.Context, bucket []byte, app, after string, limit int, copied func([]byte) []byte) ([]state.Letter, error) {
-	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, "any")); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, "any")); err != nil {
 		return nil, err
 	}
 	var letters []state.Letter
@@ -112,7 +113,7 @@ func (s *Store) list(ctx context.Context, bucket []byte, app, after string, limi
 
 // DeleteLetter implements state.Letters.
 func (s *Store) DeleteLetter(ctx context.Context, app, id string) error {
-	if err := errors.Join(ctx.Err(), state.ValidateLetter(app, id)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Letter(app, id)); err != nil {
 		return err
 	}
 	return s.changeLetters(ctx, "delete dead letter "+id, func(tx *bbolt.Tx) error {

@@ -28,6 +28,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -59,7 +60,7 @@ type Store struct {
 	path    string
 	db      *bbolt.DB
 	letters *letterCheck
-	owners  state.Presence
+	owners  staterules.Presence
 }
 
 var (

@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -148,7 +149,7 @@ func (s *Store) Start(ctx context.Context, st state.Stream, want state.Start) (s
 
 // Streams implements state.Store.
 func (s *Store) Streams(ctx context.Context, app string) ([]state.Stream, error) {
-	if err := errors.Join(ctx.Err(), state.ValidateApplication(app)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Application(app)); err != nil {
 		return nil, err
 	}
 	var all []state.Stream
@@ -351,7 +352,7 @@ func (s *Store) Forget(ctx context.Context, st state.Stream, shardIDs ...string)
 			if err != nil {
 				return err
 			}
-			if !ok || !sh.Forgettable(&s.owners) {
+			if !ok || !sh.Forgettable(s.owners.Living) {
 				continue
 			}
 			if err := b.Delete([]byte(id)); err != nil {

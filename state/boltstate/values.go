@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // PutValue implements state.Values. Values put at the same time share a commit.
 func (s *Store) PutValue(ctx context.Context, app, name string, data []byte) error {
-	if err := errors.Join(ctx.Err(), state.ValidateValue(app, name, data)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, data)); err != nil {
 		return err
 	}
 	err := s.db.Batch(func(tx *bbolt.Tx) error {
@@ -33,7 +34,7 @@ func (s *Store) PutValue(ctx context.Context, app, name string, data []byte) err
 
 // GetValue implements state.Values.
 func (s *Store) GetValue(ctx context.Context, app, name string) (data []byte, ok bool, err error) {
-	if err := errors.Join(ctx.Err(), state.ValidateValue(app, name, nil)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
 		return nil, false, err
 	}
 	err = s.db.View(func(tx *bbolt.Tx) error {
@@ -51,7 +52,7 @@ func (s *Store) GetValue(ctx context.Context, app, name string) (data []byte, ok
 
 // ListValues implements state.Values.
 func (s *Store) ListValues(ctx context.Context, app, prefix string) ([]state.Value, error) {
-	if err := errors.Join(ctx.Err(), state.ValidateValue(app, "any", nil)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, "any", nil)); err != nil {
 		return nil, err
 	}
 	var values []state.Value
@@ -74,7 +75,7 @@ func (s *Store) ListValues(ctx context.Context, app, prefix string) ([]state.Val
 
 // DeleteValue implements state.Values.
 func (s *Store) DeleteValue(ctx context.Context, app, name string) error {
-	if err := errors.Join(ctx.Err(), state.ValidateValue(app, name, nil)); err != nil {
+	if err := errors.Join(ctx.Err(), staterules.Value(app, name, nil)); err != nil {
 		return err
 	}
 	err := s.db.Batch(func(tx *bbolt.Tx) error {

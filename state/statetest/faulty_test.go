@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -17,7 +18,7 @@ import (
 // fault names.
 type store struct {
 	fault  string
-	owners state.Presence
+	owners staterules.Presence
 
 	mu     sync.Mutex
 	writes int
@@ -182,7 +183,7 @@ func (s *store) Forget(ctx context.Context, st state.Stream, ids ...string) erro
 		switch {
 		case !ok && s.is("what is not stored cannot be forgotten"):
 			return errors.New("no such shard")
-		case !sh.Forgettable(&s.owners) || s.is("nothing is forgotten"):
+		case !sh.Forgettable(s.owners.Living) || s.is("nothing is forgotten"):
 		case s.is("owners' shards are kept for ever") && sh.Owner != "":
 		case s.is("a forgotten shard keeps its row"):
 			s.put(st, state.Shard{ID: id})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -18,7 +19,7 @@ func (s *store) value(ctx context.Context, app, name string, data []byte) (map[s
 	if s.is("cancelled calls are made") {
 		err = nil
 	}
-	if invalid := state.ValidateValue(app, name, data); !s.is("values may be anything") {
+	if invalid := staterules.Value(app, name, data); !s.is("values may be anything") {
 		err = errors.Join(err, invalid)
 	}
 	if s.is("values are not apart") {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 	"github.com/sluicehq/sluice/state/statetest"
 )
@@ -99,7 +100,7 @@ func TestSuite(t *testing.T) {
 	})
 	t.Run(owners, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			statetest.Owners(t, newStore(os.Getenv(faultEnv)), state.OwnerTimeout, time.Sleep)
+			statetest.Owners(t, newStore(os.Getenv(faultEnv)), staterules.OwnerTimeout, time.Sleep)
 		})
 	})
 }

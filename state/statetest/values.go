@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicehq/sluice/internal/staterules"
 	"github.com/sluicehq/sluice/state"
 )
 
@@ -89,12 +90,12 @@ func testValues(t *testing.T, v state.Values) {
 	for _, bad := range []struct {
 		app, name string
 		data      []byte
-	}{{"", "n", nil}, {"app", "", nil}, {"app", "large", make([]byte, state.MaxValue+1)}} {
+	}{{"", "n", nil}, {"app", "", nil}, {"app", "large", make([]byte, staterules.MaxValue+1)}} {
 		if err := v.PutValue(t.Context(), bad.app, bad.name, bad.data); err == nil {
 			t.Errorf("value %q of application %q with %d bytes was stored", bad.name, bad.app, len(bad.data))
 		}
 	}
-	largest := bytes.Repeat([]byte{0xff, 0}, state.MaxValue/2)
+	largest := bytes.Repeat([]byte{0xff, 0}, staterules.MaxValue/2)
 	putValue(t, v, "app", "large", string(largest))
 	if data, _, err := v.GetValue(t.Context(), "app", "large"); !bytes.Equal(data, largest) || err != nil {
 		t.Errorf("the largest came back with %d bytes, %v", len(data), err)

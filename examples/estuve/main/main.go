@@ -57,7 +57,7 @@ func worker(ctx context.Context, args []string, env func(string) string, stdout,
 	a.Name, a.Tables = "estuve worker", nil
 	fs := pflag.NewFlagSet(a.Name, pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	new(run.Options).AddFlags(fs)
+	run.AddFlags(fs)
 	switch err := fs.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp) && !slices.Contains(args, "dlq"):
 		for _, name := range []string{"table", "start", "backfill", "backfill-units"} {

@@ -430,7 +430,7 @@ func TestJobs(t *testing.T) {
 		pkgs[j.pkg] = true
 	}
 	for _, want := range []string{
-		"internal/snapshot", "sources/queue", "internal/reread", "sinks/sqs", "sinks/dynamodb", "sinks/opensearch", "handlers/cascade", "internal/reindex", "run", "cmd/sluice", directPkg,
+		"internal/snapshot", "sources/queue", "internal/reread", "sinks/sqs", "sinks/dynamodb", "sinks/opensearch", "handlers/cascade", "internal/reindex", "internal/daemon", "cmd/sluice", directPkg,
 		"examples/estuve", "examples/manhunt", "examples/meadowlark", "examples/products", "examples/transit-gateway", "examples/warehouse",
 	} {
 		if !pkgs[want] {

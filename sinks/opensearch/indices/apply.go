@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/docrules"
 )
 
 const (
@@ -69,7 +69,7 @@ func (c *Cluster) applyIndex(ctx context.Context, f file, o Options) (*differenc
 	if f.body["mappings"] != nil && !ok {
 		return nil, "", fmt.Errorf("mappings: want an object")
 	}
-	behind, err := c.Behind(ctx, f.name, f.name+document.AlsoSuffix, f.name+document.DeletesSuffix)
+	behind, err := c.Behind(ctx, f.name, f.name+docrules.AlsoSuffix, f.name+docrules.DeletesSuffix)
 	if err != nil {
 		return nil, "", err
 	}
@@ -92,7 +92,7 @@ func (c *Cluster) applyIndex(ctx context.Context, f file, o Options) (*differenc
 	}
 	index := behind[f.name][0]
 	var first *difference
-	for _, name := range append(append(behind[f.name], behind[f.name+document.AlsoSuffix]...), behind[f.name+document.DeletesSuffix]...) {
+	for _, name := range append(append(behind[f.name], behind[f.name+docrules.AlsoSuffix]...), behind[f.name+docrules.DeletesSuffix]...) {
 		d, err := c.diffIndex(ctx, name, o.complete(flat), mappings, o, o.Marks[f.name])
 		if err != nil || d == nil {
 			return nil, "", err

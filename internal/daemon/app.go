@@ -1,0 +1,163 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/pflag"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/metrics/prom"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+)
+
+// App is a run.App; package run documents the fields.
+type App struct {
+	Name           string
+	Tables, Queues []string
+	DeadLetter     DeadLetter
+	Routes         func(context.Context, Setup) (sluice.Matcher, error)
+}
+
+// DeadLetter is a run.DeadLetter.
+type DeadLetter struct {
+	Queue   string
+	MaxAge  time.Duration
+	KeyFile string
+}
+
+// Setup is a run.Setup.
+type Setup struct {
+	Lambda         bool
+	Tables, Queues []string
+	Env            func(name string) string
+	Logger         *slog.Logger
+	AWS            func(service string) aws.Config
+	RouterHooks    router.Hooks
+	BatchHooks     func(sink string) batch.Hooks
+	Consumed       func(table string, units float64)
+	Documents      opensearch.Hooks
+	Projection     projection.Hooks
+	Cascade        cascade.Hooks
+	Escalation     func(kind string) escalation.Hooks
+	Rollup         rollup.Hooks
+
+	checks *checks // nil: none are made
+}
+
+// observed adds the hooks of the daemon's metrics.
+func (s Setup) observed(m *prom.Metrics) Setup {
+	d := m.Documents()
+	s.RouterHooks = (&unrouted{logger: s.Logger, next: m.Router()}).hooks()
+	s.BatchHooks, s.Consumed = m.Batch, m.Consumed
+	s.Documents = opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected,
+		Requested: func(r opensearch.Request) { d.Requested(r.Bytes, r.Took, r.Err) }}
+	s.Projection, s.Cascade, s.Rollup, s.Escalation = m.Projection(), m.Cascade(), m.Rollup(), m.Escalation
+	return s
+}
+
+// routes makes the routes.
+func (a App) routes(ctx context.Context, s Setup) (sluice.Matcher, error) {
+	if a.Routes == nil {
+		return nil, errors.New("App.Routes is nil: it makes the routes")
+	}
+	m, err := a.Routes(ctx, s)
+	switch {
+	case err != nil:
+		return nil, err
+	case m == nil || len(m.Routes()) == 0:
+		return nil, errors.New("there is no route: nothing would be handled")
+	}
+	return m, nil
+}
+
+func (a App) withDefaults() App {
+	if a.Name == "" {
+		a.Name = "sluice"
+	}
+	return a
+}
+
+// Help says what the flags of a daemon alone do not.
+const Help = `The state file holds positions and dead letters. A stream that was never read needs
+--start; a queue does not. --backfill reads the tables once: the state file remembers
+it, so you can leave the flag set.
+
+At the first signal the daemon stops reading, handles the records that it has, stores
+the positions and exits with 0 within the grace period. A second signal ends it at
+once. It exits with 1 when it cannot start, and with 2 when a flag is wrong.
+
+AWS credentials and Region come from the usual places. SLUICE_ENDPOINT_SQS is the URL
+of SQS, in place of the Region's.`
+
+// Exit codes.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+// Main is the program of run.Run.
+func Main(ctx context.Context, a App, args []string, env func(string) string, stdout, stderr io.Writer) (exit int) {
+	a = a.withDefaults()
+	if UnderLambda(env) {
+		err := runLambda(ctx, a, env, stdout, stderr) // returns only a failure
+		fmt.Fprintf(stderr, "%s: %v\n", a.Name, err)
+		return exitFailed
+	}
+	if len(args) > 0 && args[0] == "dlq" {
+		return Exit(a.redrive(ctx, args[1:], env, stdout, stderr), a.Name, stderr, "dlq", "redrive")
+	}
+	var o Options
+	fs := pflag.NewFlagSet(a.Name, pflag.ContinueOnError)
+	fs.SetOutput(io.Discard) // its errors are printed once, below
+	o.AddFlags(fs)
+	err := fs.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprintf(stdout, "%s reads the streams of DynamoDB tables and handles their changes, and the\nmessages of SQS queues, until SIGTERM or SIGINT.\n\n%s\n\nUsage:\n  %s [flags]\n  %[3]s dlq redrive --help    run dead letters of its Lambda function again\n\nFlags:\n%[4]s", a.Name, Help, a.Name, fs.FlagUsages())
+		return exitOK
+	case err != nil:
+		err = &UsageError{err}
+	case fs.NArg() > 0:
+		err = &UsageError{fmt.Errorf("unexpected argument %q: tables are named by --table, queues by --queue", fs.Arg(0))}
+	default:
+		err = o.FromEnv(fs, env)
+	}
+	if err == nil {
+		err = Run(ctx, a, o, env, stderr)
+	}
+	return Exit(err, a.Name, stderr)
+}
+
+// UsageError is a mistake in flags or environment.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Exit prints err, if there is one, and returns the exit code that goes with it. name
+// is the program's, and command the words behind it that name its subcommand.
+func Exit(err error, name string, stderr io.Writer, command ...string) int {
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", name, explained(err))
+	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "%s: run %q\n", name, strings.Join(append(append([]string{name}, command...), "--help"), " "))
+		return exitUsage
+	}
+	return exitFailed
+}

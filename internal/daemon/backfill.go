@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/sluicehq/sluice/internal/snapshot"
+)
+
+// backfills read the daemon's tables, one after the other, once it is stored
+// where the reading of their streams begins: what changes meanwhile comes by
+// those.
+type backfills struct {
+	after  <-chan struct{}
+	tables []string
+	all    []*snapshot.Source
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	failed []string
+}
+
+func (b *backfills) add(table string, s *snapshot.Source) {
+	b.tables, b.all = append(b.tables, table), append(b.all, s)
+}
+
+// run returns when all are over. One that fails ends nothing else: the daemon
+// goes on with what changes, is not ready, and tries again when it is started
+// again.
+func (b *backfills) run(ctx context.Context) {
+	select {
+	case <-b.after:
+	case <-ctx.Done():
+		return
+	}
+	for i, s := range b.all {
+		err := s.Run(ctx)
+		if ctx.Err() != nil && err == nil {
+			return
+		}
+		if err == nil {
+			continue
+		}
+		b.logger.Error("the backfill has ended before the table's end; the streams are read all the same", "table", b.tables[i], "error", err)
+		b.mu.Lock()
+		b.failed = append(b.failed, fmt.Sprintf("the backfill of table %q has ended before its end; start the daemon again when the cause is gone: %v", b.tables[i], err))
+		b.mu.Unlock()
+	}
+}
+
+func (b *backfills) unready() (reasons []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	reasons = append(reasons, b.failed...)
+	for _, s := range b.all {
+		reasons = append(reasons, s.Health().Reasons...)
+	}
+	return reasons
+}
+
+// held lists the items that wait, by table.
+func (b *backfills) held() (all []lane) {
+	for i, s := range b.all {
+		for _, h := range s.Held() {
+			all = append(all, laneOf("backfill", b.tables[i], "", h))
+		}
+	}
+	return all
+}
+
+// progress lists how far they are.
+func (b *backfills) progress() (all []snapshot.Progress) {
+	for _, s := range b.all {
+		all = append(all, s.Progress())
+	}
+	return all
+}

@@ -1,0 +1,190 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/internal/buildversion"
+	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/metrics/prom"
+	"github.com/sluicehq/sluice/state/boltstate"
+)
+
+// Run reads the tables and consumes the queues until ctx ends, and then
+// drains for Options.Grace.
+// It returns nil after an orderly end, a [*UsageError] when o is wrong, and
+// otherwise why it could not start. It logs to stderr.
+func Run(ctx context.Context, a App, o Options, env func(string) string, stderr io.Writer) (err error) {
+	a = a.withDefaults()
+	o = o.withDefaults(a)
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if err := checkStateFolder(o.State); err != nil {
+		return err
+	}
+	logger := newLogger(o, stderr)
+	limitMemory(os.DirFS("/"), env, logger)
+	defer heedHangups(logger)()
+	aws, err := loadAWS(ctx, env, o, logger)
+	if err != nil {
+		return err
+	}
+	registry := prom.NewRegistry()
+	metrics := prom.New(registry)
+	checks := &checks{}
+	m, err := a.routes(ctx, Setup{
+		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws, checks: checks,
+	}.observed(metrics))
+	if err == nil {
+		err = checks.start(ctx, m, o.RequireSinks)
+	}
+	if ctx.Err() != nil {
+		return nil // stopped before it began
+	}
+	if err != nil {
+		return err
+	}
+	store, err := boltstate.Open(o.State, boltstate.Options{LockTimeout: o.lockTimeout})
+	if err != nil {
+		return fmt.Errorf("--state (SLUICE_STATE): %w", err)
+	}
+	defer func() {
+		over, end := context.WithCancel(ctx)
+		end()
+		err = errors.Join(err, within(over, time.Second, "closing state file "+store.Path(), store.Close))
+	}()
+	if err := access.RemoveAddress(store.Path()); err != nil {
+		return err
+	}
+	box := letters.NewBox(store, o.Application)
+	if o.DeadLetter == "item" {
+		if err := box.Load(ctx); err != nil {
+			return fmt.Errorf("state file %s: %w", store.Path(), err)
+		}
+	}
+	m = checks.hold(m)
+	src, err := newSources(o, m, checks, aws, store, box.Box, metrics, newLife(m, o, stderr), logger)
+	if err != nil {
+		return err
+	}
+	pulse := newPulse(logger)
+	counts := &letterCounts{count: box.Counts}
+	metrics.Ask(prom.Status{
+		Ready:       func() bool { return len(src.unready()) == 0 },
+		Held:        func() []flow.Held { return heldFlows(src.held()) },
+		DeadLetters: counts.get,
+		Routes:      src.routes,
+	})
+	if o.Listen != "off" {
+		started := time.Now()
+		token, file, err := o.token(env)
+		if err != nil {
+			return err
+		}
+		guard := access.NewGuard(token, o.AllowHosts...)
+		if file != "" {
+			logger.Info("operators are known by a token", "file", file)
+		}
+		unready := func(r *http.Request) []string {
+			reasons := whereToLook(src.unready(), len(src.waiting()))
+			if !guard.Knows(r) {
+				states := src.lastStates()
+				reasons = append(forEverybody(reasons, states), src.calls.forEverybody(states, time.Now())...)
+				reasons = append(reasons, checks.forEverybody()...)
+			}
+			return reasons
+		}
+		dlq := DeadLetters(ctx, box, store.Path(), m, Fetch(aws("dynamodb")), logger)
+		answers := endpoints{
+			"GET /gaps":              listGaps(src, o.Repairs),
+			"POST /gaps/acknowledge": acknowledgeGaps(src, logger),
+			"GET /lanes":             lanes(src.waiting),
+			"GET /{$}": statusPage(func() status {
+				st := src.status()
+				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, counts.get()
+				return st
+			}),
+			"/deadletters": dlq, "/deadletters/": dlq,
+			"POST /park": Parking(store.Path(), o.Application, src, logger),
+		}
+		if o.Pprof {
+			answers["/debug/pprof/"] = profiles()
+		}
+		answers = protected(guard, answers)
+		answers["GET /livez"], answers["GET /startedz"], answers["GET /metrics"] = livez(o.Application, pulse.dead), startedz(src.starting), prom.Handler(registry)
+		srv, err := serve(o.Listen, answers, unready, logger)
+		if err != nil {
+			return err
+		}
+		defer srv.stop()
+		defer publish(srv.address, access.AddressFileOf(store.Path()), logger)()
+		defer o.note(env, logger)()
+		defer context.AfterFunc(ctx, func() { srv.stopping.Store(true) })()
+	}
+	defer context.AfterFunc(ctx, func() {
+		logger.Info("stopping: a second signal ends at once", "grace", o.Grace)
+		st := src.status()
+		if awaited := st.awaited(); len(awaited) > 0 {
+			logger.Info("waiting for what was taken to be settled; what is not within the grace comes again",
+				"grace", o.Grace, "awaited", strings.Join(awaited, ", "), "reasons", strings.Join(st.Reasons, "\n"))
+		}
+	})()
+	logger.Info("starting", "application", o.Application, "tables", o.Tables, "queues", o.Queues, "state", store.Path(), "routes", len(m.Routes()))
+	watched, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		watchReady(watched, pulse.after(func() []string {
+			src.held() // for its locks
+			return src.unready()
+		}), logger)
+	})
+	watch.Go(func() { src.calls.watchRetries(watched, logger) })
+	watch.Go(func() { src.showLife(watched, logger) })
+	watch.Go(func() { checks.run(watched, logger) })
+	// The sources heed the grace by themselves, but when the state file hangs.
+	err = within(ctx, o.Grace+5*time.Second, "reading", func() error { return src.run(ctx) })
+	unwatch()
+	watch.Wait()
+	if err != nil {
+		return err
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// logged adds a line for each record at level debug: its position, its route
+// and the outcome, never what is in it.
+func logged(h flow.Hooks, logger *slog.Logger) flow.Hooks {
+	ctx := context.Background()
+	if !logger.Enabled(ctx, slog.LevelDebug) {
+		return h
+	}
+	next := h.Handled
+	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		next(rec, route, r, took, err)
+		attrs := []slog.Attr{
+			slog.String("table", rec.Table), slog.String("shard", rec.ShardID), slog.String("sequence", string(rec.Sequence)),
+			slog.String("result", r.String()), slog.Duration("took", took),
+		}
+		if route != nil {
+			attrs = append(attrs, slog.String("route", route.Name))
+		}
+		if err != nil {
+			attrs = append(attrs, slog.String("error", err.Error()))
+		}
+		logger.LogAttrs(ctx, slog.LevelDebug, "handled", attrs...)
+	}
+	return h
+}

@@ -1,0 +1,392 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
+)
+
+// DeadLetterPage is the answer of GET /deadletters.
+type DeadLetterPage struct {
+	DeadLetters []letters.Outline `json:"deadLetters"`
+	Next        string            `json:"next,omitempty"`       // the parameter after of the next page; empty on the last
+	Unreadable  string            `json:"unreadable,omitempty"` // names entries that cannot be read
+}
+
+// DeadLetterCounts is the answer of GET /deadletters/counts.
+type DeadLetterCounts struct {
+	Counts     []deadletter.Count `json:"counts"`
+	Unreadable string             `json:"unreadable,omitempty"`
+}
+
+// DeadLetterLine is one line of the answer to a redrive: an outcome, or at last
+// the report.
+type DeadLetterLine struct {
+	*deadletter.Outcome
+	Report *deadletter.Report `json:"report,omitempty"`
+	Fault  string             `json:"fault,omitempty"` // why the redrive itself ended, or could not read all
+}
+
+// DeadLetterDeletion is the answer of DELETE.
+type DeadLetterDeletion struct {
+	Deleted    int    `json:"deleted"` // or how many would be
+	DryRun     bool   `json:"dryRun,omitempty"`
+	Unreadable string `json:"unreadable,omitempty"` // entries that were left, or what failed
+}
+
+// letterServer answers for the dead letters of a daemon. A redrive runs beside
+// its flows.
+type letterServer struct {
+	ctx    context.Context // ends with the daemon, and ends redrives
+	box    *letters.Box
+	routes sluice.Matcher
+	fetch  deadletter.Fetch
+	logger *slog.Logger
+}
+
+// DeadLetters shows, redrives and deletes the dead letters of a box: what a daemon
+// answers under /deadletters, to those who have its token. Whoever else serves it
+// sees to who may ask. Redrives end with ctx. docs/dead-letters.md lists the
+// requests. state is the path of the file that box keeps them in; requests whose header [StateHeader] names another one,
+// or [ApplicationHeader] another application, are refused.
+func DeadLetters(ctx context.Context, box *letters.Box, state string, m sluice.Matcher, fetch deadletter.Fetch, logger *slog.Logger) http.Handler {
+	s := &letterServer{ctx: ctx, box: box, routes: m, fetch: fetch, logger: logger}
+	filter := []string{"kind", "route", "table", "key", "since", "until", "error"}
+	how := []string{"dryRun", "force", "allow", "unsigned"}
+	mux := http.NewServeMux()
+	handle := func(pattern string, parameters []string, h func(http.ResponseWriter, *http.Request, url.Values) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			q, err := parameterized(r, parameters)
+			if err == nil {
+				err = h(w, r, q)
+			}
+			refuse(w, err)
+		})
+	}
+	handle("GET /deadletters", append(filter, "after", "limit"), s.list)
+	handle("GET /deadletters/counts", nil, s.counts)
+	handle("GET /deadletters/{id}", []string{"payload"}, s.show)
+	handle("POST /deadletters/redrive", append(filter, how...), s.redriveAll)
+	handle("POST /deadletters/{id}/redrive", append(how, "earlier"), s.redrive)
+	handle("DELETE /deadletters", append(filter, "all", "dryRun"), s.purge)
+	handle("DELETE /deadletters/{id}", nil, s.remove)
+	return meantFor(state, box.Application(), mux)
+}
+
+// StateHeader is the header of a request that names the state file whose dead
+// letters are meant, by its absolute path: on one machine there can be several
+// daemons, and a wrong one must not delete its own.
+const StateHeader = "Sluice-State"
+
+// ApplicationHeader is the header of a request that names the application whose
+// dead letters are meant, and of an answer that names the daemon's. /livez has it, too.
+const ApplicationHeader = "Sluice-Application"
+
+// meantFor refuses requests that are meant for another state file or application.
+// Its answers name the application.
+func meantFor(state, application string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(ApplicationHeader, application)
+		if meant := r.Header.Get(ApplicationHeader); meant != "" && meant != application {
+			http.Error(w, fmt.Sprintf("this daemon is of the application %q, not %q", application, meant), http.StatusMisdirectedRequest)
+			return
+		}
+		if meant := r.Header.Get(StateHeader); meant != "" && !sameFile(meant, state) {
+			http.Error(w, fmt.Sprintf("this daemon holds the state file %s, not %s", state, meant), http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
+// statusError is an answer that is none of a failure.
+type statusError struct {
+	status int
+	error
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	var status *statusError
+	switch {
+	case err == nil:
+	case errors.As(err, &status):
+		http.Error(w, err.Error(), status.status)
+	case errors.Is(err, deadletter.ErrNotFound):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case errors.As(err, new(*letters.AmbiguousError)):
+		http.Error(w, err.Error(), http.StatusConflict)
+	default:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+func badRequest(err error) error { return &statusError{http.StatusBadRequest, err} }
+
+// parameterized reads the query. A filter that is misspelt must not choose all.
+func parameterized(r *http.Request, known []string) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	for name := range q {
+		if !slices.Contains(known, name) {
+			return nil, badRequest(fmt.Errorf("there is no parameter %q: want %s", name, strings.Join(known, ", ")))
+		}
+	}
+	return q, nil
+}
+
+// switches reads parameters that are on or off.
+func switches(q url.Values, into map[string]*bool) error {
+	for name, on := range into {
+		switch value := q.Get(name); value {
+		case "", "0", "false":
+		case "1", "true":
+			*on = true
+		default:
+			return badRequest(fmt.Errorf("%s: %q is neither 1 nor 0", name, value))
+		}
+	}
+	return nil
+}
+
+func answer(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // an error is the client's
+	return nil
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func (s *letterServer) list(w http.ResponseWriter, r *http.Request, q url.Values) error {
+	f, err := letters.ParseFilter(q, time.Now())
+	if err != nil {
+		return badRequest(err)
+	}
+	const most = 1000
+	limit := 100
+	if l := q.Get("limit"); l != "" {
+		if limit, err = strconv.Atoi(l); err != nil || limit < 1 || limit > most {
+			return badRequest(fmt.Errorf("limit: %q is not a number from 1 to %d", l, most))
+		}
+	}
+	page := DeadLetterPage{DeadLetters: []letters.Outline{}}
+	var unreadable []error
+	for after := q.Get("after"); ; {
+		entries, last, err := s.box.List(r.Context(), after, 100)
+		if err != nil && last == "" && len(entries) == 0 {
+			return err
+		}
+		unreadable = append(unreadable, err)
+		for _, e := range entries {
+			if !f.Matches(&e) {
+				continue
+			}
+			if len(page.DeadLetters) == limit {
+				page.Next = page.DeadLetters[limit-1].ID
+				page.Unreadable = text(errors.Join(unreadable...))
+				return answer(w, page)
+			}
+			page.DeadLetters = append(page.DeadLetters, letters.OutlineOf(&e, false))
+		}
+		if last == "" {
+			page.Unreadable = text(errors.Join(unreadable...))
+			return answer(w, page)
+		}
+		after = last
+	}
+}
+
+func (s *letterServer) counts(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	counts, err := s.box.Counts(r.Context())
+	if counts == nil {
+		return err
+	}
+	return answer(w, DeadLetterCounts{Counts: counts, Unreadable: text(err)})
+}
+
+func (s *letterServer) show(w http.ResponseWriter, r *http.Request, q url.Values) error {
+	var payload bool
+	if err := switches(q, map[string]*bool{"payload": &payload}); err != nil {
+		return err
+	}
+	id, err := s.box.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	e, err := s.box.Get(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return answer(w, letters.OutlineOf(&e, payload))
+}
+
+func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Values) error {
+	id, err := s.box.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if _, err := s.box.Get(r.Context(), id); err != nil {
+		return err
+	}
+	return s.run(w, r, q, func(ctx context.Context, how deadletter.How) (deadletter.Report, error) {
+		var report deadletter.Report
+		told := how.Told
+		how.Told = func(o deadletter.Outcome) {
+			count(&report, o)
+			told(o)
+		}
+		err := s.box.Redrive(ctx, s.routes, id, how)
+		if report.Failed+report.Waiting > 0 { // it was told
+			err = nil
+		}
+		return report, err
+	})
+}
+
+func (s *letterServer) redriveAll(w http.ResponseWriter, r *http.Request, q url.Values) error {
+	f, err := letters.ParseFilter(q, time.Now())
+	if err != nil {
+		return badRequest(err)
+	}
+	return s.run(w, r, q, func(ctx context.Context, how deadletter.How) (deadletter.Report, error) {
+		return s.box.RedriveAll(ctx, s.routes, f, how)
+	})
+}
+
+// lineTimeout is how long a client may take to read a line of the answer to a
+// redrive or a purge, behind what its connection holds: nobody else can redrive
+// meanwhile.
+const lineTimeout = time.Minute
+
+// run redrives, and writes a line for each outcome as it comes. A client that
+// goes away or does not read, and the end of the daemon, end it between two
+// entries; the log has each outcome.
+func (s *letterServer) run(w http.ResponseWriter, r *http.Request, q url.Values, redrive func(context.Context, deadletter.How) (deadletter.Report, error)) error {
+	how := deadletter.How{Fetch: s.fetch, Allow: q["allow"]}
+	for _, prefix := range q["unsigned"] {
+		switch id, err := s.box.Find(r.Context(), prefix); {
+		case errors.Is(err, deadletter.ErrNotFound): // it was redriven, or deleted
+		case err != nil:
+			return err
+		default:
+			how.Unsigned = append(how.Unsigned, id)
+		}
+	}
+	if err := switches(q, map[string]*bool{"dryRun": &how.DryRun, "force": &how.Force, "earlier": &how.Earlier}); err != nil {
+		return err
+	}
+	if len(how.Allow)+len(how.Unsigned) > 0 && !how.DryRun {
+		s.logger.Warn("dead letters are redriven although their routes or their signatures speak against it", "routes", how.Allow, "unsigned", how.Unsigned)
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	defer context.AfterFunc(r.Context(), cancel)()
+	control := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	lines := json.NewEncoder(w)
+	var broken error // why nobody reads any more
+	tell := func(line DeadLetterLine) {
+		if broken != nil {
+			return
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(lineTimeout))
+		broken = lines.Encode(line)
+		if err := control.Flush(); broken == nil && !errors.Is(err, http.ErrNotSupported) {
+			broken = err
+		}
+	}
+	how.Told = func(o deadletter.Outcome) {
+		if !how.DryRun {
+			s.logger.Info("dead letter redriven", "id", o.ID, "result", string(o.Result), "routes", o.Routes, "error", o.Error)
+		}
+		if tell(DeadLetterLine{Outcome: &o}); broken != nil {
+			cancel()
+		}
+	}
+	report, err := redrive(ctx, how)
+	if tell(DeadLetterLine{Report: &report, Fault: text(err)}); broken != nil && !how.DryRun {
+		s.logger.Warn("who asked for the redrive of dead letters has not read the whole answer", "done", report.Done, "failed", report.Failed, "waiting", report.Waiting, "error", broken)
+	}
+	return nil
+}
+
+func (s *letterServer) purge(w http.ResponseWriter, r *http.Request, q url.Values) error {
+	var all bool
+	d := DeadLetterDeletion{}
+	if err := switches(q, map[string]*bool{"all": &all, "dryRun": &d.DryRun}); err != nil {
+		return err
+	}
+	f, err := letters.ParseFilter(q, time.Now())
+	if err != nil {
+		return badRequest(err)
+	}
+	if letters.ChoosesAll(f) && !all {
+		return badRequest(errors.New("say which dead letters are to be deleted, by a filter or by all=1"))
+	}
+	if f.Kind == "" {
+		f.Kind = "record" // a gap is acknowledged on purpose
+	}
+	n, err := s.box.Purge(r.Context(), f, d.DryRun)
+	if !d.DryRun && n > 0 {
+		for name := range f.Key { // the log has no values of keys
+			f.Key[name] = "…"
+		}
+		s.logger.Warn("dead letters deleted", "count", n, "filter", letters.Query(f).Encode())
+	}
+	d.Deleted, d.Unreadable = n, text(err)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(lineTimeout)) // it may have waited for a redrive
+	return answer(w, d)
+}
+
+func (s *letterServer) remove(w http.ResponseWriter, r *http.Request, _ url.Values) error {
+	id, err := s.box.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if err := s.box.Delete(r.Context(), id); err != nil {
+		return err
+	}
+	s.logger.Warn("dead letter deleted", "id", id)
+	return answer(w, DeadLetterDeletion{Deleted: 1})
+}
+
+// count adds an outcome to a report.
+func count(r *deadletter.Report, o deadletter.Outcome) {
+	switch o.Result {
+	case deadletter.Done:
+		r.Done++
+	case deadletter.Failed, deadletter.Refused:
+		r.Failed++
+	case deadletter.Waiting:
+		r.Waiting++
+	case deadletter.IsGap:
+		r.Gaps++
+	case deadletter.WouldRun:
+		r.WouldRun++
+	}
+}

@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/router"
+	"github.com/sluicehq/sluice/state"
+)
+
+// A letter of a route that does not allow it is run when the route is named, and
+// one that is not signed when it is: by its short id, too.
+func TestDeadLettersAreRedrivenAllTheSame(t *testing.T) {
+	l := newLetters(t, t.Context())
+	store := state.NewMemory()
+	rec := recordtest.New(recordtest.Spec{Keys: `{"pk":{"S":"a"}}`, Sequence: recordtest.Sequence(1)})
+	l.box = letters.NewBox(store, "app")
+	if err := l.box.Park(t.Context(), &rec, sluice.Failure{Route: "strict", Last: errors.New("down")}); err != nil {
+		t.Fatal(err)
+	}
+	m := router.New()
+	ran := 0
+	m.Handle("*#*", func(context.Context, *sluice.Record) error { ran++; return nil }, router.Name("strict"))
+	l.h = DeadLetters(t.Context(), letters.NewSignedBox(store, "app", deadletter.Keys{}), "", m, nil, slog.New(slog.NewTextHandler(&l.log, nil)))
+	id := l.box.ID(&rec, "strict")
+	path := "/deadletters/" + letters.ShortID(id) + "/redrive?"
+	for _, q := range []string{"", "force=1", "allow=strict", "unsigned=" + id, "allow=other&unsigned=" + id} {
+		if code, body := l.ask("POST", path+q); code != 200 || !strings.Contains(body, `"result":"refused"`) || ran > 0 {
+			t.Errorf("%s: %d %s", q, code, body)
+		}
+	}
+	if code, body := l.ask("POST", path+"unsigned=none"); code != 200 || !strings.Contains(body, `"result":"refused"`) || ran > 0 {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := l.ask("GET", "/deadletters/"+letters.ShortID(id)); code != 200 || !strings.Contains(body, `"unverified":"it is not signed`) {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := l.ask("POST", path+"allow=strict&unsigned="+letters.ShortID(id)); code != 200 || !strings.Contains(body, `"result":"done"`) || ran != 1 {
+		t.Errorf("%d %s", code, body)
+	}
+	if !strings.Contains(l.log.String(), "speak against it") || !strings.Contains(l.log.String(), "unsigned=["+id+"]") {
+		t.Errorf("log: %s", l.log.String())
+	}
+}
+
+// Several that begin alike are not told apart: none of them is touched.
+func TestDeadLettersThatBeginAlike(t *testing.T) {
+	l := newLetters(t, t.Context())
+	for _, method := range []string{"GET", "DELETE"} {
+		if code, body := l.ask(method, "/deadletters/0000"); code != 409 || !strings.Contains(body, l.ids[0]) {
+			t.Errorf("%s: %d %s", method, code, body)
+		}
+	}
+	if code, body := l.ask("DELETE", "/deadletters/"+l.ids[0][len(l.ids[0])-16:][:6]); code != 200 || len(l.page("/deadletters").DeadLetters) != 3 {
+		t.Errorf("%d %s", code, body)
+	}
+}

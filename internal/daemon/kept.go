@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+)
+
+// kept is a box of dead letters that knows whether it can store them: what
+// cannot be stored is tried again, and nothing behind it gets on.
+type kept struct {
+	*deadletter.Box
+	damaged func() error // why the store cannot be used; nil: it does not say
+
+	mu          sync.Mutex
+	err         error
+	since, last time.Time // of the failures since one was stored
+}
+
+// forgetAfter is how long a failure counts that nothing follows: a message of a
+// queue may be tried again elsewhere. Every other is tried again before.
+const forgetAfter = 20 * time.Minute
+
+func (k *kept) Park(ctx context.Context, rec *sluice.Record, f sluice.Failure) error {
+	err := k.Box.Park(ctx, rec, f)
+	k.note(ctx, err)
+	return err
+}
+
+func (k *kept) ParkGap(ctx context.Context, g *sluice.Gap) error {
+	err := k.Box.ParkGap(ctx, g)
+	k.note(ctx, err)
+	return err
+}
+
+// handled has h tell the box, too, what a route has dealt with: a letter of it
+// from before a restart is of no use any more.
+func (k *kept) handled(h flow.Hooks, logger *slog.Logger) flow.Hooks {
+	next := h.Handled
+	h.Handled = func(rec *sluice.Record, route *sluice.Route, r flow.Result, took time.Duration, err error) {
+		if route != nil && (r == flow.Done || r == flow.Skipped) {
+			if err := k.Handled(context.Background(), rec, route.Name); err != nil {
+				logger.Error("a record has succeeded that may have been parked before a restart, and its dead letter cannot be deleted: purge it before you redrive",
+					"route", route.Name, "deadLetter", k.ID(rec, route.Name), "error", err)
+			}
+		}
+		next(rec, route, r, took, err)
+	}
+	return h
+}
+
+func (k *kept) note(ctx context.Context, err error) {
+	if err != nil && ctx.Err() != nil {
+		return // cut off
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	if k.err == nil || now.Sub(k.last) > forgetAfter {
+		k.since = now
+	}
+	k.err, k.last = err, now
+}
+
+func (k *kept) unready() []string {
+	if k.damaged != nil {
+		if err := k.damaged(); err != nil {
+			return []string{err.Error()}
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err == nil || time.Since(k.last) > forgetAfter {
+		return nil
+	}
+	return []string{fmt.Sprintf("dead letters cannot be stored since %s, and what failed for good waits for that: %v", k.since.Format(time.RFC3339), k.err)}
+}

@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller"
+)
+
+// What a poller asks the box for, besides storing, it asks of kept, too.
+var (
+	_ flow.Holder      = (*kept)(nil)
+	_ poller.GapKeeper = (*kept)(nil)
+)
+
+func TestKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k kept
+		expect := func(want string) {
+			t.Helper()
+			if got := strings.Join(k.unready(), "\n"); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		cut, cancel := context.WithCancel(t.Context())
+		cancel()
+		full := errors.New("no space left")
+		k.note(cut, full)
+		expect("")
+		k.note(t.Context(), full)
+		time.Sleep(time.Minute)
+		k.note(t.Context(), full)
+		expect("dead letters cannot be stored since 2000-01-01T00:00:00Z, and what failed for good waits for that: no space left")
+		k.note(t.Context(), nil)
+		expect("")
+		k.note(t.Context(), full)
+		expect("dead letters cannot be stored since 2000-01-01T00:01:00Z, and what failed for good waits for that: no space left")
+		time.Sleep(forgetAfter + 1)
+		expect("")
+		k.note(t.Context(), full)
+		expect("dead letters cannot be stored since 2000-01-01T00:21:00Z, and what failed for good waits for that: no space left")
+		var damage error
+		k = kept{damaged: func() error { return damage }}
+		expect("")
+		damage = errors.New("state file s.db: cannot use dead letters")
+		expect(damage.Error())
+	})
+}

@@ -1,0 +1,68 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/sluicehq/sluice/flow"
+)
+
+// ParkedRoute is the answer of POST /park.
+type ParkedRoute struct {
+	Route   string `json:"route"`
+	State   string `json:"state"`           // of the route before; see [flow.State]
+	Failing int    `json:"failing"`         // distinct items that it failed for, messages of queues among them
+	Error   string `json:"error,omitempty"` // the last
+	Parked  int    `json:"parked"`          // records; 0 in a dry run
+	Pending int    `json:"pending"`         // records that are in a call: each is parked if that fails; 0 in a dry run
+	DryRun  bool   `json:"dryRun,omitempty"`
+}
+
+// RouteParker knows the routes of a daemon and parks what they fail for.
+type RouteParker interface {
+	States() []flow.RouteState
+	Park(route string) (parked, pending int) // see [flow.Flow.Park]
+}
+
+// Parking parks the records that a route fails for: what a daemon answers to
+// POST /park?route=NAME, to those who have its token. Whoever else serves it sees
+// to who may ask. With dryRun=1 it parks none.
+// state is the path of the daemon's state file; requests that are meant for
+// another one, or for another application, are refused, as by [DeadLetters].
+func Parking(state, application string, p RouteParker, logger *slog.Logger) http.Handler {
+	return meantFor(state, application, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q, err := parameterized(r, []string{"route", "dryRun"})
+		if err == nil {
+			err = park(w, q, p, logger)
+		}
+		refuse(w, err)
+	}))
+}
+
+func park(w http.ResponseWriter, q url.Values, p RouteParker, logger *slog.Logger) error {
+	a := ParkedRoute{Route: q.Get("route")}
+	if err := switches(q, map[string]*bool{"dryRun": &a.DryRun}); err != nil {
+		return err
+	}
+	states := p.States()
+	i := slices.IndexFunc(states, func(s flow.RouteState) bool { return s.Route == a.Route })
+	if i < 0 {
+		var names []string
+		for _, s := range states {
+			names = append(names, s.Route)
+		}
+		return &statusError{http.StatusNotFound, fmt.Errorf("there is no route %q: want one of %s", a.Route, strings.Join(names, ", "))}
+	}
+	s := states[i]
+	a.State, a.Failing, a.Error = s.State.String(), s.Failing, text(s.Err)
+	if !a.DryRun {
+		if a.Parked, a.Pending = p.Park(a.Route); a.Parked+a.Pending > 0 {
+			logger.Warn("failing records parked by hand", "route", a.Route, "count", a.Parked, "pending", a.Pending, "state", a.State, "error", a.Error)
+		}
+	}
+	return answer(w, a)
+}

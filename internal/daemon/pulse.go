@@ -1,0 +1,73 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// deadAfter is how long nobody could look at the sources until the process
+// counts as deadlocked. They are looked at every readyEvery, which takes their
+// locks and waits for nothing else.
+const deadAfter = 24 * readyEvery
+
+// pulse tells a process that a restart would mend from one that waits for
+// somebody else: only the former does not beat.
+type pulse struct {
+	logger *slog.Logger
+
+	mu   sync.Mutex
+	last time.Time
+	told bool
+}
+
+func newPulse(logger *slog.Logger) *pulse { return &pulse{logger: logger, last: time.Now()} }
+
+func (p *pulse) beat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last, p.told = time.Now(), false
+}
+
+// after is look, with a beat when it has returned.
+func (p *pulse) after(look func() []string) func() []string {
+	return func() []string {
+		seen := look()
+		p.beat()
+		return seen
+	}
+}
+
+// dead returns why the process is to be restarted, or "". The first time it has
+// the log say where all goroutines are: after a restart nobody can tell.
+func (p *pulse) dead() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	silent := time.Since(p.last)
+	if silent <= deadAfter {
+		return ""
+	}
+	if !p.told {
+		p.told = true
+		stacks := make([]byte, 256<<10)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		p.logger.Error("the process seems to be deadlocked: restart it", "silent", silent, "goroutines", string(stacks))
+	}
+	return fmt.Sprintf("nothing in the process has answered for %v: it seems to be deadlocked, and the log has its goroutines; restart it", silent.Round(time.Second))
+}
+
+// livez answers whether the process is worth keeping. What a restart does not
+// mend, such as a sink that is down, is for readyz.
+func livez(application string, dead func() string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(ApplicationHeader, application)
+		if why := dead(); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}

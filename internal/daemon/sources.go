@@ -1,0 +1,233 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/awserror"
+	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/metrics/prom"
+	"github.com/sluicehq/sluice/sources/poller"
+	"github.com/sluicehq/sluice/sources/queue"
+)
+
+// sources are what a daemon reads from. Streams, tables and queues share the
+// routes and their limits, the dead letters, and the time to stop.
+type sources struct {
+	group     *flow.Group
+	checks    *checks
+	calls     *calls
+	life      *life
+	repairs   []string // see Options.Repairs
+	letters   *kept
+	poller    *poller.Poller  // nil without tables
+	backfills *backfills      // nil without any
+	consumer  *queue.Consumer // nil without queues
+}
+
+func newSources(o Options, m sluice.Matcher, checks *checks, aws func(string) aws.Config, store snapshot.Store, box *deadletter.Box, metrics *prom.Metrics, life *life, logger *slog.Logger) (s *sources, err error) {
+	calls, m := watchCalls(m)
+	flowLogger := withoutHeld(logger)
+	group := flow.NewGroup(m)
+	letters := &kept{Box: box}
+	if file, ok := store.(interface{ DamagedLetters() error }); ok {
+		letters.damaged = file.DamagedLetters
+	}
+	s = &sources{group: group, checks: checks, calls: calls, life: life, repairs: o.Repairs, letters: letters}
+	hooks := life.counted(s.calls.parked(letters.handled(logged(metrics.Flow(m), logger), logger)))
+	flows := o.Limits.flow()
+	flows.DeadLetter, flows.ParkItem, flows.Group, flows.Hooks, flows.Logger = letters, o.DeadLetter == "item", group, hooks, flowLogger
+	grace := o.Grace - min(time.Second, o.Grace/10) // the rest is for what follows
+	if len(o.Tables) > 0 {
+		s.poller, err = poller.New(aws("dynamodb"), m, poller.Options{
+			Application:  o.Application,
+			Streams:      o.streams(),
+			Store:        store,
+			Start:        o.Start,
+			StartName:    cmp.Or(o.StartName, "--start"),
+			EndpointName: endpointName(o),
+			Flow:         flows,
+			StartTimeout: o.startTimeout,
+			Grace:        grace,
+			Hooks:        metrics.Poller(),
+			Logger:       logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if o.Backfill {
+		s.backfills = &backfills{after: s.poller.Opened(), logger: logger}
+		for _, table := range o.tableNames() {
+			one, err := snapshot.New(aws("dynamodb"), m, snapshot.Options{
+				Application: o.Application,
+				Table:       table,
+				Store:       store,
+				Scan:        snapshot.ScanOptions{ReadUnits: o.BackfillUnits, StartTimeout: o.startTimeout, Hooks: metrics.Scan(), Logger: logger},
+				Flow:        flows,
+				Grace:       grace,
+				Hooks:       metrics.Backfill(),
+			})
+			if err != nil {
+				return nil, fmt.Errorf("--backfill (%s): %w", envOf["backfill"], err)
+			}
+			s.backfills.add(table, one)
+		}
+	}
+	if len(o.Queues) > 0 {
+		// A daemon whose streams cannot be opened takes no message with it,
+		// which would be hidden for a minute and have one receive more.
+		var opened <-chan struct{}
+		if s.poller != nil {
+			opened = s.poller.Opened()
+		}
+		s.consumer, err = queue.New(aws("sqs"), m, queue.Options{
+			Queues:       o.Queues,
+			After:        opened,
+			Hold:         checks.receive,
+			DeadLetter:   letters,
+			Concurrency:  o.Limits.Concurrency,
+			StuckAfter:   o.Limits.StuckAfter,
+			Group:        group,
+			StartTimeout: o.startTimeout,
+			Patient:      len(o.Tables) > 0 && !o.RequireSinks, // the streams' routes have work meanwhile
+			Grace:        grace,
+			Hooks:        metrics.Queue(),
+			FlowHooks:    hooks,
+			Logger:       flowLogger,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// run runs them side by side until ctx ends. When one cannot start, the other
+// is stopped as if ctx had ended.
+func (s *sources) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var running sync.WaitGroup
+	var errs [2]error
+	if s.poller != nil {
+		running.Go(func() { defer stop(); errs[0] = s.poller.Run(ctx) })
+	}
+	if s.backfills != nil { // which are over some time, and stop nothing
+		running.Go(func() { s.backfills.run(ctx) })
+	}
+	if s.consumer != nil {
+		running.Go(func() { defer stop(); errs[1] = s.consumer.Run(ctx) })
+	}
+	running.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// unready returns why they do not do their work, and nothing when they do.
+func (s *sources) unready() (reasons []string) {
+	reasons = s.checks.unready()
+	if s.poller != nil {
+		reasons = append(reasons, s.poller.Health().Reasons...)
+	}
+	if s.backfills != nil {
+		reasons = append(reasons, s.backfills.unready()...)
+	}
+	if s.consumer != nil {
+		reasons = append(reasons, s.consumer.Health().Reasons...)
+	}
+	reasons = append(s.calls.reasons(reasons, s.lastStates()), s.letters.unready()...)
+	for i, r := range reasons {
+		reasons[i] = awserror.Plain(r)
+	}
+	return withRepair(reasons, s.Gaps(), s.repairs)
+}
+
+// showLife has life told until ctx ends.
+func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
+	var lag func() time.Duration
+	if s.poller != nil {
+		lag = s.poller.Lag
+	}
+	s.life.watch(ctx, logger, lag, func() int { return len(s.waiting()) })
+}
+
+// routes tells of every route as it is at present, and then of those that fail for all messages of a queue.
+func (s *sources) routes() []flow.RouteState { return s.calls.present(s.lastStates(), time.Now()) }
+
+// lastStates tells of the routes by their last calls.
+func (s *sources) lastStates() []flow.RouteState {
+	all := s.group.States()
+	if s.consumer != nil {
+		all = append(all, s.consumer.Outages()...)
+	}
+	return all
+}
+
+// held lists the items that wait for a retry or a stuck handler, the oldest
+// first. A queue holds none: a message that failed is with SQS.
+func (s *sources) held() (all []lane) {
+	if s.poller != nil {
+		for _, h := range s.poller.Held() {
+			all = append(all, laneOf("stream", h.Shard.Table, h.Shard.ID, h.Held))
+		}
+	}
+	if s.backfills != nil {
+		all = append(all, s.backfills.held()...)
+	}
+	slices.SortStableFunc(all, func(a, b lane) int { return cmp.Compare(b.age, a.age) })
+	return all
+}
+
+// waiting are the items that wait, and the calls that run for long.
+func (s *sources) waiting() []lane { return s.calls.lanes(s.held()) }
+
+// States tells of every route.
+func (s *sources) States() []flow.RouteState { return s.group.States() }
+
+// Park parks the records that a route fails for. A message of a queue is with SQS.
+func (s *sources) Park(route string) (parked, pending int) {
+	if s.poller != nil {
+		parked, pending = s.poller.Park(route)
+	}
+	if s.backfills != nil {
+		for _, b := range s.backfills.all {
+			n, more := b.Park(route)
+			parked, pending = parked+n, pending+more
+		}
+	}
+	return parked, pending
+}
+
+// Gaps are those of the streams: a queue has none.
+func (s *sources) Gaps() []sluice.Gap {
+	if s.poller == nil {
+		return nil
+	}
+	return s.poller.Gaps()
+}
+
+func (s *sources) AcknowledgeGaps(ctx context.Context, gaps ...sluice.Gap) error {
+	if s.poller == nil {
+		return nil
+	}
+	return s.poller.AcknowledgeGaps(ctx, gaps...)
+}
+
+// endpointName says what has set the endpoint of DynamoDB; "" is not known here.
+func endpointName(o Options) string {
+	if o.EndpointName != "" || o.Endpoint == "" {
+		return o.EndpointName
+	}
+	return "--endpoint-dynamodb (" + envOf["endpoint-dynamodb"] + ")"
+}

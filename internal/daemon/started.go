@@ -1,0 +1,40 @@
+package daemon
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// startedz answers whether the daemon has begun to read, for those who wait for
+// a deployment. What fails later is for readyz: a Kubernetes StatefulSet may
+// wait for the old pod before it starts the one that repairs an outage.
+func startedz(starting func() string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if what := starting(); what != "" {
+			http.Error(w, "starting: "+what, http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
+
+// starting says what the sources have to open before they read, and "" from then
+// on. It names no cause: whoever reaches the daemon may read it.
+func (s *sources) starting() string {
+	switch {
+	case s.poller != nil && !closed(s.poller.Opened()):
+		return "the streams are not open yet"
+	case s.consumer != nil && !closed(s.consumer.Opened()):
+		return "the queues are not open yet"
+	}
+	return ""
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

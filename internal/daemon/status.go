@@ -1,0 +1,315 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/sources/poller"
+)
+
+// status is what the page at / shows.
+type status struct {
+	Application string             `json:"application"`
+	Version     string             `json:"version"`
+	Started     time.Time          `json:"started"`
+	Ready       bool               `json:"ready"`
+	Reasons     []string           `json:"reasons"` // why it is not
+	Tables      []tableStatus      `json:"tables"`
+	Queues      []queueStatus      `json:"queues"`
+	Backfills   []backfilling      `json:"backfills"`
+	HeldLanes   int                `json:"heldLanes"`
+	Routes      []routeStatus      `json:"routes"` // for which something fails, or that are overloaded
+	Gaps        int                `json:"gaps"`
+	DeadLetters []deadletter.Count `json:"deadLetters"`
+}
+
+type tableStatus struct {
+	Table      string        `json:"table"`
+	LagSeconds float64       `json:"lagSeconds"` // the largest of its shards
+	Unsettled  uint64        `json:"unsettled"`
+	Shards     []shardStatus `json:"shards"`
+}
+
+type shardStatus struct {
+	ID         string    `json:"id"`
+	Position   string    `json:"position"` // sequence number of the last settled record
+	LagSeconds float64   `json:"lagSeconds"`
+	Unsettled  uint64    `json:"unsettled"`
+	LastPoll   time.Time `json:"lastPoll"`
+	Error      string    `json:"error,omitempty"` // of the last poll
+}
+
+type queueStatus struct {
+	Queue         string  `json:"queue"`
+	InHand        int     `json:"inHand"`
+	OldestSeconds float64 `json:"oldestSeconds"`
+}
+
+type backfilling struct {
+	Table    string `json:"table"`
+	Items    int64  `json:"items"`
+	Settled  int64  `json:"settled"`
+	Expected int64  `json:"expected"`
+	Finished bool   `json:"finished"`
+}
+
+type routeStatus struct {
+	Route   string    `json:"route"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since"`
+	Failing int       `json:"failingItems"`
+	Waiting int       `json:"waitingRecords"`
+	Limit   int       `json:"concurrencyLimit"` // 0: none was found, or it is an outage
+	Error   string    `json:"error"`            // of the last call that failed
+}
+
+// status asks the sources.
+func (s *sources) status() (st status) {
+	st = status{
+		Reasons: s.unready(), Tables: []tableStatus{}, Queues: []queueStatus{}, Backfills: []backfilling{}, Routes: []routeStatus{},
+		HeldLanes: len(s.waiting()), Gaps: len(s.Gaps()),
+	}
+	if st.Ready = len(st.Reasons) == 0; st.Ready {
+		st.Reasons = []string{}
+	}
+	if s.poller != nil {
+		st.Tables = tablesOf(s.poller.Shards())
+	}
+	if s.backfills != nil {
+		for _, p := range s.backfills.progress() {
+			st.Backfills = append(st.Backfills, backfilling{p.Table, p.Items, p.Settled, p.TableItems, p.Finished})
+		}
+	}
+	if s.consumer != nil {
+		for name, h := range s.consumer.Hands() {
+			st.Queues = append(st.Queues, queueStatus{name, h.Messages, h.Oldest.Seconds()})
+		}
+		slices.SortFunc(st.Queues, func(a, b queueStatus) int { return strings.Compare(a.Queue, b.Queue) })
+	}
+	for _, r := range s.routes() {
+		if r.State != flow.Works || r.Failing > 0 || r.Err != nil {
+			st.Routes = append(st.Routes, routeStatusOf(r))
+		}
+	}
+	return st
+}
+
+// routeStatusOf leaves out the limit in an outage: only probes are sent.
+func routeStatusOf(r flow.RouteState) routeStatus {
+	limit := r.Limit
+	if r.State == flow.Outage {
+		limit = 0
+	}
+	return routeStatus{r.Route, r.State.String(), r.Since, r.Failing, r.Waiting, limit, plain(r.Err)}
+}
+
+// awaited says what was taken and is not settled, by where it came from.
+func (st *status) awaited() (all []string) {
+	add := func(n int, one, of string) {
+		if n > 0 {
+			all = append(all, plural(n, one)+" of "+of)
+		}
+	}
+	for _, t := range st.Tables {
+		add(int(t.Unsettled), "record", "table "+t.Table)
+	}
+	for _, b := range st.Backfills {
+		add(int(b.Items-b.Settled), "item", "the backfill of table "+b.Table)
+	}
+	for _, q := range st.Queues {
+		add(q.InHand, "message", "queue "+q.Queue)
+	}
+	return all
+}
+
+// tablesOf groups shards, which are ordered by table.
+func tablesOf(shards []poller.Status) []tableStatus {
+	tables := []tableStatus{}
+	for _, sh := range shards {
+		if n := len(tables); n == 0 || tables[n-1].Table != sh.Shard.Table {
+			tables = append(tables, tableStatus{Table: sh.Shard.Table})
+		}
+		t := &tables[len(tables)-1]
+		one := shardStatus{ID: sh.Shard.ID, Position: sh.Position, LagSeconds: sh.Lag.Seconds(), Unsettled: sh.Unsettled, LastPoll: sh.LastPoll}
+		if sh.Err != nil {
+			one.Error = plain(sh.Err)
+		}
+		t.LagSeconds, t.Unsettled = max(t.LagSeconds, one.LagSeconds), t.Unsettled+one.Unsettled
+		t.Shards = append(t.Shards, one)
+	}
+	return tables
+}
+
+// shownShards is how many shards of a table the text shows, those that lag most.
+const shownShards = 20
+
+// statusPage answers with what now returns.
+func statusPage(now func() status) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		st := now()
+		if wantsJSON(r) {
+			writeJSON(w, st)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		var b strings.Builder
+		st.text(&b)
+		_, _ = w.Write([]byte(b.String()))
+	})
+}
+
+func (st *status) text(b *strings.Builder) {
+	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
+	line("%s, version %s, running for %v", st.Application, st.Version, time.Since(st.Started).Round(time.Second))
+	if st.Ready {
+		line("ready")
+	} else {
+		line("NOT READY")
+		for _, r := range st.Reasons {
+			line("  %s", strings.ReplaceAll(r, "\n", "\n    ")) // no line of an error passes for one of the page
+		}
+	}
+	line("\nheld items: %d (/lanes)", st.HeldLanes)
+	letters := 0
+	for _, c := range st.DeadLetters {
+		letters += c.N
+	}
+	line("dead letters: %d", letters)
+	for _, c := range st.DeadLetters {
+		line("  %d of table %s, route %s (%s)", c.N, c.Table, orDash(c.Route), c.Kind)
+	}
+	line("gaps that nobody has acknowledged: %d", st.Gaps)
+	for _, r := range st.Routes {
+		fmt.Fprintf(b, "route %s: ", r.Route)
+		failing := plural(r.Failing, "item") + " failing"
+		switch {
+		case r.State != flow.Works.String():
+			fmt.Fprintf(b, "%s since %s", r.State, r.Since.Format(time.RFC3339))
+			if r.Failing > 0 {
+				b.WriteString(", " + failing)
+			}
+		case r.Failing > 0: // too few items for a trouble of the route
+			b.WriteString(failing)
+		default:
+			b.WriteString("works, after an error")
+		}
+		if r.Waiting > 0 {
+			fmt.Fprintf(b, ", %s waiting", plural(r.Waiting, "record"))
+		}
+		if r.Limit > 0 {
+			fmt.Fprintf(b, ", %s at a time", plural(r.Limit, "call"))
+		}
+		line(": %s", firstLine(r.Error))
+	}
+	for _, t := range st.Tables {
+		line("\ntable %s: %s, lag %s, %s unsettled", t.Table, plural(len(t.Shards), "shard"), seconds(t.LagSeconds), plural(int(t.Unsettled), "record"))
+		shards := slices.Clone(t.Shards)
+		slices.SortStableFunc(shards, func(a, b shardStatus) int { return cmp.Compare(b.LagSeconds, a.LagSeconds) })
+		w := rows(b)
+		for _, sh := range shards[:min(len(shards), shownShards)] {
+			fmt.Fprintf(w, "  %s\tlag %s\t%d unsettled\t%s\t%s\n", sh.ID, seconds(sh.LagSeconds), sh.Unsettled, polled(sh.LastPoll), firstLine(sh.Error))
+		}
+		_ = w.Flush()
+		if more := len(shards) - shownShards; more > 0 {
+			line("  and %d that lag less (?format=json shows all)", more)
+		}
+	}
+	for _, q := range st.Queues {
+		line("\nqueue %s: %s in hand, the oldest for %s", q.Queue, plural(q.InHand, "message"), seconds(q.OldestSeconds))
+	}
+	for _, f := range st.Backfills {
+		how := fmt.Sprintf("%d of about %d items settled", f.Settled, f.Expected)
+		if f.Finished {
+			how = "finished, " + plural(int(f.Settled), "item")
+		}
+		line("\nbackfill of table %s: %s", f.Table, how)
+	}
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Second)
+}
+
+// plural counts things whose name gets an s when they are several.
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// heldFlows are the held items as metrics take them.
+func heldFlows(all []lane) []flow.Held {
+	held := make([]flow.Held, len(all))
+	for i, l := range all {
+		held[i] = flow.Held{Route: l.Route, Age: l.age}
+	}
+	return held
+}
+
+func polled(last time.Time) string {
+	if last.IsZero() {
+		return "never polled"
+	}
+	return fmt.Sprintf("polled %v ago", time.Since(last).Round(time.Second))
+}
+
+// letterCounts counts dead letters, twice a minute at most and for no more than
+// a fiftieth of the time: each count reads all of them. While a count hangs, as
+// on a dead disk, get returns the one before.
+type letterCounts struct {
+	count func(context.Context) ([]deadletter.Count, error)
+
+	mu       sync.Mutex
+	last     []deadletter.Count
+	next     time.Time
+	counting chan struct{} // closed when it is over; nil: nobody counts
+}
+
+const (
+	countEvery  = 30 * time.Second
+	countWithin = 2 * time.Second // whoever asks waits no longer
+)
+
+func (l *letterCounts) get() []deadletter.Count {
+	l.mu.Lock()
+	if l.counting == nil && !time.Now().Before(l.next) {
+		l.counting = make(chan struct{})
+		go l.read(l.counting)
+	}
+	counting := l.counting
+	l.mu.Unlock()
+	if counting != nil {
+		select {
+		case <-counting:
+		case <-time.After(countWithin):
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+func (l *letterCounts) read(over chan struct{}) {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	counts, err := l.count(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Those that cannot be read are told of by whoever lists them.
+	if counts != nil || err == nil {
+		l.last = counts
+	}
+	l.next = time.Now().Add(max(countEvery, 50*time.Since(begin)))
+	l.counting = nil
+	close(over)
+}

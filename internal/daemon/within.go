@@ -1,0 +1,26 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// within returns what work returns, or an error when work goes on for longer than
+// grace after ctx has ended: it is left behind then. A call to a disk that died
+// never returns, and heeds no context.
+func within(ctx context.Context, grace time.Duration, what string, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(grace):
+		return fmt.Errorf("%s has not ended within the grace (--grace) and is left behind: what is not stored comes again: see that the disk of the state file is there, has room and can be written", what)
+	}
+}

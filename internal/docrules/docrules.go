@@ -1,0 +1,36 @@
+// Package docrules has what sinks, projections, audits and reindexes of documents agree
+// on beyond package document.
+package docrules
+
+import (
+	"encoding/json"
+
+	"github.com/sluicehq/sluice/effect/document"
+)
+
+// Writers of an alias learn of a second index by aliases of their own, which are
+// called as theirs with a suffix. Package reindex moves them.
+const (
+	AlsoSuffix    = ".also"    // every write goes to the index behind it, too
+	DeletesSuffix = ".deletes" // deletions do
+)
+
+// TieBits are the last bits of the Version of an Exact write: a write that goes
+// by a Revision adds one to the version that was there.
+const TieBits = 6
+
+// WithMark returns a body, a JSON object, with a mark in a field, in the place of
+// the one that it has.
+func WithMark(body []byte, field string, m document.Mark) []byte {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(body, &members) != nil {
+		return body // the cluster says what is wrong with it
+	}
+	text, _ := json.Marshal(m) // two strings
+	members[field] = text
+	marked, err := json.Marshal(members)
+	if err != nil {
+		return body
+	}
+	return marked
+}

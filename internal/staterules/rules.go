@@ -1,0 +1,77 @@
+// Package staterules has what the stores of package state share: which names and values
+// they take, and which owners live.
+package staterules
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// OwnerTimeout is how long an owner counts as living, in the stores of one
+// process, after its last claim or heartbeat.
+const OwnerTimeout = 10 * time.Second
+
+// MaxValue is how many bytes a value has at most.
+const MaxValue = 64 << 10
+
+// Application says whether an application's name is missing.
+func Application(app string) error {
+	if app == "" {
+		return errors.New("the application's name is empty: every application needs one, so that two can share a store")
+	}
+	return nil
+}
+
+// Letter says whether a letter's application or id is missing.
+func Letter(app, id string) error {
+	if app == "" || id == "" {
+		return fmt.Errorf("dead letter %q of application %q: neither may be empty", id, app)
+	}
+	return nil
+}
+
+// Value says what is wrong with a value that is about to be stored, or
+// with its application or name.
+func Value(app, name string, data []byte) error {
+	if app == "" || name == "" {
+		return fmt.Errorf("value %q of application %q: neither may be empty", name, app)
+	}
+	if len(data) > MaxValue {
+		return fmt.Errorf("value %q of application %q has %d bytes: at most %d are kept", name, app, len(data), MaxValue)
+	}
+	return nil
+}
+
+// Presence is who was heard of within [OwnerTimeout]. The zero value is ready;
+// its methods are safe for concurrent use.
+type Presence struct {
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+// Seen says that owner lives now.
+func (p *Presence) Seen(owner string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil {
+		p.seen = make(map[string]time.Time)
+	}
+	p.seen[owner] = time.Now()
+}
+
+// Living reports whether owner was heard of.
+func (p *Presence) Living(owner string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.seen[owner]
+	return ok && time.Since(at) < OwnerTimeout
+}
+
+// Forget forgets every owner, as the end of their process does.
+func (p *Presence) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen = nil
+}
