@@ -160,6 +160,9 @@ func (a advice) text(o letters.Outline, place string) string {
 	for i, command := range commands {
 		text += fmt.Sprintf("\n  [%d] %s", i+1, plain(command))
 	}
+	if strings.Contains(text, "dlq redrive") && !strings.Contains(text, "--allow") {
+		text += "\n" + wrapped("A route that refuses redriven records needs --allow "+shellQuoted(route)+". First see that the record cannot undo a later change.", tableWidth)
+	}
 	return text
 }
 

@@ -82,7 +82,7 @@ func TestAdvice(t *testing.T) {
 // The commands are those of the letter: where it is, and what it needs.
 func TestAdviceNamesTheLetter(t *testing.T) {
 	o := letters.Outline{ID: "1-cea09b3487a1562c", Kind: "record", Route: "it's $1", Last: letters.Fault{Error: "x"}, First: letters.Fault{Error: "AccessDenied"}}
-	if got := adviceFor(o).text(o, " --queue ROUTE"); !strings.HasSuffix(got, "\n  [1] sluice dlq redrive --route 'it'\\''s $1' --queue ROUTE") {
+	if got := adviceFor(o).text(o, " --queue ROUTE"); !strings.Contains(got, "\n  [1] sluice dlq redrive --route 'it'\\''s $1' --queue ROUTE\nA route that refuses redriven records needs --allow 'it'\\''s $1'.") {
 		t.Errorf("by its first error: %s", got)
 	}
 	o.First, o.Unverified = letters.Fault{}, "it is not signed"

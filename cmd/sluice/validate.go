@@ -104,9 +104,9 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	if err != nil {
 		return err
 	}
-	var untried []string
+	var doubts []string
 	if len(sample) > 0 {
-		if untried, err = checkSample(cfg, app, sample); err != nil {
+		if doubts, err = checkSample(cfg, app, sample); err != nil {
 			return err
 		}
 	}
@@ -120,9 +120,8 @@ func (c *cli) validate(ctx context.Context, v *validation, connect bool, sample 
 	}
 	v.Name, v.Tables, v.Queues, v.Routes = cfg.Name, app.Tables, app.Queues, listRoutes(cfg, app)
 	v.warn(ctx, app, connect)
-	for _, route := range untried {
-		text := fmt.Sprintf("route %s: its conditions were not tried: no record of the sample has its type and event", route)
-		v.Warnings = append(v.Warnings, mistake{Problem: text, text: text})
+	for _, doubt := range doubts {
+		v.Warnings = append(v.Warnings, mistake{Problem: doubt, text: doubt})
 	}
 	if connect {
 		return c.connect(ctx, cfg, app)

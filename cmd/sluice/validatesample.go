@@ -34,9 +34,10 @@ func (c *cli) readSample(name string) ([]*sluice.Record, error) {
 }
 
 // checkSample tries the conditions of each route with the records that its
-// patterns match. It returns the routes with conditions that match no record.
-func checkSample(cfg *config.Config, app *config.App, recs []*sluice.Record) (untried []string, err error) {
-	byRoute := map[string][]*sluice.Record{}
+// patterns match. It returns a doubt for each route with conditions that it tried with
+// no record, or that no record passes.
+func checkSample(cfg *config.Config, app *config.App, recs []*sluice.Record) (doubts []string, err error) {
+	byRoute, taken := map[string][]*sluice.Record{}, map[string]int{}
 	for _, rec := range recs {
 		if rec.Table == "" && len(app.Tables) == 1 {
 			rec.Table = tableName(app.Tables[0])
@@ -49,6 +50,9 @@ func checkSample(cfg *config.Config, app *config.App, recs []*sluice.Record) (un
 			if !v.Pattern {
 				byRoute[v.Route.Name] = append(byRoute[v.Route.Name], rec)
 			}
+			if v.Takes {
+				taken[v.Route.Name]++
+			}
 		}
 	}
 	var errs []error
@@ -56,9 +60,12 @@ func checkSample(cfg *config.Config, app *config.App, recs []*sluice.Record) (un
 		if err := cfg.CheckSample(r.Name, byRoute[r.Name]); err != nil {
 			errs = append(errs, err)
 		}
-		if len(byRoute[r.Name]) == 0 && (r.When != "" || r.Project != nil && r.Project.Only != "") {
-			untried = append(untried, r.Name)
+		switch tried := len(byRoute[r.Name]); {
+		case tried == 0 && (r.When != "" || r.Project != nil && r.Project.Only != ""):
+			doubts = append(doubts, fmt.Sprintf("route %s: its conditions were not tried: no record of the sample has its type and event", r.Name))
+		case tried > 0 && taken[r.Name] == 0 && r.When != "":
+			doubts = append(doubts, fmt.Sprintf("route %s takes none of the %s of the sample that have its type and event: see that the names in when are right: %s", r.Name, plural(tried, "record", "records"), r.When))
 		}
 	}
-	return untried, errors.Join(errs...)
+	return doubts, errors.Join(errs...)
 }
