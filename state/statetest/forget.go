@@ -21,7 +21,7 @@ func forget(t *testing.T, s state.Store, st state.Stream, ids ...string) {
 func finished(t *testing.T, s state.Store, st state.Stream, id, parent string) state.Shard {
 	t.Helper()
 	_, l := claim(t, s, st, id, parent, "me")
-	checkpoint(t, s, end(l, "9"))
+	checkpoint(t, s, end(l, number(9)))
 	if err := s.Release(t.Context(), l); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
@@ -47,10 +47,10 @@ func testForget(t *testing.T, s state.Store) {
 	finished(t, s, streamA, shard1, "")
 	kept := finished(t, s, streamA, shard2, shard1) // not named
 	_, l3 := claim(t, s, streamA, shard3, shard2, "me")
-	checkpoint(t, s, end(l3, "9"))
+	checkpoint(t, s, end(l3, number(9)))
 	held := shard(t, s, streamA, shard3) // finished, by one who lives
 	_, l4 := claim(t, s, streamA, shard4, shard3, "me")
-	checkpoint(t, s, at(l4, "9"))
+	checkpoint(t, s, at(l4, number(9)))
 	if err := s.Release(t.Context(), l4); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func testForget(t *testing.T, s state.Store) {
 		stored(t, s, streamA, kept, held, unfinished)
 		forget(t, s, streamA)
 	}
-	checkpoint(t, s, end(l3, "10")) // its lease is still good
+	checkpoint(t, s, end(l3, number(10))) // its lease is still good
 	if err := s.Release(t.Context(), l3); err != nil {
 		t.Fatalf("Release of a shard that was not forgotten: %v", err)
 	}
@@ -99,14 +99,14 @@ func testForgotten(t *testing.T, s state.Store) {
 	forget(t, s, streamA, shard2)
 
 	expect(t, s, streamA, child)
-	checkpoint(t, s, at(l, "11"))
+	checkpoint(t, s, at(l, number(11)))
 	after, _ := claim(t, s, streamA, shard3, "", "me")
-	if after.Epoch <= child.Epoch || after.Parent != shard2 || after.Position.Sequence != "11" {
+	if after.Epoch <= child.Epoch || after.Parent != shard2 || after.Position.Sequence != number(11) {
 		t.Fatalf("child of a forgotten shard: %+v, before: %+v", after, child)
 	}
 	again, l := claim(t, s, streamA, shard2, shard1, "you")
 	if want := (state.Shard{ID: shard2, Parent: shard1, Owner: "you", Epoch: again.Epoch}); again != want || again.Epoch <= parent.Epoch {
 		t.Fatalf("a forgotten shard was claimed: %+v, want %+v with an epoch above its parent's %d", again, want, parent.Epoch)
 	}
-	checkpoint(t, s, at(l, "1"))
+	checkpoint(t, s, at(l, number(1)))
 }

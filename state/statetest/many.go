@@ -34,7 +34,7 @@ func testHundreds(t *testing.T, s state.Store) {
 			if err != nil {
 				t.Errorf("Claim: %v", err)
 			}
-			cs[i] = at(state.Lease{Stream: streamA, ShardID: id, Owner: "me", Epoch: sh.Epoch}, fmt.Sprint(1000+i))
+			cs[i] = at(state.Lease{Stream: streamA, ShardID: id, Owner: "me", Epoch: sh.Epoch}, number(1000+i))
 			if i%50 == 49 {
 				cs[i].Lease.Epoch++
 			}
@@ -55,7 +55,7 @@ func testHundreds(t *testing.T, s state.Store) {
 	}
 	for i, id := range open {
 		lost := i%50 == 49
-		want := state.Position{Sequence: fmt.Sprint(1000 + i)}
+		want := state.Position{Sequence: number(1000 + i)}
 		if lost {
 			want = state.Position{}
 		}

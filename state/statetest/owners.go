@@ -54,17 +54,17 @@ func Owners(t *testing.T, s state.Store, timeout time.Duration, pass func(time.D
 		t.Fatalf("stored: %+v, %v; want the 3 that are not finished", shards, err)
 	}
 	// Nobody has claimed it: the lease is still good.
-	checkpoint(t, s, at(lease, "1"))
+	checkpoint(t, s, at(lease, number(1)))
 	yours, taken := claim(t, s, streamA, shard1, "", "you")
-	if yours.Epoch <= mine.Epoch || yours.Position.Sequence != "1" {
+	if yours.Epoch <= mine.Epoch || yours.Position.Sequence != number(1) {
 		t.Fatalf("a silent owner's shard: %+v, before: %+v", yours, mine)
 	}
 	heartbeat("me") // does not bring back what was lost
-	checkpointErr(t, s, at(lease, "2"), state.ErrLeaseLost)
+	checkpointErr(t, s, at(lease, number(2)), state.ErrLeaseLost)
 	if err := s.Release(t.Context(), lease); !errors.Is(err, state.ErrLeaseLost) {
 		t.Fatalf("Release of what was lost: %v, want ErrLeaseLost", err)
 	}
-	checkpoint(t, s, at(taken, "2"))
+	checkpoint(t, s, at(taken, number(2)))
 	isHeld("of an owner that was silent and lives again", shard2)
 	if err := s.Release(t.Context(), l3); err != nil {
 		t.Fatal(err)

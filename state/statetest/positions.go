@@ -114,13 +114,13 @@ func testClaim(t *testing.T, s state.Store) {
 
 func testClaimKeepsPosition(t *testing.T, s state.Store) {
 	_, l := claim(t, s, streamA, shard1, "", "me")
-	checkpoint(t, s, at(l, "123"))
+	checkpoint(t, s, at(l, number(123)))
 	if err := s.Release(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	for _, owner := range []string{"you", "you"} {
 		got, _ := claim(t, s, streamA, shard1, "", owner)
-		if got.Position != (state.Position{Sequence: "123"}) {
+		if got.Position != (state.Position{Sequence: number(123)}) {
 			t.Fatalf("after the claim of %s the position is %+v, want 123", owner, got.Position)
 		}
 		expect(t, s, streamA, got)
@@ -136,7 +136,7 @@ func testHeld(t *testing.T, s state.Store) {
 		t.Fatalf("Claim of a held shard: %v, want ErrHeld", err)
 	}
 	expect(t, s, streamA, mine)
-	checkpoint(t, s, at(l, "1"))
+	checkpoint(t, s, at(l, number(1)))
 	if err := s.Release(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -212,28 +212,28 @@ func testCheckpoint(t *testing.T, s state.Store) {
 
 func testLeaseLost(t *testing.T, s state.Store) {
 	_, old := claim(t, s, streamA, shard1, "", "me")
-	checkpoint(t, s, at(old, "5"))
+	checkpoint(t, s, at(old, number(5)))
 	now, current := claim(t, s, streamA, shard1, "", "me")
 	wrongOwner := current
 	wrongOwner.Owner = "you"
 	noOwner := current
 	noOwner.Owner = ""
 	for _, l := range []state.Lease{old, wrongOwner, noOwner} {
-		checkpointErr(t, s, at(l, "6"), state.ErrLeaseLost)
+		checkpointErr(t, s, at(l, number(6)), state.ErrLeaseLost)
 		checkpointErr(t, s, end(l, ""), state.ErrLeaseLost)
 		if err := s.Release(t.Context(), l); !errors.Is(err, state.ErrLeaseLost) {
 			t.Fatalf("Release(%+v): %v, want ErrLeaseLost", l, err)
 		}
 	}
 	expect(t, s, streamA, now)
-	checkpoint(t, s, at(current, "6"))
+	checkpoint(t, s, at(current, number(6)))
 }
 
 func testCheckpointUnknown(t *testing.T, s state.Store) {
 	l := state.Lease{Stream: streamA, ShardID: shard1}
-	checkpointErr(t, s, at(l, "1"), state.ErrLeaseLost)
+	checkpointErr(t, s, at(l, number(1)), state.ErrLeaseLost)
 	l.Owner, l.Epoch = "me", 1
-	checkpointErr(t, s, at(l, "1"), state.ErrLeaseLost)
+	checkpointErr(t, s, at(l, number(1)), state.ErrLeaseLost)
 	if shards, err := s.Shards(t.Context(), streamA); err != nil || len(shards) != 0 {
 		t.Fatalf("a refused checkpoint stored %+v (%v)", shards, err)
 	}
@@ -262,14 +262,14 @@ func testCheckpointMany(t *testing.T, s state.Store) {
 	_, l1 := claim(t, s, streamA, shard1, "", "me")
 	_, l2 := claim(t, s, streamA, shard2, "", "me")
 	_, l3 := claim(t, s, streamA, shard3, "", "me")
-	checkpoint(t, s, at(l1, "1"), at(l2, "2"), at(l3, "3"))
+	checkpoint(t, s, at(l1, number(1)), at(l2, number(2)), at(l3, number(3)))
 	lost := l2
 	lost.Epoch--
-	errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l1, "11"), at(lost, "12"), at(l3, "1"), at(l1, "21")})
+	errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l1, number(11)), at(lost, number(12)), at(l3, number(1)), at(l1, number(21))})
 	if len(errs) != 4 || errs[0] != nil || !errors.Is(errs[1], state.ErrLeaseLost) || !errors.Is(errs[2], state.ErrRegress) || errs[3] != nil {
 		t.Fatalf("Checkpoint = %v, want [nil, ErrLeaseLost, ErrRegress, nil]", errs)
 	}
-	for id, want := range map[string]string{shard1: "21", shard2: "2", shard3: "3"} {
+	for id, want := range map[string]string{shard1: number(21), shard2: number(2), shard3: number(3)} {
 		if got := shard(t, s, streamA, id).Position; got != (state.Position{Sequence: want}) {
 			t.Errorf("%s is at %v, want %s", id, got, want)
 		}
@@ -288,17 +288,17 @@ func testCheckpointInvalid(t *testing.T, s state.Store) {
 
 func testFinished(t *testing.T, s state.Store) {
 	sh, l := claim(t, s, streamA, shard1, "", "me")
-	checkpoint(t, s, at(l, "7"))
+	checkpoint(t, s, at(l, number(7)))
 	checkpoint(t, s, end(l, ""))
-	sh.Position = state.Position{Sequence: "7", Finished: true}
+	sh.Position = state.Position{Sequence: number(7), Finished: true}
 	expect(t, s, streamA, sh)
 	checkpoint(t, s, end(l, ""))
-	checkpoint(t, s, end(l, "7"))
-	checkpoint(t, s, end(l, "8"))
-	sh.Position.Sequence = "8"
+	checkpoint(t, s, end(l, number(7)))
+	checkpoint(t, s, end(l, number(8)))
+	sh.Position.Sequence = number(8)
 	expect(t, s, streamA, sh)
-	checkpointErr(t, s, at(l, "9"), state.ErrRegress)
-	checkpointErr(t, s, end(l, "7"), state.ErrRegress)
+	checkpointErr(t, s, at(l, number(9)), state.ErrRegress)
+	checkpointErr(t, s, end(l, number(7)), state.ErrRegress)
 	expect(t, s, streamA, sh)
 	again, _ := claim(t, s, streamA, shard1, "", "me")
 	if !again.Position.Finished {
@@ -313,7 +313,7 @@ func testFinished(t *testing.T, s state.Store) {
 
 func testFinish(t *testing.T, s state.Store) {
 	_, l := claim(t, s, streamA, shard2, "", "me")
-	checkpoint(t, s, at(l, "4"))
+	checkpoint(t, s, at(l, number(4)))
 	stored := shard(t, s, streamA, shard2)
 	if err := s.Finish(t.Context(), streamA, shard1, shard2, shard3); err != nil {
 		t.Fatalf("Finish: %v", err)
@@ -325,7 +325,7 @@ func testFinish(t *testing.T, s state.Store) {
 		expect(t, s, streamA, state.Shard{ID: id, Position: state.Position{Finished: true}})
 	}
 	expect(t, s, streamA, stored)
-	checkpoint(t, s, at(l, "5"))
+	checkpoint(t, s, at(l, number(5)))
 	child, _ := claim(t, s, streamA, "shardId-00000001414576573624-00000004", shard1, "me")
 	if child.Position != (state.Position{}) || child.Epoch == 0 {
 		t.Fatalf("child of a finished shard: %+v", child)
@@ -334,13 +334,13 @@ func testFinish(t *testing.T, s state.Store) {
 
 func testRelease(t *testing.T, s state.Store) {
 	sh, l := claim(t, s, streamA, shard1, "", "me")
-	checkpoint(t, s, at(l, "3"))
+	checkpoint(t, s, at(l, number(3)))
 	if err := s.Release(t.Context(), l); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
-	sh.Owner, sh.Position.Sequence = "", "3"
+	sh.Owner, sh.Position.Sequence = "", number(3)
 	expect(t, s, streamA, sh)
-	checkpointErr(t, s, at(l, "4"), state.ErrLeaseLost)
+	checkpointErr(t, s, at(l, number(4)), state.ErrLeaseLost)
 	if err := s.Release(t.Context(), l); !errors.Is(err, state.ErrLeaseLost) {
 		t.Fatalf("second Release: %v, want ErrLeaseLost", err)
 	}
@@ -375,18 +375,18 @@ func testApart(t *testing.T, s state.Store) {
 		if sh.Epoch != 1 || sh.Position != (state.Position{}) {
 			t.Fatalf("a fresh stream knows %+v", sh)
 		}
-		checkpoint(t, s, at(leases[i], fmt.Sprint(i+1)))
+		checkpoint(t, s, at(leases[i], number(i+1)))
 	}
 	for i, st := range all {
 		shards, err := s.Shards(t.Context(), st)
-		want := state.Shard{ID: shard1, Owner: fmt.Sprint("owner ", i), Epoch: 1, Position: state.Position{Sequence: fmt.Sprint(i + 1)}}
+		want := state.Shard{ID: shard1, Owner: fmt.Sprint("owner ", i), Epoch: 1, Position: state.Position{Sequence: number(i + 1)}}
 		if err != nil || !slices.Equal(shards, []state.Shard{want}) {
 			t.Fatalf("shards of %v: %+v, %v; want %+v", st, shards, err, want)
 		}
 	}
 	crossed := leases[0]
 	crossed.Stream = other
-	checkpointErr(t, s, at(crossed, "99"), state.ErrLeaseLost)
+	checkpointErr(t, s, at(crossed, number(99)), state.ErrLeaseLost)
 }
 
 func testStreams(t *testing.T, s state.Store) {
@@ -436,7 +436,7 @@ func testCancelled(t *testing.T, s state.Store) {
 	if _, err := s.Claim(ctx, streamA, shard1, "", "me"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Claim: %v", err)
 	}
-	if errs := s.Checkpoint(ctx, []state.Checkpoint{at(l, "1")}); len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
+	if errs := s.Checkpoint(ctx, []state.Checkpoint{at(l, number(1))}); len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
 		t.Errorf("Checkpoint: %v", errs)
 	}
 	if err := s.Release(ctx, l); !errors.Is(err, context.Canceled) {

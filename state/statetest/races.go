@@ -20,14 +20,14 @@ func testCheckpointRace(t *testing.T, s state.Store) {
 		var wg sync.WaitGroup
 		for w := range writers {
 			wg.Go(func() {
-				errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l, fmt.Sprint(round*writers+w+1))})
+				errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l, number(round*writers+w+1))})
 				if errs != nil && !errors.Is(errs[0], state.ErrRegress) {
 					t.Errorf("Checkpoint: %v", errs)
 				}
 			})
 		}
 		wg.Wait()
-		if got, want := shard(t, s, streamA, shard1).Position.Sequence, fmt.Sprint((round+1)*writers); got != want {
+		if got, want := shard(t, s, streamA, shard1).Position.Sequence, number((round+1)*writers); got != want {
 			t.Fatalf("round %d: after checkpoints of up to %s at the same time %s is stored", round, want, got)
 		}
 	}
@@ -43,7 +43,7 @@ func testClaimCheckpointRace(t *testing.T, s state.Store) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for i := range 100 {
-				errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l, fmt.Sprint(n+i+1))})
+				errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l, number(n+i+1))})
 				if i == 0 {
 					close(begun)
 				}
@@ -79,7 +79,7 @@ func testConcurrent(t *testing.T, s state.Store) {
 				}
 				l := state.Lease{Stream: streamA, ShardID: id, Owner: owner, Epoch: sh.Epoch}
 				for i := range 3 {
-					if errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l, fmt.Sprint(round*3+i+1))}); errs != nil {
+					if errs := s.Checkpoint(t.Context(), []state.Checkpoint{at(l, number(round*3+i+1))}); errs != nil {
 						t.Errorf("Checkpoint: %v", errs)
 					}
 				}
@@ -101,7 +101,7 @@ func testConcurrent(t *testing.T, s state.Store) {
 		t.Fatalf("%d shards, %v; want 8", len(shards), err)
 	}
 	for _, sh := range shards {
-		if sh.Position.Sequence != "15" || sh.Epoch != 5 || sh.Owner != "" {
+		if sh.Position.Sequence != number(15) || sh.Epoch != 5 || sh.Owner != "" {
 			t.Errorf("%+v, want sequence 15, epoch 5 and no owner", sh)
 		}
 	}

@@ -28,8 +28,8 @@ func testRestart(t *testing.T, open func() state.Store) {
 	expect(t, s, streamA, state.Shard{ID: shard1, Position: state.Position{Finished: true}})
 	expect(t, s, streamA, before)
 	// The lease is good until somebody claims it.
-	checkpoint(t, s, at(l, "5"))
-	before.Position.Sequence = "5"
+	checkpoint(t, s, at(l, number(5)))
+	before.Position.Sequence = number(5)
 	closeStore(t, s)
 
 	s = open()
@@ -38,14 +38,14 @@ func testRestart(t *testing.T, open func() state.Store) {
 	if taken.Epoch <= before.Epoch || taken.Position != before.Position {
 		t.Fatalf("taken over: %+v, before: %+v", taken, before)
 	}
-	checkpointErr(t, s, at(l, "6"), state.ErrLeaseLost)
-	checkpoint(t, s, end(l2, "7"))
+	checkpointErr(t, s, at(l, number(6)), state.ErrLeaseLost)
+	checkpoint(t, s, end(l2, number(7)))
 	if err := s.Release(t.Context(), l2); err != nil {
 		t.Fatal(err)
 	}
 	forget(t, s, streamA, shard1)
 	_, l3 := claim(t, s, streamA, shard3, "", "you") // never released
-	checkpoint(t, s, end(l3, "7"))
+	checkpoint(t, s, end(l3, number(7)))
 	letters, ok := s.(state.Letters)
 	if ok {
 		put(t, letters, "app", "1", "letter")
@@ -65,7 +65,7 @@ func testRestart(t *testing.T, open func() state.Store) {
 	closeStore(t, s)
 
 	s = open()
-	last := state.Shard{ID: shard2, Parent: shard1, Epoch: taken.Epoch, Position: state.Position{Sequence: "7", Finished: true}}
+	last := state.Shard{ID: shard2, Parent: shard1, Epoch: taken.Epoch, Position: state.Position{Sequence: number(7), Finished: true}}
 	stored(t, s, streamA, last, state.Shard{ID: shard3, Owner: "you", Epoch: l3.Epoch, Position: last.Position})
 	forget(t, s, streamA, shard3) // whose owner ended with its process
 	closeStore(t, s)

@@ -4,6 +4,7 @@ package statetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -133,6 +134,9 @@ func claim(t *testing.T, s state.Store, st state.Stream, id, parent, owner strin
 	}
 	return sh, state.Lease{Stream: st, ShardID: id, Owner: owner, Epoch: sh.Epoch}
 }
+
+// number is a sequence number as wide as those of AWS.
+func number(n int) string { return fmt.Sprintf("89359858%020d", n) }
 
 func at(l state.Lease, sequence string) state.Checkpoint {
 	return state.Checkpoint{Lease: l, Position: state.Position{Sequence: sequence}}
