@@ -95,7 +95,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		}
 		guard := access.NewGuard(token, o.AllowHosts...)
 		if file != "" {
-			logger.Info("operators are known by a token", "file", file)
+			logger.Info("requests that read items or change something need the token of this file; commands on this machine find it", "file", file)
 		}
 		unready := func(r *http.Request) []string {
 			reasons := whereToLook(src.unready(), len(src.waiting()))
