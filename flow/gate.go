@@ -73,8 +73,9 @@ type call struct {
 	inSink bool
 	over   bool
 
-	retry *queue // of a record that was tried before, and is; nil: it is not. Under flow.mu
-	turn  bool   // it takes one of the flow's slots for retries; under flow.mu
+	retry   *queue    // of a record that was tried before, and is; nil: it is not. Under flow.mu
+	retryAt time.Time // when the retry began
+	turn    bool      // it takes one of the flow's slots for retries; under flow.mu
 }
 
 func newGate(r *sluice.Route) *gate {

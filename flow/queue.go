@@ -2,6 +2,7 @@ package flow
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -22,12 +23,13 @@ const freshTurns = 3
 type queue struct {
 	flow     *Flow
 	gate     *gate
-	fresh    tasks // were never called, in the order of the stream
-	retried  tasks // by the time of their next try
-	refused  tasks // likewise: their last call was refused for load
-	turns    int   // of fresh ones since the last retry
-	retrying int   // its part of the flow's
-	asked    bool  // its gate tells when to go on
+	fresh    tasks   // were never called, in the order of the stream
+	retried  tasks   // by the time of their next try
+	refused  tasks   // likewise: their last call was refused for load
+	turns    int     // of fresh ones since the last retry
+	retrying int     // its part of the flow's
+	retries  []*call // that run, in the order in which they began
+	asked    bool    // its gate tells when to go on
 }
 
 // tasks is a heap.
@@ -153,7 +155,7 @@ func (f *Flow) next() *task {
 // choose returns the heap whose first task is next, or nil.
 func (q *queue) choose(now time.Time) *tasks {
 	var again *tasks
-	if q.retried.due(now) && !q.manyRetries() {
+	if q.retried.due(now) && !q.manyRetries(now) {
 		again = &q.retried
 	}
 	if q.refused.due(now) && (again == nil || q.refused[0].when.Before(q.retried[0].when)) {
@@ -168,13 +170,32 @@ func (q *queue) choose(now time.Time) *tasks {
 func (h tasks) due(now time.Time) bool { return len(h) > 0 && !now.Before(h[0].when) }
 
 // manyRetries reports whether retries have their part of the flow's slots, or of the
-// route's limit.
-func (q *queue) manyRetries() bool {
+// route's limit. A retry that hangs for longer than the longest backoff takes no part
+// of the limit any more: a handler that never returns must not stop all retries.
+func (q *queue) manyRetries(now time.Time) bool {
 	if q.gate == nil || q.retrying == 0 || q.gate.paces.Load() {
 		return false
 	}
+	if q.flow.retrying >= q.flow.opts.Concurrency/retryPart {
+		return true
+	}
 	limit := int(q.gate.limit.Load())
-	return q.flow.retrying >= q.flow.opts.Concurrency/retryPart || limit > 0 && q.retrying >= limit/retryPart
+	if limit == 0 {
+		return false
+	}
+	recent, until := 0, time.Time{}
+	for _, c := range q.retries {
+		if hangs := c.retryAt.Add(q.gate.maxBackoff); c.turn && now.Before(hangs) {
+			if recent++; until.IsZero() {
+				until = hangs
+			}
+		}
+	}
+	if recent < max(1, limit/retryPart) {
+		return false
+	}
+	q.flow.clock.arm(until)
+	return true
 }
 
 // offer is called by q's gate: a call may start.
@@ -190,7 +211,8 @@ func (f *Flow) offer(q *queue) {
 // beginRetry counts a retry in. The flow's mu is held.
 func (q *queue) beginRetry(c *call) {
 	if c != nil {
-		c.retry = q
+		c.retry, c.retryAt = q, time.Now()
+		q.retries = append(q.retries, c)
 		q.countRetry(c, 1)
 	}
 }
@@ -204,12 +226,15 @@ func (q *queue) countRetry(c *call, n int) {
 
 // endRetry counts a retry out. mu is held.
 func (f *Flow) endRetry(c *call) {
-	if c == nil {
+	if c == nil || c.retry == nil {
 		return
 	}
+	q := c.retry
 	if c.turn {
-		c.retry.countRetry(c, -1)
+		q.countRetry(c, -1)
 	}
+	i := slices.Index(q.retries, c)
+	q.retries = slices.Delete(q.retries, i, i+1)
 	c.retry = nil
 }
 

@@ -88,6 +88,34 @@ func TestWildHangsUnderALimit(t *testing.T) {
 	})
 }
 
+// A retry never comes back, of a route without a time-out that has learned a limit.
+// The retries of other items go on.
+func TestWildStuckRetryUnderALimit(t *testing.T) {
+	const share = 20
+	requests := 0
+	s := scene{latency: 200 * time.Millisecond, affected: func(item int) bool { return item%share != 5 }} // only those of 5, 25, … are looked at
+	s.wait = func(_ time.Duration, f *fate) time.Duration {
+		if f.item == 0 && f.calls > 1 {
+			return time.Hour
+		}
+		return 0
+	}
+	s.answer = func(at time.Duration, f *fate) error {
+		switch requests++; {
+		case f.calls == 1 && f.item%share == 5, f.calls == 1 && f.item == 0:
+			return errPlain
+		case requests%60 == 0 && at < 10*time.Minute:
+			return errRefused
+		}
+		return nil
+	}
+	wild(t, "for an hour", s, func(w *world) {
+		w.traffic(20, 2000, 5*time.Minute)
+		w.end()
+		w.within("p99 of items that fail once", w.healthy(10*time.Second, 5*time.Minute).p99, 2*time.Minute)
+	})
+}
+
 // Calls that take long, so that many run at a time. Fewer at a time would not make
 // fewer of them fail: only retries, which always fail, would become fewer.
 func TestWildPartialOutageOfSlowCalls(t *testing.T) {
