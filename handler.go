@@ -27,13 +27,14 @@ type Route struct {
 
 	// Attempts is how often a record fails at least before it is parked as poison
 	// (default 8). Only plain errors count, and only while the route works for
-	// other items; 10 minutes of that must pass, too. While more than a few
-	// items fail, nothing is poison: that is an outage, or a partial one.
-	Attempts   int
-	Backoff    time.Duration // delay before the first retry, doubled each time, full jitter (default 100 ms)
-	MaxBackoff time.Duration // cap of the doubled delay (default 30 s)
-	Timeout    time.Duration // of one call of Handler; 0 is none
-	MaxAge     time.Duration // a failing record older than this is parked, in an outage, too (default 20 h in the daemon, none under Lambda)
+	// other items, for at least PoisonAfter. While more than a few items fail,
+	// nothing is poison: that is an outage, or a partial one.
+	Attempts    int
+	PoisonAfter time.Duration // default 10 min
+	Backoff     time.Duration // delay before the first retry, doubled each time, full jitter (default 100 ms)
+	MaxBackoff  time.Duration // cap of the doubled delay (default 30 s)
+	Timeout     time.Duration // of one call of Handler; 0 is none
+	MaxAge      time.Duration // a failing record older than this is parked, in an outage, too (default 20 h in the daemon, none under Lambda)
 
 	Concurrency int     // calls at a time over the whole process; 0 is no limit of its own
 	Rate        float64 // calls started a second over the whole process; 0 is no limit

@@ -19,6 +19,7 @@ import (
 type gate struct {
 	route      *sluice.Route
 	attempts   int
+	poison     time.Duration // Route.PoisonAfter
 	backoff    time.Duration
 	maxBackoff time.Duration
 	limited    bool         // by the route's options
@@ -82,6 +83,7 @@ func newGate(r *sluice.Route) *gate {
 	g := &gate{
 		route:      r,
 		attempts:   r.Attempts,
+		poison:     r.PoisonAfter,
 		backoff:    r.Backoff,
 		maxBackoff: r.MaxBackoff,
 		limited:    r.Concurrency > 0 || r.Rate > 0,
@@ -91,6 +93,9 @@ func newGate(r *sluice.Route) *gate {
 	}
 	if g.attempts <= 0 {
 		g.attempts = defaultAttempts
+	}
+	if g.poison <= 0 {
+		g.poison = defaultPoisonAfter
 	}
 	if g.backoff <= 0 {
 		g.backoff = defaultBackoff
@@ -313,7 +318,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 		}
 		if k == failed {
 			it = g.items.fail(hash, g.state.Healthy(), g.healthyTime(now), g.successes, now)
-			if it != nil && it.clock >= poisonAfter && len(g.items.failed) > g.items.tolerated(now) {
+			if it != nil && it.clock >= g.poison && len(g.items.failed) > g.items.tolerated(now) {
 				g.crowded = now // one of too many: nobody knows whether it is poison
 			}
 			g.limiter.failed(tried, load, now)
@@ -330,7 +335,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 		}
 	}
 	moved = g.moves(now)
-	h = history{state: g.state, poison: g.attempts, backoff: g.backoff, maxBackoff: g.maxBackoff}
+	h = history{state: g.state, poison: g.attempts, poisonAfter: g.poison, backoff: g.backoff, maxBackoff: g.maxBackoff}
 	if it != nil {
 		h.clock, h.attempts, h.parked, h.vouched = it.clock, it.attempts, it.parked, g.successes != it.began
 		h.successes = g.successes - it.first

@@ -82,15 +82,15 @@ func TestPoisonClockOfFrequentRetries(t *testing.T) {
 		every time.Duration // others succeed
 		clock time.Duration // after 10 minutes, but for the last success
 	}{
-		{time.Second, poisonAfter},
-		{20 * time.Second, poisonAfter},
+		{time.Second, defaultPoisonAfter},
+		{20 * time.Second, defaultPoisonAfter},
 		{5 * time.Minute, 2 * mostQuiet}, // for most of the time nobody knows whether the route worked
 	} {
 		var s items
 		var got *failedItem
 		now := time.Unix(6000, 0)
 		const retry = 400 * time.Millisecond
-		for at := time.Duration(0); at <= poisonAfter+retry; at += retry {
+		for at := time.Duration(0); at <= defaultPoisonAfter+retry; at += retry {
 			got = s.fail(7, true, at, uint64(at/c.every), now.Add(at))
 		}
 		if got.clock > c.clock || got.clock < c.clock-min(c.every, mostQuiet)-retry {

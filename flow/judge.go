@@ -6,20 +6,20 @@ import (
 )
 
 // The rules of docs/decisions/0009-poison-or-outage.md. Route.Attempts,
-// Backoff, MaxBackoff and MaxAge change theirs; the others are fixed.
+// PoisonAfter, Backoff, MaxBackoff and MaxAge change theirs; the others are fixed.
 const (
-	defaultAttempts   = 8
-	defaultBackoff    = 100 * time.Millisecond
-	defaultMaxBackoff = 30 * time.Second
-	defaultMaxAge     = 20 * time.Hour
+	defaultAttempts    = 8
+	defaultPoisonAfter = 10 * time.Minute // an item fails for so long, while its route is healthy
+	defaultBackoff     = 100 * time.Millisecond
+	defaultMaxBackoff  = 30 * time.Second
+	defaultMaxAge      = 20 * time.Hour
 
-	poisonAfter     = 10 * time.Minute // an item fails for so long, while its route is healthy
-	failingAlways   = 3                // so many items may fail without doubt about the route
-	failingShare    = 0.002            // and so many of those that succeed
-	poisonSuccesses = 20               // calls that succeed meanwhile, at least
-	trimAfter       = 24 * time.Hour   // DynamoDB keeps a stream's records for so long
-	quickSecond     = 8                // the next change of a poisoned item is tried again so many times sooner
-	quickRefusals   = 8                // refusals for load whose delay does not grow: the route's limit paces them
+	failingAlways   = 3              // so many items may fail without doubt about the route
+	failingShare    = 0.002          // and so many of those that succeed
+	poisonSuccesses = 20             // calls that succeed meanwhile, at least
+	trimAfter       = 24 * time.Hour // DynamoDB keeps a stream's records for so long
+	quickSecond     = 8              // the next change of a poisoned item is tried again so many times sooner
+	quickRefusals   = 8              // refusals for load whose delay does not grow: the route's limit paces them
 )
 
 // history is what is known of a record and its route when a call has failed.
@@ -42,9 +42,10 @@ type history struct {
 	tries   int       // failures one after another
 	expires time.Time // it is parked then; zero: never
 
-	poison     int // attempts that make poison
-	backoff    time.Duration
-	maxBackoff time.Duration
+	poison      int           // attempts that make poison
+	poisonAfter time.Duration // of clock, at least
+	backoff     time.Duration
+	maxBackoff  time.Duration
 }
 
 // kind is what an error says about the record and its route.
@@ -104,7 +105,7 @@ func decide(h history, k kind, after time.Duration, now time.Time) action {
 // route may have failed at that moment.
 func (h history) isPoison() bool {
 	return h.letters && h.state.Healthy() && h.failed <= h.tolerated &&
-		(h.parked && h.vouched || h.successes >= poisonSuccesses && h.clock >= poisonAfter && h.attempts >= h.poison)
+		(h.parked && h.vouched || h.successes >= poisonSuccesses && h.clock >= h.poisonAfter && h.attempts >= h.poison)
 }
 
 // tolerated is how many distinct items may fail beside so many that succeed

@@ -9,7 +9,7 @@ func TestDecide(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	// poison fails while everything else works.
 	poison := history{
-		clock: poisonAfter, attempts: 8, successes: poisonSuccesses, failed: failingAlways, tolerated: failingAlways,
+		clock: defaultPoisonAfter, poisonAfter: defaultPoisonAfter, attempts: 8, successes: poisonSuccesses, failed: failingAlways, tolerated: failingAlways,
 		poison: 8, letters: true, backoff: defaultBackoff, maxBackoff: defaultMaxBackoff, expires: now.Add(time.Hour),
 	}
 	with := func(change func(h *history)) history {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -34,6 +35,38 @@ func TestPoisonWithoutDeadLettersKeepsItsPace(t *testing.T) {
 		cancel()
 		_, _ = f.Close(t.Context())
 	})
+}
+
+// A route's own PoisonAfter is the time after which its poison is parked.
+func TestPoisonAfterOfARoute(t *testing.T) {
+	for _, after := range []time.Duration{time.Minute, 0, 30 * time.Minute} {
+		want := cmp.Or(after, 10*time.Minute)
+		t.Run(want.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := routes(func(_ context.Context, r *sluice.Record) error {
+					if keyOf(r) == "bad" {
+						return errDown
+					}
+					return nil
+				})
+				m.routes[0].PoisonAfter = after
+				dead := &letters{}
+				f := Open(t.Context(), m, Options{Logger: quiet, DeadLetter: dead})
+				mustSubmit(t, f, rec("bad", 1))
+				for i := range 40 * 60 {
+					mustSubmit(t, f, rec(fmt.Sprint("good", i%100), i+2))
+					time.Sleep(time.Second)
+				}
+				_, _ = f.Close(t.Context())
+				if len(dead.failures) != 1 {
+					t.Fatalf("%d parked", len(dead.failures))
+				}
+				if took := dead.failures[0].LastAt.Sub(dead.failures[0].FirstAt); took < want || took > want+2*time.Minute {
+					t.Errorf("parked after %v, want %v and little more", took, want)
+				}
+			})
+		})
+	}
 }
 
 // Neither the time nor the failures of an outage count against an item, nor those

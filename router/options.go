@@ -54,6 +54,17 @@ func Attempts(n int) Option {
 	}
 }
 
+// PoisonAfter sets how long a record's item fails, while its route succeeds for
+// others, before the record may be parked as poison (default 10 min); see [sluice.Route].
+func PoisonAfter(d time.Duration) Option {
+	return func(c *config) {
+		if d <= 0 {
+			c.fail("PoisonAfter(%v): want more than 0", d)
+		}
+		c.route.PoisonAfter = d
+	}
+}
+
 // Backoff sets the delay before the first retry, which doubles up to max, with
 // full jitter (default 100 ms and 30 s).
 func Backoff(first, max time.Duration) Option {

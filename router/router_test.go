@@ -51,6 +51,7 @@ func TestAddErrors(t *testing.T) {
 		{"empty name", "b#INSERT", nothing, []Option{Name("")}, `Name("")`},
 		{"control in name", "b#INSERT", nothing, []Option{Name("a\nb")}, "without control characters"},
 		{"attempts", "b#INSERT", nothing, []Option{Attempts(0)}, `route "b#INSERT": Attempts(0): want at least 1`},
+		{"poison time", "b#INSERT", nothing, []Option{PoisonAfter(0)}, `route "b#INSERT": PoisonAfter(0s): want more than 0`},
 		{"backoff", "b#INSERT", nothing, []Option{Backoff(time.Second, time.Millisecond)}, "Backoff(1s, 1ms)"},
 		{"timeout", "b#INSERT", nothing, []Option{Timeout(-1)}, "Timeout(-1ns)"},
 		{"concurrency", "b#INSERT", nothing, []Option{Concurrency(-2)}, "Concurrency(-2)"},
@@ -112,13 +113,13 @@ func TestHandleAfterUse(t *testing.T) {
 func TestRouteOptions(t *testing.T) {
 	r := New(TypeFrom(Table(nil)))
 	r.Handle("a#INSERT", nothing)
-	r.Handle("a#INSERT b#*", nothing, Name("full"), Attempts(3), Backoff(time.Second, time.Minute), Timeout(2*time.Second),
+	r.Handle("a#INSERT b#*", nothing, Name("full"), Attempts(3), PoisonAfter(time.Hour), Backoff(time.Second, time.Minute), Timeout(2*time.Second),
 		Concurrency(4), Rate(5, 6), MaxAge(time.Hour), Redrive(), NeedsOld())
 	r.Handle("c#MODIFY  d#MODIFY", nothing, Changed("x"))
 	got := r.Routes()
 	full := *got[1]
 	full.Handler = nil
-	want := sluice.Route{Name: "full", Index: 1, Attempts: 3, Backoff: time.Second, MaxBackoff: time.Minute, Timeout: 2 * time.Second,
+	want := sluice.Route{Name: "full", Index: 1, Attempts: 3, PoisonAfter: time.Hour, Backoff: time.Second, MaxBackoff: time.Minute, Timeout: 2 * time.Second,
 		Concurrency: 4, Rate: 5, Burst: 6, MaxAge: time.Hour, Redrive: true, Needs: sluice.OldImage}
 	if fmt.Sprint(full) != fmt.Sprint(want) {
 		t.Errorf("route %+v\nwant  %+v", full, want)

@@ -67,6 +67,9 @@ func (b *builder) options(rt *Route, field string, made *built) ([]router.Option
 	if rt.Attempts != 0 {
 		o = append(o, router.Attempts(rt.Attempts))
 	}
+	if rt.PoisonAfter != 0 {
+		o = append(o, router.PoisonAfter(time.Duration(rt.PoisonAfter)))
+	}
 	if rt.Backoff != nil {
 		first, most := time.Duration(rt.Backoff.First), time.Duration(rt.Backoff.Max)
 		if first == 0 {

@@ -117,7 +117,7 @@ func TestParseErrors(t *testing.T) {
 		}},
 		"nested unknown": {"source: {tables: [orders]}\nsinks:\n  a: {sqs: {qeue: x}}\nroutes: [{name: x, on: 'a#*', zzzzzzzz: 1}]\n", nil, []string{
 			`f.yaml:3:13: sinks.a.sqs: unknown field "qeue"; did you mean queue?`,
-			`f.yaml:4:31: routes[0]: unknown field "zzzzzzzz"; want name, on, when, changed, changedIgnoring, ttl, regions, attempts, backoff, timeout, concurrency, rate, maxAge, redrive, send, project, cascade, count, escalate or log`,
+			`f.yaml:4:31: routes[0]: unknown field "zzzzzzzz"; want name, on, when, changed, changedIgnoring, ttl, regions, attempts, poisonAfter, backoff, timeout, concurrency, rate, maxAge, redrive, send, project, cascade, count, escalate or log`,
 		}},
 		"types": {minimal("- name: 5\n  on: {}\n  attempts: many\n  timeout: 30\n  rate: 2\n  redrive: yes\n  log:\n"), nil, []string{
 			`f.yaml:4:9: routes[0].name: "5" is not what is wanted here: text, in quotes: "5"`,

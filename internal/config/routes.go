@@ -20,9 +20,11 @@ type Route struct {
 	// Regions of a global table to take writes from. Default all.
 	Regions Strings `yaml:"regions"`
 
-	// Failures before a record is parked, in 10 minutes in which the route works for
-	// others. Default 8.
+	// Failures before a record is parked, in a time (poisonAfter) in which the route
+	// works for others. Default 8.
 	Attempts int `yaml:"attempts" is:"min=1" default:"8"`
+	// Time for which the item of a record fails before it is parked. Default 10m.
+	PoisonAfter Duration `yaml:"poisonAfter" is:"min=1s" default:"10m"`
 	// Waits between attempts.
 	Backoff *Backoff `yaml:"backoff"`
 	// Time limit of a call. Default none.

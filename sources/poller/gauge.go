@@ -38,7 +38,7 @@ type gauge struct {
 
 	settled    uint64
 	progressAt time.Time // when the watermark last moved, or had nothing to wait for
-	noRoomAt   time.Time // since when it waits for memory; zero: it does not
+	noRoomAt   time.Time // since when it waits for memory, without a good poll in between; zero: it does not
 }
 
 func newGauge(s Shard, c *clock) *gauge {
@@ -58,7 +58,7 @@ func (g *gauge) detach() {
 	g.poll(true)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.flow, g.pos, g.quota = nil, nil, nil
+	g.flow, g.pos, g.quota, g.noRoomAt = nil, nil, nil, time.Time{}
 }
 
 // unread says why nobody reads the shard, if there is more to say than the last
@@ -93,6 +93,7 @@ func (g *gauge) polled(err error, k kind) {
 	if err == nil {
 		g.lastGood = time.Now()
 		g.proven = g.lastGood
+		g.noRoomAt = time.Time{}
 	}
 }
 
@@ -114,13 +115,13 @@ func (g *gauge) poll(on bool) {
 	}
 }
 
-// noRoom says whether the reader waits for memory.
+// noRoom says whether the reader waits for memory. A poll that fails in between
+// does not end that wait.
 func (g *gauge) noRoom(on bool) {
 	g.poll(!on)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.noRoomAt = time.Time{}
-	if on {
+	if on && g.noRoomAt.IsZero() {
 		g.noRoomAt = time.Now()
 	}
 }
@@ -195,7 +196,7 @@ func (g *gauge) trouble(staleAfter, stallAfter time.Duration) (reasons []string)
 	case !g.brokenAt.IsZero() && time.Since(g.brokenAt) > staleAfter:
 		say("reading it fails again and again since %s, and nothing goes on: %v", g.brokenAt.Format(time.RFC3339), brief(g.brokeOf))
 	case !g.noRoomAt.IsZero() && time.Since(g.noRoomAt) > stallAfter:
-		say("has waited %v for memory that records of other shards keep (Options.MaxMemory): see which items are held", time.Since(g.noRoomAt).Round(time.Second))
+		say("has waited %v for memory that records of other shards keep (Options.MaxMemory): see which items are held%s", time.Since(g.noRoomAt).Round(time.Second), why)
 	case full != "" && max(waits, time.Since(fullAt)) > stallAfter: // the watermark may move now and then all the same
 		say("the watermark has not moved for %v with %d records waiting, and nothing was read for %v, because %s: see which items are held, and why; mend that, park them with sluice park, or raise the limit",
 			waits.Round(time.Second), g.pending(), time.Since(fullAt).Round(time.Second), full)
