@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sluicehq/sluice/internal/commits"
 	"github.com/sluicehq/sluice/internal/quorum"
 )
 
 // Batcher groups concurrent calls into commits. Its methods are safe for
 // concurrent use. It has no goroutine and nothing to close.
 type Batcher[T any] struct {
-	commit func(context.Context, []T) []error
-	size   func(T) int
-	opt    Options
+	commit  func(context.Context, []T) []error
+	size    func(T) int
+	opt     Options
+	commits *commits.Commits
 
 	// Locks are taken in this order: mu, then a quorum.Scope's own. Members
 	// are parked and unparked, and commits run, without mu.
@@ -45,7 +47,8 @@ func New[T any](commit func(context.Context, []T) []error, size func(T) int, o O
 	if err := o.validate(size != nil); err != nil {
 		panic(err.Error())
 	}
-	b := &Batcher[T]{commit: commit, size: size, opt: o.withDefaults()}
+	o = o.withDefaults()
+	b := &Batcher[T]{commit: commit, size: size, opt: o, commits: commits.Of(o.Metrics, o.Sink)}
 	b.most, b.load.allowed = b.opt.InFlight, float64(b.opt.InFlight)
 	return b
 }

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 	"weak"
+
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 const rtt = 10 * time.Millisecond
@@ -299,9 +301,9 @@ func TestPanicOfTheSizeFunc(t *testing.T) {
 	})
 }
 
-func TestHooks(t *testing.T) {
+func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var got []Commit
+		var got tally.Tally
 		b := New(func(_ context.Context, items []int) []error {
 			time.Sleep(rtt)
 			switch items[0] {
@@ -311,19 +313,24 @@ func TestHooks(t *testing.T) {
 				panic("all")
 			}
 			return nil
-		}, func(i int) int { return 100 * i }, Options{MaxItems: 2, Hooks: Hooks{Committed: func(c Commit) { got = append(got, c) }}})
+		}, nil, Options{MaxItems: 2, Metrics: &got, Sink: "mine"})
 		b.DoAll(t.Context(), []int{1, 2, 3, 4, 5})
-		want := []Commit{{2, 300, 1, rtt}, {2, 700, 2, rtt}, {1, 500, 0, rtt}}
-		if !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
+		if sizes := got.Values("sluice_commit_batch_items", "mine"); !slices.Equal(sizes, []float64{2, 2, 1}) {
+			t.Errorf("sizes %v", sizes)
+		}
+		if took, each := got.Values("sluice_commit_seconds", "mine"), rtt.Seconds(); !slices.Equal(took, []float64{each, each, each}) {
+			t.Errorf("took %v", took)
+		}
+		if items := got.By("sluice_commit_items_total"); items["mine,committed"] != 2 || items["mine,failed"] != 3 || got.Sum("CommitFailures") != 3 {
+			t.Errorf("items %v", items)
 		}
 	})
 }
 
-func TestPanicOfAHookReleasesTheCallers(t *testing.T) {
+func TestPanicOfAMeterReleasesTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
-		b := New(r.commit, nil, Options{MaxItems: 2, InFlight: 1, Hooks: Hooks{Committed: func(Commit) { panic("hook") }}})
+		b := New(r.commit, nil, Options{MaxItems: 2, InFlight: 1, Metrics: tally.Func(func(string, string, float64) { panic("meter") })})
 		panics := 0
 		var mu sync.Mutex
 		for range 2 {
@@ -345,7 +352,7 @@ func TestPanicOfAHookReleasesTheCallers(t *testing.T) {
 			wg.Wait()
 		}
 		if panics != 2 {
-			t.Errorf("%d of 2 hooks' panics seen", panics)
+			t.Errorf("%d of 2 panics seen", panics)
 		}
 	})
 }
@@ -421,7 +428,7 @@ func TestOptionsAreValidated(t *testing.T) {
 			New(c.commit, c.size, c.o)
 		}()
 	}
-	want := Options{MaxItems: 100, InFlight: 4, Linger: 2 * time.Millisecond, Timeout: 30 * time.Second}
+	want := Options{MaxItems: 100, InFlight: 4, Linger: 2 * time.Millisecond, Timeout: 30 * time.Second, Sink: "batch"}
 	if got := New(commit, nil, Options{}).opt; !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults %+v, want %+v", got, want)
 	}

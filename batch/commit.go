@@ -15,12 +15,12 @@ var errGoexit = errors.New("batch: the commit function ended its goroutine (runt
 
 // run commits a group that has its slot, and releases its callers.
 func (g *group[T]) run() {
-	// Deferred, because a commit may end the goroutine, and a hook may panic.
+	// Deferred, because a commit may end the goroutine, and a meter may panic.
 	defer g.release()
 	start := time.Now()
 	defer func() {
-		if hook := g.b.opt.Hooks.Committed; hook != nil {
-			hook(Commit{Items: len(g.items), Bytes: g.bytes, Failed: failed(g.errs), Took: time.Since(start)})
+		if g.b.commits != nil {
+			g.b.commits.Add(len(g.items), failed(g.errs), time.Since(start))
 		}
 	}()
 	ctx, cancel := context.WithDeadline(context.Background(), g.deadline(start))

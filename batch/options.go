@@ -3,6 +3,8 @@ package batch
 import (
 	"fmt"
 	"time"
+
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // Options are the limits of a Batcher. The zero value is ready to use.
@@ -12,28 +14,16 @@ type Options struct {
 	InFlight int           // commits at a time (default 4)
 	Linger   time.Duration // how long a batch waits for more when it is not told that nobody is left (default 2 ms; negative: for ever, for tests)
 	Timeout  time.Duration // of one commit (default 30 s)
-	Hooks    Hooks
-}
-
-// Hooks are called as things happen; nil ones are passed over. They must be
-// fast and must not block.
-type Hooks struct {
-	// Committed is called after each commit, by the goroutine that made it and
-	// before the callers are released.
-	Committed func(Commit)
-}
-
-// Commit is one finished call of the commit function.
-type Commit struct {
-	Items  int
-	Bytes  int // by the size func
-	Failed int // items that were answered with an error
-	Took   time.Duration
+	Metrics  metrics.Meter // of commits (default: none)
+	Sink     string        // label of the metrics (default "batch")
 }
 
 func (o Options) withDefaults() Options {
 	if o.MaxItems == 0 {
 		o.MaxItems = 100
+	}
+	if o.Sink == "" {
+		o.Sink = "batch"
 	}
 	if o.InFlight == 0 {
 		o.InFlight = 4

@@ -53,6 +53,8 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 			return dst[:n], v.Err
 		case v.Redriven:
 			refused = append(refused, rt.Name)
+		case rt.passedOver != nil:
+			rt.passedOver(1)
 		}
 	}
 	if refused != nil {
@@ -64,7 +66,7 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		}
 		return dst, sluice.Permanent(fmt.Errorf("%s: no route takes messages of kind %q; a queue forgets what is taken from it", where(rec), string(typ)))
 	}
-	if len(dst) == n && r.hooks.Unrouted != nil {
+	if len(dst) == n && len(r.unrouted) > 0 {
 		why := NoRoute
 		switch {
 		case len(routes) > 0:
@@ -72,7 +74,9 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		case len(typ) == 0:
 			why = Untyped
 		}
-		r.hooks.Unrouted(rec, why)
+		for _, f := range r.unrouted {
+			f(rec, why)
+		}
 	}
 	return dst, nil
 }

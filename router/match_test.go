@@ -3,12 +3,15 @@ package router
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 func TestMatchAppends(t *testing.T) {
@@ -52,9 +55,10 @@ func TestMatchErrors(t *testing.T) {
 
 func TestUnroutedTellsWhy(t *testing.T) {
 	var got []string
-	r := New(TypeFrom(Table(map[string]string{"t": "known", "u": "other"})), Observe(Hooks{
-		Unrouted: func(rec *sluice.Record, why Reason) { got = append(got, fmt.Sprintf("%s: %v", rec.Table, why)) },
-	}))
+	r := New(TypeFrom(Table(map[string]string{"t": "known", "u": "other"})))
+	var nobody int
+	r.OnUnrouted(func(*sluice.Record, Reason) { nobody++ })
+	r.OnUnrouted(func(rec *sluice.Record, why Reason) { got = append(got, fmt.Sprintf("%s: %v", rec.Table, why)) })
 	r.Handle("known#INSERT", nothing, When(func(*sluice.Record) bool { return false }))
 	r.Handle("*#REMOVE", nothing)
 	for _, table := range []string{"t", "u", "without"} {
@@ -68,8 +72,31 @@ func TestUnroutedTellsWhy(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"t: filtered", "u: no route", "without: untyped"}; !slices.Equal(got, want) {
-		t.Errorf("unrouted %q, want %q", got, want)
+	if want := []string{"t: filtered", "u: no route", "without: untyped"}; !slices.Equal(got, want) || nobody != 3 {
+		t.Errorf("unrouted %q and %d, want %q", got, nobody, want)
+	}
+}
+
+func TestCount(t *testing.T) {
+	var got tally.Tally
+	r := New(TypeFrom(Table(map[string]string{"t": "a", "u": "b"})))
+	odd := When(func(rec *sluice.Record) bool { return recordtest.Nth(rec.Sequence)%2 == 1 })
+	r.Handle("a#*", nothing, Name("odd"), odd)
+	r.Handle("a#*", nothing, Name("all"))
+	r.Handle("b#*", nothing, Name("odd b"), odd)
+	r.Count(&got)
+	for i := range 10 {
+		for _, table := range []string{"t", "u", "v"} {
+			if _, err := r.Match(nil, &sluice.Record{EventName: sluice.Insert, Table: table, Sequence: recordtest.Sequence(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if passed := got.By("sluice_filtered_total"); !maps.Equal(passed, map[string]int{"odd": 5, "odd b": 5}) {
+		t.Errorf("passed over: %v", passed)
+	}
+	if none := got.By("sluice_unrouted_total"); !maps.Equal(none, map[string]int{"filtered": 5, "untyped": 10}) {
+		t.Errorf("unrouted: %v", none)
 	}
 }
 

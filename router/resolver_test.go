@@ -61,7 +61,8 @@ func TestResolvers(t *testing.T) {
 
 func TestTypeThatIsNoStringIsPermanent(t *testing.T) {
 	var unrouted int
-	r := New(TypeFrom(Chain(Attribute("entityType"), Table(nil))), Observe(Hooks{Unrouted: func(*sluice.Record, Reason) { unrouted++ }}))
+	r := New(TypeFrom(Chain(Attribute("entityType"), Table(nil))))
+	r.OnUnrouted(func(*sluice.Record, Reason) { unrouted++ })
 	r.Handle("*#*", nothing)
 	rec := recordtest.New(recordtest.Spec{New: `{"entityType":{"N":"7"}}`, Sequence: "100000000000000000017"})
 	routes, err := r.Match(nil, &rec)
@@ -90,7 +91,8 @@ func TestParseKeyPatternErrors(t *testing.T) {
 
 func TestUntypedRecords(t *testing.T) {
 	var why []Reason
-	r := New(Observe(Hooks{Unrouted: func(_ *sluice.Record, w Reason) { why = append(why, w) }}))
+	r := New()
+	r.OnUnrouted(func(_ *sluice.Record, w Reason) { why = append(why, w) })
 	r.Handle("search#*", nothing)
 	for _, spec := range []recordtest.Spec{{New: `{}`}, {New: `{"entityType":{"S":"other"}}`}, {Old: `{}`}} {
 		rec := recordtest.New(spec)

@@ -18,7 +18,7 @@ import (
 type Router struct {
 	resolver   Resolver
 	middleware []sluice.Middleware
-	hooks      Hooks
+	unrouted   []func(rec *sluice.Record, why Reason)
 
 	mu     sync.Mutex // guards routes until table is set
 	routes []*route
@@ -33,13 +33,8 @@ type route struct {
 	filtered []string    // what each of filters is called
 	reads    sluice.View // what filters and handler read; Needs is also what tells the type
 	site     string      // file:line of the registration
-}
 
-// Hooks tell what the router saw; nil ones are passed over. They are called
-// from Match, must be fast and safe for concurrent use.
-type Hooks struct {
-	// Unrouted is called for each record that takes no route.
-	Unrouted func(rec *sluice.Record, why Reason)
+	passedOver func(float64) // counts records that filters refused; may be nil
 }
 
 // Reason is why a record takes no route.
@@ -67,9 +62,6 @@ func UseAll(mw ...sluice.Middleware) RouterOption {
 	return func(r *Router) { r.middleware = append(r.middleware, mw...) }
 }
 
-// Observe sets the router's hooks.
-func Observe(h Hooks) RouterOption { return func(r *Router) { r.hooks = h } }
-
 // New returns an empty router.
 func New(opts ...RouterOption) *Router {
 	r := &Router{resolver: Attribute("entityType")}
@@ -80,6 +72,12 @@ func New(opts ...RouterOption) *Router {
 		panic("router: New: TypeFrom was given the zero Resolver; make one with Attribute, KeyPattern, Table, Func, ByTable or Chain")
 	}
 	return r
+}
+
+// OnUnrouted adds a function that Match calls for each record that takes no route.
+// It must be fast and safe for concurrent use. Call OnUnrouted before Match.
+func (r *Router) OnUnrouted(f func(rec *sluice.Record, why Reason)) {
+	r.unrouted = append(r.unrouted, f)
 }
 
 // Handle registers h under one or several space-separated patterns. It panics

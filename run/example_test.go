@@ -16,7 +16,7 @@ func ExampleMain() {
 		Name:   "shop",
 		Tables: []string{"orders"},
 		Routes: func(_ context.Context, s run.Setup) (sluice.Matcher, error) {
-			r := router.New(router.Observe(s.RouterHooks))
+			r := router.New()
 			r.Handle("order#INSERT", func(ctx context.Context, rec *sluice.Record) error {
 				s.Logger.LogAttrs(ctx, slog.LevelInfo, "a new order", slog.String("event", rec.EventID))
 				return nil

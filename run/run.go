@@ -12,14 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
-	"github.com/sluicehq/sluice/handlers/cascade"
-	"github.com/sluicehq/sluice/handlers/escalation"
-	"github.com/sluicehq/sluice/handlers/projection"
-	"github.com/sluicehq/sluice/handlers/rollup"
 	"github.com/sluicehq/sluice/internal/daemon"
-	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/sinks/opensearch"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // App is an application: its name, and how its routes are made.
@@ -66,17 +60,9 @@ type Setup struct {
 	// …), with the endpoint of SLUICE_ENDPOINT_<SERVICE> if that is set.
 	AWS func(service string) aws.Config
 
-	// Hooks that an application gives to its router, handlers and sinks, so that
-	// metrics tell of them. Under Lambda there are
-	// BatchHooks, Escalation, and of Projection the hook Lost, unless SLUICE_EMF is off.
-	RouterHooks router.Hooks                      // for router.Observe
-	BatchHooks  func(sink string) batch.Hooks     // for the Options of a sink; never nil
-	Consumed    func(table string, units float64) // for the hook of that name of sinks/dynamodb
-	Documents   opensearch.Hooks                  // for a cluster; its Committed is one of BatchHooks
-	Projection  projection.Hooks
-	Cascade     cascade.Hooks
-	Escalation  func(kind string) escalation.Hooks // may be nil
-	Rollup      rollup.Hooks
+	// Metrics takes what handlers, sinks and your own code count: give it to their
+	// Options. The router counts without. Under Lambda it is nil if SLUICE_EMF is off.
+	Metrics metrics.Meter
 
 	check func(sink string, check func(context.Context) error, routes ...string) // nil: none are made
 }
@@ -91,7 +77,8 @@ type Setup struct {
 // --require-sinks so does a sink that is down.
 //
 // A sink is down when nobody answers in time, or it answers that it fails or is
-// overloaded: errors of package net, of opensearch and of the AWS SDK are known.
+// overloaded: errors of package net and of the AWS SDK are known, and those with a method
+// HTTPStatusCode() int, as opensearch has them.
 //
 // Under Lambda check is not called.
 func (s Setup) Check(sink string, check func(context.Context) error, routes ...string) {
@@ -124,8 +111,7 @@ func Run(ctx context.Context, a App, args []string, env func(string) string, std
 func setupOf(s daemon.Setup) Setup {
 	return Setup{
 		Lambda: s.Lambda, Tables: s.Tables, Queues: s.Queues, Env: s.Env, Logger: s.Logger, AWS: s.AWS,
-		RouterHooks: s.RouterHooks, BatchHooks: s.BatchHooks, Consumed: s.Consumed, Documents: s.Documents,
-		Projection: s.Projection, Cascade: s.Cascade, Escalation: s.Escalation, Rollup: s.Rollup, check: s.Check,
+		Metrics: s.Metrics, check: s.Check,
 	}
 }
 

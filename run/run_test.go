@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/daemon"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // An application gets everything that the daemon has for it.
@@ -50,6 +51,8 @@ func filled(typ reflect.Type) reflect.Value {
 		v.Set(reflect.MakeSlice(typ, 1, 1))
 	case reflect.Pointer:
 		v.Set(reflect.New(typ.Elem()))
+	case reflect.Interface: // of a Meter
+		v.Set(reflect.ValueOf(new(tally.Tally)))
 	case reflect.Func:
 		v.Set(reflect.MakeFunc(typ, func([]reflect.Value) []reflect.Value { return nil }))
 	case reflect.Struct:

@@ -164,7 +164,7 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, check bool) (*confi
 	return c.buildWith(ctx, cfg, config.Setup{Check: check})
 }
 
-// buildWith is build with hooks.
+// buildWith is build with metrics.
 func (c *cli) buildWith(ctx context.Context, cfg *config.Config, s config.Setup) (*config.App, error) {
 	services, err := c.aws(ctx, cfg)
 	if err != nil {

@@ -238,7 +238,7 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 	if len(types) == 0 {
 		types = []string{"*"}
 	}
-	r := router.New(router.TypeFrom(router.Attribute(t.typeAttribute)), router.Observe(s.RouterHooks))
+	r := router.New(router.TypeFrom(router.Attribute(t.typeAttribute)))
 	r.Handle(strings.Join(types, "#SNAPSHOT ")+"#SNAPSHOT", p.Handle, router.Name("projection"), router.Redrive())
 	return r, nil
 }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/internal/config"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 type cascadeOptions struct {
@@ -58,8 +58,8 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 	if err != nil {
 		return err
 	}
-	done := deleted{rows: map[string]int{}, sent: map[string]int{}}
-	app, err := c.buildWith(ctx, cfg, config.Setup{Cascade: done.hooks()})
+	var counts tally.Tally
+	app, err := c.buildWith(ctx, cfg, config.Setup{Metrics: &counts})
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,9 @@ func (c *cli) cascade(ctx context.Context, o cascadeOptions) error {
 	}
 	rec := recordOf(sluice.Remove, "local", r.Cascade.Table(), key, image)
 	err = keyHint(parent, stopped(ctx, r.Cascade.Remove(ctx, rec), "all children were deleted: the same command goes on"))
+	done := deletedOf(&counts)
 	if sluice.IsSkip(err) {
-		done.Skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
+		done.skipped, err = strings.TrimPrefix(err.Error(), "skipped: "), nil
 	}
 	if printErr := done.print(c.stdout, o.asJSON, err); err == nil {
 		err = printErr
@@ -129,39 +130,30 @@ func (c *cli) planCascade(ctx context.Context, cascade *cascade.Cascade, parent 
 	return printLine(c.stdout, map[string]int{"rows": rows})
 }
 
-// deleted counts what a cascade did.
+// deleted is what a cascade did, by the children's table.
 type deleted struct {
-	mu         sync.Mutex
-	rows, sent map[string]int // by the children's table
-	stopped    bool           // the parent is there
-
-	Skipped string
+	rows, sent map[string]int
+	stopped    bool // the parent is there
+	skipped    string
 }
 
-func (d *deleted) hooks() cascade.Hooks {
-	return cascade.Hooks{
-		Deleted: func(table string, rows int) { d.count(d.rows, table, rows) },
-		Sent:    func(table string, _ cascade.Reason) { d.count(d.sent, table, 1) },
-		Stopped: func(string) { d.mu.Lock(); defer d.mu.Unlock(); d.stopped = true },
+func deletedOf(t *tally.Tally) deleted {
+	d := deleted{rows: t.By("sluice_cascade_deleted_rows_total"), sent: map[string]int{}, stopped: t.Sum("sluice_cascade_stops_total") > 0}
+	for labels, n := range t.By("sluice_cascade_messages_total") {
+		table, _, _ := strings.Cut(labels, ",")
+		d.sent[table] += n
 	}
+	return d
 }
 
-func (d *deleted) count(of map[string]int, table string, n int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	of[table] += n
-}
-
-func (d *deleted) print(w io.Writer, asJSON bool, failed error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d deleted) print(w io.Writer, asJSON bool, failed error) error {
 	if asJSON {
 		line := struct {
 			Deleted map[string]int `json:"deleted"`
 			Sent    map[string]int `json:"sent"`
 			Skipped string         `json:"skipped,omitempty"`
 			Error   string         `json:"error,omitempty"`
-		}{Deleted: d.rows, Sent: d.sent, Skipped: d.Skipped}
+		}{Deleted: d.rows, Sent: d.sent, Skipped: d.skipped}
 		if failed != nil {
 			line.Error = failed.Error()
 		}
@@ -180,8 +172,8 @@ func (d *deleted) print(w io.Writer, asJSON bool, failed error) error {
 	}
 	switch {
 	case d.stopped: // which is the error
-	case d.Skipped != "":
-		tell("nothing more to do: %s", plain(d.Skipped))
+	case d.skipped != "":
+		tell("nothing more to do: %s", plain(d.skipped))
 	case failed == nil && len(d.rows)+len(d.sent) == 0:
 		tell("there are no children")
 	}

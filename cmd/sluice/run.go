@@ -65,9 +65,8 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	routes := func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
-		setup := setupOf(s)
-		setup.Check = false // the daemon does, and goes on without a sink that is down
-		app, err := cfg.Build(start, setup)
+		// The daemon makes the checks, and goes on without a sink that is down.
+		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Logger: s.Logger, Metrics: s.Metrics})
 		if err != nil {
 			return nil, err
 		}
@@ -83,20 +82,11 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 // routesOf makes a file's routes with what a daemon gives to them.
 func routesOf(cfg *config.Config) func(context.Context, daemon.Setup) (sluice.Matcher, error) {
 	return func(ctx context.Context, s daemon.Setup) (sluice.Matcher, error) {
-		app, err := cfg.Build(ctx, setupOf(s))
+		app, err := cfg.Build(ctx, config.Setup{AWS: s.AWS, Logger: s.Logger, Metrics: s.Metrics, Check: true})
 		if err != nil {
 			return nil, err
 		}
 		return app.Router, nil
-	}
-}
-
-// setupOf is what a daemon gives to a file's handlers.
-func setupOf(s daemon.Setup) config.Setup {
-	return config.Setup{
-		AWS: s.AWS, Logger: s.Logger, Check: true,
-		RouterHooks: s.RouterHooks, BatchHooks: s.BatchHooks, Consumed: s.Consumed,
-		Documents: s.Documents, Projection: s.Projection, Cascade: s.Cascade, Rollup: s.Rollup, Escalation: s.Escalation,
 	}
 }
 

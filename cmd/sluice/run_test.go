@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -81,32 +80,6 @@ func TestStartIsMissingInFile(t *testing.T) {
 	for _, want := range []string{"\n  source.start of " + file + ": TRIM_HORIZON ", "\n  source.start of " + file + ": LATEST "} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, stderr.String())
-		}
-	}
-}
-
-// What a daemon gives to the handlers of a file reaches them, each field: a hook
-// that does not is a metric that stays at 0.
-func TestDaemonReachesHandlers(t *testing.T) {
-	var given daemon.Setup
-	fill(reflect.ValueOf(&given).Elem())
-	given.Logger = slog.New(slog.DiscardHandler)
-	got := reflect.ValueOf(setupOf(given))
-	for i := range got.NumField() {
-		if name := got.Type().Field(i).Name; got.Field(i).IsZero() && name != "Fakes" { // which are for tests
-			t.Errorf("%s is not set", name)
-		}
-	}
-}
-
-// fill sets the functions of a struct, also of those in it.
-func fill(v reflect.Value) {
-	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
-		case reflect.Func:
-			f.Set(reflect.MakeFunc(f.Type(), nil))
-		case reflect.Struct:
-			fill(f)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/handlers/cascade"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/sqs"
@@ -27,21 +27,16 @@ type Connection struct {
 	// are not made.
 	Check func(sink string, check func(context.Context) error, routes ...string)
 
-	RouterHooks router.Hooks
-	BatchHooks  func(sink string) batch.Hooks // nil: none
-	Consumed    func(table string, units float64)
-	Logger      *slog.Logger // default slog.Default()
+	Metrics metrics.Meter // nil: none
+	Logger  *slog.Logger  // default slog.Default()
 }
 
 // Connect returns Estuve's routes on their tables and queue.
 func Connect(c Connection) (*router.Router, error) {
-	if c.BatchHooks == nil {
-		c.BatchHooks = func(string) batch.Hooks { return batch.Hooks{} }
-	}
 	if c.Check == nil {
 		c.Check = func(string, func(context.Context) error, ...string) {}
 	}
-	d := Deps{Tables: Named(c.Env("ESTUVE_PREFIX")), Threshold: cascade.DefaultThreshold, Logger: c.Logger}
+	d := Deps{Tables: Named(c.Env("ESTUVE_PREFIX")), Threshold: cascade.DefaultThreshold, Metrics: c.Metrics, Logger: c.Logger}
 	for _, t := range c.Tables {
 		if !slices.Contains(d.Tables.Streams(), t) {
 			return nil, fmt.Errorf("estuve knows no table %q: with ESTUVE_PREFIX=%q those whose streams it reads are %s", t, c.Env("ESTUVE_PREFIX"), strings.Join(d.Tables.Streams(), ", "))
@@ -65,23 +60,20 @@ func Connect(c Connection) (*router.Router, error) {
 		if strings.HasSuffix(name, ".fifo") {
 			return nil, fmt.Errorf("ESTUVE_QUEUE=%s is a FIFO queue, which cannot delay a message: want a standard queue", name)
 		}
-		queue, err := sqs.New(c.SQS, name, sqs.Options{Hooks: sqs.Hooks{Committed: c.BatchHooks("sqs").Committed}, Logger: c.Logger})
+		queue, err := sqs.New(c.SQS, name, sqs.Options{Metrics: c.Metrics, Logger: c.Logger})
 		if err != nil {
 			return nil, err
 		}
 		c.Check("ESTUVE_QUEUE", queue.Check, "delete points", "delete maps", "cascade")
 		d.Send = queue.Send
 	}
-	return NewRouter(d, router.Observe(c.RouterHooks))
+	return NewRouter(d)
 }
 
 // OpenStore returns the tables. ESTUVE_BUDGET bounds what cascades take of
 // points, in write units a second.
 func OpenStore(c Connection, t Tables) (*dynamodb.Store, error) {
-	o := dynamodb.Options{Keys: t.Keys(), Hooks: dynamodb.Hooks{Consumed: c.Consumed}}
-	if c.BatchHooks != nil {
-		o.Hooks.Committed = c.BatchHooks("dynamodb").Committed
-	}
+	o := dynamodb.Options{Keys: t.Keys(), Metrics: c.Metrics}
 	if b := c.Env("ESTUVE_BUDGET"); b != "" {
 		units, err := strconv.ParseFloat(b, 64)
 		if err != nil || !(units > 0) {

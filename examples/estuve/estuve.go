@@ -22,6 +22,7 @@ import (
 	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/cascade"
 	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -67,14 +68,14 @@ type Deps struct {
 	Send      message.Send
 	Threshold int // rows that a record deletes itself; see [cascade.Config]
 
-	Now    func() time.Time // default time.Now
-	Hooks  cascade.Hooks
-	Logger *slog.Logger // default slog.Default()
+	Now     func() time.Time // default time.Now
+	Metrics metrics.Meter    // nil: none
+	Logger  *slog.Logger     // default slog.Default()
 }
 
 // NewRouter returns Estuve's routes. Each can be repeated, so that they take
 // redriven records.
-func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
+func NewRouter(d Deps) (*router.Router, error) {
 	points, maps, err := newRollups(d)
 	if err != nil {
 		return nil, fmt.Errorf("estuve: %w", err)
@@ -83,9 +84,9 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	if err != nil {
 		return nil, fmt.Errorf("estuve: %w", err)
 	}
-	r := router.New(append([]router.RouterOption{router.TypeFrom(router.Table(map[string]string{
+	r := router.New(router.TypeFrom(router.Table(map[string]string{
 		d.Tables.Users: "user", d.Tables.Maps: "map", d.Tables.Points: "point",
-	}))}, opts...)...)
+	})))
 	r.Handle("map#INSERT map#REMOVE", maps.Handle, router.Name("count maps"), router.NeedsBoth(), router.Redrive())
 	r.Handle("point#INSERT", points.Handle, router.Name("count points"), router.NeedsNew(), router.Redrive())
 	r.Handle("point#REMOVE", points.Handle, router.Name("discount points"), router.NeedsOld(), router.Redrive())
@@ -137,7 +138,7 @@ type Cascades struct{ Users, Maps *cascade.Cascade }
 func NewCascades(d Deps) (c Cascades, err error) {
 	base := cascade.Config{
 		Get: d.Store.Get, Query: d.Store.Query, Delete: d.Store.DeleteGuarded,
-		Send: d.Send, Threshold: d.Threshold, Hooks: d.Hooks, Logger: d.Logger,
+		Send: d.Send, Threshold: d.Threshold, Metrics: d.Metrics, Logger: d.Logger,
 	}
 	if d.Send == nil {
 		base.Threshold = cascade.Unlimited

@@ -12,8 +12,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/handlers/escalation/webhook"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/sqs"
@@ -29,10 +29,9 @@ type Connection struct {
 	// made.
 	Check func(sink string, check func(context.Context) error, routes ...string)
 
-	RouterHooks router.Hooks
-	Committed   func(batch.Commit) // of the queues
-	Logger      *slog.Logger       // default slog.Default()
-	Now         func() time.Time   // default time.Now
+	Metrics metrics.Meter    // nil: none
+	Logger  *slog.Logger     // default slog.Default()
+	Now     func() time.Time // default time.Now
 }
 
 // Connect returns Manhunt's routes on their table and queues.
@@ -44,7 +43,7 @@ func Connect(c Connection) (*router.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewRouter(d, router.Observe(c.RouterHooks))
+	return NewRouter(d)
 }
 
 // Deps connects what the routes work on.
@@ -79,7 +78,7 @@ func (c Connection) Deps() (d Deps, err error) {
 	if err != nil {
 		return d, err
 	}
-	d = Deps{Table: DefaultTable, Send: queue.Send, Watch: watch.Send, Now: c.Now, Logger: c.Logger}
+	d = Deps{Table: DefaultTable, Send: queue.Send, Watch: watch.Send, Now: c.Now, Metrics: c.Metrics, Logger: c.Logger}
 	if len(c.Tables) > 0 {
 		d.Table = c.Tables[0]
 	}
@@ -90,7 +89,7 @@ func (c Connection) Deps() (d Deps, err error) {
 		}
 		d.Notify = told.Send
 	}
-	if d.Store, err = dynamodb.New(c.DynamoDB, dynamodb.Options{}); err != nil {
+	if d.Store, err = dynamodb.New(c.DynamoDB, dynamodb.Options{Metrics: c.Metrics}); err != nil {
 		return d, err
 	}
 	if d.Templates, err = c.templates(); err != nil {
@@ -119,7 +118,7 @@ func (c Connection) queue(variable string, routes ...string) (*sqs.Queue, error)
 	if strings.HasSuffix(name, ".fifo") {
 		return nil, fmt.Errorf("%s=%s is a FIFO queue, which cannot delay a message: want a standard queue", variable, name)
 	}
-	q, err := sqs.New(c.SQS, name, sqs.Options{Hooks: sqs.Hooks{Committed: c.Committed}, Logger: c.Logger})
+	q, err := sqs.New(c.SQS, name, sqs.Options{Metrics: c.Metrics, Logger: c.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
 	}

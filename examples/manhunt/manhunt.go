@@ -22,6 +22,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -46,7 +47,7 @@ type Deps struct {
 	// those of ParseTemplates(nil)). A method may have its own.
 	Templates Templates
 
-	Hooks escalation.Hooks // for metrics
+	Metrics metrics.Meter // nil: none
 
 	// Called, if it is set, is told of each call of a provider.
 	Called func(try escalation.Try, outcome string, err error)
@@ -83,8 +84,8 @@ func TypeFrom() router.RouterOption {
 }
 
 // NewRouter returns a router with Manhunt's routes alone.
-func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
-	r := router.New(append([]router.RouterOption{TypeFrom()}, opts...)...)
+func NewRouter(d Deps) (*router.Router, error) {
+	r := router.New(TypeFrom())
 	return r, Register(r, d)
 }
 

@@ -10,9 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
-	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -34,19 +33,14 @@ type Connection struct {
 	// nothing of its record, which is not parked then.
 	Timeout time.Duration
 
-	RouterHooks router.Hooks
-	BatchHooks  func(sink string) batch.Hooks // nil: none
-	Consumed    func(table string, units float64)
-	Logger      *slog.Logger // default slog.Default()
+	Metrics metrics.Meter // nil: none
+	Logger  *slog.Logger  // default slog.Default()
 }
 
 // Connect returns Meadowlark's routes on their table, indices and queues.
 func Connect(c Connection) (*router.Router, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
-	}
-	if c.BatchHooks == nil {
-		c.BatchHooks = func(string) batch.Hooks { return batch.Hooks{} }
 	}
 	if c.Check == nil {
 		c.Check = func(string, func(context.Context) error, ...string) {}
@@ -60,8 +54,8 @@ func Connect(c Connection) (*router.Router, error) {
 		return nil, fmt.Errorf("meadowlark keeps documents and references in one table; want one in --table (SLUICE_TABLES), not %d: %s", len(c.Tables), strings.Join(c.Tables, ", "))
 	}
 	store, err := dynamodb.New(c.DynamoDB, dynamodb.Options{
-		Keys:  map[string][]string{d.Table: {"pk", "sk"}},
-		Hooks: dynamodb.Hooks{Committed: c.BatchHooks("dynamodb").Committed, Consumed: c.Consumed},
+		Keys:    map[string][]string{d.Table: {"pk", "sk"}},
+		Metrics: c.Metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -71,14 +65,15 @@ func Connect(c Connection) (*router.Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	sink, err := opensearch.New(client, opensearch.Options{Timeout: c.Timeout, Hooks: opensearch.Hooks{Committed: c.BatchHooks("opensearch").Committed}})
+	sink, err := opensearch.New(client, opensearch.Options{Timeout: c.Timeout, Metrics: c.Metrics})
 	if err != nil {
 		return nil, err
 	}
 	d.Write = sink.Write
-	d.Hooks = projection.Hooks{Dropped: func(table, field string) {
+	d.Metrics = c.Metrics
+	d.Dropped = func(table, field string) {
 		c.Logger.Warn("a document's own field has a reserved name: it is not in the copy", "table", table, "field", field)
-	}}
+	}
 	c.Check("table "+d.Table, func(ctx context.Context) error { return store.Check(ctx, d.Table) })
 	c.Check("opensearch", (Indices{Call: client.Call, Prefix: d.IndexPrefix}).Check, "document")
 	alerts, err := c.queue("MEADOWLARK_ALERTS", "for alerts about dangling references", "dangling", "look again")
@@ -90,7 +85,7 @@ func Connect(c Connection) (*router.Router, error) {
 		return nil, err
 	}
 	d.Alert, d.Check = alerts.Send, checks.Send
-	return NewRouter(d, router.Observe(c.RouterHooks))
+	return NewRouter(d)
 }
 
 // Client connects the cluster.
@@ -121,7 +116,7 @@ func (c Connection) queue(variable, what string, routes ...string) (*sqs.Queue, 
 	case strings.HasSuffix(name, ".fifo"):
 		return nil, fmt.Errorf("%s=%s is a FIFO queue, which cannot delay a message: want a standard queue", variable, name)
 	}
-	q, err := sqs.New(c.SQS, name, sqs.Options{Hooks: sqs.Hooks{Committed: c.BatchHooks("sqs").Committed}, Logger: c.Logger})
+	q, err := sqs.New(c.SQS, name, sqs.Options{Metrics: c.Metrics, Logger: c.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
 	}

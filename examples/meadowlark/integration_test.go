@@ -59,7 +59,7 @@ func TestFixtures(t *testing.T) {
 		l.name("New", 1638802062000001)
 		l.dispatch(&inserted)
 		l.name("New", 1638802062000001)
-		if n := len(noted(l, &l.conflicts)); n != 1 {
+		if n := l.counts.Sum("sluice_document_conflicts_total"); n != 1 {
 			t.Errorf("%d conflicts", n)
 		}
 
@@ -71,7 +71,7 @@ func TestFixtures(t *testing.T) {
 		if d := l.doc(schoolIndex, schoolID); d.Found {
 			t.Errorf("%s came back", d.Source)
 		}
-		if n := len(noted(l, &l.conflicts)); n != 2 {
+		if n := l.counts.Sum("sluice_document_conflicts_total"); n != 2 {
 			t.Errorf("%d conflicts", n)
 		}
 		alert := `{"kind":"integrity.dangling","id":"` + schoolID + `","type":"` + School + `","foreignKeys":[` + courseKey + `],"dedupeKey":"` + schoolID + `#1638802062000001"}`

@@ -21,8 +21,8 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/flow"
-	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/item/sdkitem"
 	"github.com/sluicehq/sluice/router"
@@ -42,12 +42,12 @@ type local struct {
 	router  *router.Router
 	indices Indices
 
-	mu        sync.Mutex
-	alerts    []string
-	dropped   []string
-	conflicts []document.Ref
-	parked    []error
-	handled   map[string]int // by route
+	mu      sync.Mutex
+	alerts  []string
+	dropped []string
+	counts  tally.Tally
+	parked  []error
+	handled map[string]int // by route
 }
 
 func newLocal(t *testing.T, url string) *local {
@@ -69,15 +69,15 @@ func newLocal(t *testing.T, url string) *local {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.drop(awsdynamodb.NewFromConfig(cfg)) })
-	sink, err := opensearch.New(l.client, opensearch.Options{Hooks: opensearch.Hooks{Conflict: func(op *document.Op) { note(l, &l.conflicts, op.Ref()) }}})
+	sink, err := opensearch.New(l.client, opensearch.Options{Metrics: &l.counts})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.router, err = NewRouter(Deps{
 		Store: l.store, Table: l.table, Resources: Resources(), Write: sink.Write, IndexPrefix: l.prefix,
-		Alert: func(_ context.Context, m sluice.Message) error { note(l, &l.alerts, m.Body); return nil },
-		Check: func(context.Context, sluice.Message) error { return nil },
-		Hooks: projection.Hooks{Dropped: func(_, field string) { note(l, &l.dropped, field) }},
+		Alert:   func(_ context.Context, m sluice.Message) error { note(l, &l.alerts, m.Body); return nil },
+		Check:   func(context.Context, sluice.Message) error { return nil },
+		Dropped: func(_, field string) { note(l, &l.dropped, field) },
 	})
 	if err != nil {
 		t.Fatal(err)

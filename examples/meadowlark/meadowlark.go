@@ -24,6 +24,7 @@ import (
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 )
 
@@ -40,9 +41,10 @@ type Deps struct {
 	Alert message.Send // to who watches over the data
 	Check message.Send // to ourselves: a queue that is consumed by these routes
 
-	Now    func() time.Time // default time.Now
-	Hooks  projection.Hooks // Dropped is a document's field with a reserved name
-	Logger *slog.Logger     // default slog.Default()
+	Now     func() time.Time          // default time.Now
+	Dropped func(table, field string) // a document's field with a reserved name; nil: nobody is told
+	Metrics metrics.Meter             // nil: none
+	Logger  *slog.Logger              // default slog.Default()
 }
 
 // app is what the handlers share.
@@ -54,7 +56,7 @@ type app struct {
 
 // NewRouter returns the routes. They take records that come twice, late, or from
 // the dead letters.
-func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
+func NewRouter(d Deps) (*router.Router, error) {
 	if d.Store == nil || d.Write == nil || d.Alert == nil || d.Check == nil {
 		return nil, errors.New("meadowlark: Deps.Store, Write, Alert and Check: want all of them")
 	}
@@ -66,13 +68,15 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 		return nil, fmt.Errorf("meadowlark: %w", err)
 	}
 	a := &app{d: d, writer: w, later: message.Later(d.Check, message.LaterOptions{Now: d.Now})}
-	p, err := projection.New(d.Write, Projection(d.IndexPrefix, d.Hooks))
+	o := Projection(d.IndexPrefix)
+	o.Dropped, o.Metrics = d.Dropped, d.Metrics
+	p, err := projection.New(d.Write, o)
 	if err != nil {
 		return nil, fmt.Errorf("meadowlark: %w", err)
 	}
-	r := router.New(append([]router.RouterOption{router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
+	r := router.New(router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
 		return writer.Kind(rec.Keys), nil
-	}))}, opts...)...)
+	})))
 	// A function calls nothing behind a route that fails: what OpenSearch takes part
 	// in comes last, so that the rest goes on without it.
 	r.Handle("entity#REMOVE", a.removed, router.Name("dangling"), router.NeedsOld(), router.Redrive())

@@ -15,7 +15,7 @@ import (
 // fields with its id before them and, after them, who may see it and the
 // document once more, as a string that is given out as it is. Indices are named
 // by types; prefix stands before their names.
-func Projection(prefix string, hooks projection.Hooks) projection.Options {
+func Projection(prefix string) projection.Options {
 	return projection.Options{
 		Index:   template(prefix) + "{pk|lower|replace:#:$|replace:.:-}",
 		ID:      "{sk|trim:ID#}",
@@ -32,7 +32,6 @@ func Projection(prefix string, hooks projection.Hooks) projection.Options {
 			projection.Copy("securityEdOrgId", "securityEdOrgId"),
 			projection.Copy("securityStudentId", "securityStudentId"),
 		},
-		Hooks: hooks,
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/examples/meadowlark/writer"
-	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/tabletest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
@@ -56,8 +55,8 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 				w.alerts = append(w.alerts, m.Body)
 				return nil
 			},
-			Hooks: projection.Hooks{Dropped: func(_, field string) { w.dropped = append(w.dropped, field) }},
-			Now:   w.Now, Logger: slog.New(slog.DiscardHandler),
+			Dropped: func(_, field string) { w.dropped = append(w.dropped, field) },
+			Now:     w.Now, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

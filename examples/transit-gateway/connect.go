@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -29,11 +28,11 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if strings.HasSuffix(name, ".fifo") {
 			return nil, fmt.Errorf("TGW_QUEUE=%s is a FIFO queue, which cannot delay a message: want a standard queue", name)
 		}
-		queue, err := sqs.New(s.AWS("sqs"), name, sqs.Options{Hooks: sqs.Hooks{Committed: s.BatchHooks("sqs").Committed}, Logger: s.Logger})
+		queue, err := sqs.New(s.AWS("sqs"), name, sqs.Options{Metrics: s.Metrics, Logger: s.Logger})
 		if err != nil {
 			return nil, err
 		}
-		store, err := dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{Hooks: dynamodb.Hooks{Consumed: s.Consumed}})
+		store, err := dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{Metrics: s.Metrics})
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +44,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if s.Lambda {
 			timeout = 5 * time.Second // an end before the invocation's: a call that is cut off then says nothing of its record
 		}
-		documents, err := opensearch.New(client, opensearch.Options{Timeout: timeout, Hooks: opensearch.Hooks{Committed: s.BatchHooks("opensearch").Committed}})
+		documents, err := opensearch.New(client, opensearch.Options{Timeout: timeout, Metrics: s.Metrics})
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +56,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		}
 		return NewRouter(Deps{
 			Store: store, Prefix: prefix, Write: documents.Write, Index: Index(s.Env), Send: queue.Send, Logger: s.Logger,
-		}, router.Observe(s.RouterHooks))
+		})
 	}
 }
 

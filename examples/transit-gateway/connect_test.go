@@ -8,7 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/run"
 )
 
@@ -17,8 +16,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 		return run.Setup{
 			Lambda: true, // makes no call
 			Env:    func(name string) string { return env[name] }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			AWS:        func(string) aws.Config { return aws.Config{Region: "eu-west-1"} },
-			BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },
+			AWS: func(string) aws.Config { return aws.Config{Region: "eu-west-1"} },
 		}
 	}
 	for _, tt := range []struct {

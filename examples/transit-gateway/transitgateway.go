@@ -55,7 +55,7 @@ type Deps struct {
 
 // NewRouter returns the routes. All that they write is fenced, or conditional on
 // what it replaces, so that they take redriven records.
-func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
+func NewRouter(d Deps) (*router.Router, error) {
 	if d.Store == nil || d.Write == nil || d.Send == nil {
 		return nil, errors.New("transitgateway: Deps.Store, Deps.Write and Deps.Send: want all three")
 	}
@@ -73,9 +73,9 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 	}
 	g := New(d.Store, d.Prefix, d.Now)
 	j := janitor{Gateways: g, later: message.Later(d.Send, message.LaterOptions{Now: d.Now})}
-	r := router.New(append(opts, router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
+	r := router.New(router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
 		return strings.TrimPrefix(rec.Table, d.Prefix), nil
-	})))...)
+	})))
 	const changes = "tgw#INSERT tgw#MODIFY tgw#REMOVE tgw#SNAPSHOT"
 	// A function calls nothing behind a route that fails: what OpenSearch takes part
 	// in comes last, so that the rest goes on without it.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
-	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -28,11 +27,11 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if name == "" {
 			return nil, errors.New("WAREHOUSE_QUEUE is not set; want the URL or the name of the queue that is told of builds")
 		}
-		queue, err := sqs.New(s.AWS("sqs"), name, sqs.Options{Hooks: sqs.Hooks{Committed: s.BatchHooks("sqs").Committed}, Logger: s.Logger})
+		queue, err := sqs.New(s.AWS("sqs"), name, sqs.Options{Metrics: s.Metrics, Logger: s.Logger})
 		if err != nil {
 			return nil, err
 		}
-		store, err := dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{Hooks: dynamodb.Hooks{Committed: s.BatchHooks("dynamodb").Committed, Consumed: s.Consumed}})
+		store, err := dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{Metrics: s.Metrics})
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +43,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		if s.Lambda {
 			timeout = 5 * time.Second // an end before the invocation's: a call that is cut off then says nothing of its record
 		}
-		documents, err := opensearch.New(client, opensearch.Options{Timeout: timeout, Hooks: opensearch.Hooks{Committed: s.BatchHooks("opensearch").Committed}})
+		documents, err := opensearch.New(client, opensearch.Options{Timeout: timeout, Metrics: s.Metrics})
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +56,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		return NewRouter(Deps{
 			Store: store, Send: queue.Send, Prefix: prefix,
 			Write: marks.Writer(documents.Write), IndexPrefix: index,
-		}, router.Observe(s.RouterHooks))
+		})
 	}
 }
 

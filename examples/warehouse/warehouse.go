@@ -64,7 +64,7 @@ func New(d Deps) *Warehouse {
 
 // NewRouter returns the routes. They read before they write, or write under a
 // condition or a version, so that they take redriven records.
-func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
+func NewRouter(d Deps) (*router.Router, error) {
 	if d.Store == nil || d.Send == nil || d.Write == nil {
 		return nil, errors.New("warehouse: Deps.Store, Deps.Send and Deps.Write: want all three")
 	}
@@ -76,9 +76,9 @@ func NewRouter(d Deps, opts ...router.RouterOption) (*router.Router, error) {
 		return nil, fmt.Errorf("warehouse: %w", err)
 	}
 	w := New(d)
-	r := router.New(append(opts, router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
+	r := router.New(router.TypeFrom(router.Func(func(rec *sluice.Record) (string, error) {
 		return strings.TrimPrefix(rec.Table, w.prefix), nil
-	})))...)
+	})))
 	r.Handle("status_event#INSERT", w.onEvent, router.Name("event"), router.Redrive(),
 		router.When(func(rec *sluice.Record) bool { return text(rec.New, "event_type") != ignored }))
 	r.Handle("status_counter#INSERT status_counter#MODIFY", w.onCounted, router.Name("counted"), router.Redrive(),

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/effect/message"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 const (
@@ -54,8 +55,11 @@ type Config struct {
 
 	PageSize int           // keys in one page of a query (default 1000); four of them are in memory, at most
 	Every    time.Duration // how often progress is told (default 5 s)
-	Hooks    Hooks
-	Logger   *slog.Logger // default slog.Default()
+	// Progress is called every Every while rows are deleted, and at the end of
+	// each record or message, by several goroutines at once. It must not block.
+	Progress func(Progress)
+	Metrics  metrics.Meter // of rows, messages and sweeps (default: none)
+	Logger   *slog.Logger  // default slog.Default()
 }
 
 // Child is one kind of children: how they are found, and how they are named.
@@ -97,7 +101,10 @@ type Attr struct {
 
 // Cascade holds the handlers for the parents of one table. It is safe for
 // concurrent use.
-type Cascade struct{ c Config }
+type Cascade struct {
+	c      Config
+	counts series
+}
 
 // New returns a Cascade, or an error that names every field that is missing or
 // wrong. It makes no call.
@@ -106,7 +113,7 @@ func New(c Config) (*Cascade, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("cascade: %w", err)
 	}
-	return &Cascade{c}, nil
+	return &Cascade{c, newSeries(c.Metrics)}, nil
 }
 
 func (c Config) withDefaults() Config {

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 const (
@@ -156,8 +157,8 @@ func TestWorkEndsWithASweep(t *testing.T) {
 		w := points(1234)
 		c := w.config()
 		c.PageSize = 100
-		var sweeps []int
-		c.Hooks.Swept = func(table string, rows int) { sweeps = append(sweeps, rows) }
+		var counts tally.Tally
+		c.Metrics = &counts
 		x := must(t, c)
 		if err := x.Remove(t.Context(), mapRemoved()); err != nil {
 			t.Fatal(err)
@@ -178,7 +179,7 @@ func TestWorkEndsWithASweep(t *testing.T) {
 		if took := time.Since(begun); took != time.Minute {
 			t.Errorf("the sweep came after %v", took)
 		}
-		if w.left(t) != 0 || fmt.Sprint(sweeps) != "[2]" {
+		if sweeps := counts.Values("sluice_cascade_swept_rows_total", "points"); w.left(t) != 0 || fmt.Sprint(sweeps) != "[2]" {
 			t.Errorf("%d left after sweeps of %v", w.left(t), sweeps)
 		}
 	})
@@ -189,8 +190,8 @@ func TestParentThatExistsAgainStopsAll(t *testing.T) {
 	w.tables["maps"].put(`{"user_id":{"S":"u-1"},"map_id":{"S":"m-1"}}`)
 	c := w.config()
 	c.Threshold = DefaultThreshold
-	stops := 0
-	c.Hooks.Stopped = func(string) { stops++ }
+	var counts tally.Tally
+	c.Metrics = &counts
 	x := must(t, c)
 	for name, err := range map[string]error{
 		"remove": x.Remove(t.Context(), mapRemoved()),
@@ -201,7 +202,7 @@ func TestParentThatExistsAgainStopsAll(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if w.left(t) != 10 || w.deletes != 0 || len(w.queue) != 0 || stops != 3 {
+	if stops := counts.Sum("sluice_cascade_stops_total"); w.left(t) != 10 || w.deletes != 0 || len(w.queue) != 0 || stops != 3 {
 		t.Errorf("%d left, %d deleted, sent %q, %d stops", w.left(t), w.deletes, bodies(w), stops)
 	}
 }

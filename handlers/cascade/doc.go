@@ -75,6 +75,7 @@
 //	body.go      messages, to and from
 //	purge.go     reading and deleting until nothing is left
 //	failures.go  what becomes of deletes that fail
-//	progress.go  hooks and the log
+//	progress.go  progress and the log
+//	metrics.go   what is counted
 //	plan.go      the dry run
 package cascade

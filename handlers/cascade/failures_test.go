@@ -185,7 +185,7 @@ func TestPanicsAreErrors(t *testing.T) {
 		"query":   func(c *Config) { c.Query = func(context.Context, dynamo.Query) (dynamo.Page, error) { panic("oh") } },
 		"hook": func(c *Config) {
 			c.Every = 1
-			c.Hooks.Progress = func(p Progress) {
+			c.Progress = func(p Progress) {
 				if !p.Done {
 					panic("oh")
 				}

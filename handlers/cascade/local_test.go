@@ -25,6 +25,7 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/localstack"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 )
@@ -66,7 +67,11 @@ func workUntilKilled() {
 		_, err := fmt.Println("sent", m.Body)
 		return err
 	})
-	c.Hooks.Deleted = func(_ string, rows int) { fmt.Println("deleted", rows) }
+	c.Metrics = tally.Func(func(name, _ string, v float64) {
+		if name == "sluice_cascade_deleted_rows_total" {
+			fmt.Println("deleted", int(v))
+		}
+	})
 	c.PageSize = 100
 	x, err := New(c)
 	exitOn(err)

@@ -9,22 +9,6 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// Hooks are called as things happen, by several goroutines at once; nil ones
-// are passed over. They must be fast and must not block.
-type Hooks struct {
-	// Deleted is called after each request with the rows that it deleted.
-	Deleted func(table string, rows int)
-	// Sent is called for each message that was sent; table is the children's.
-	Sent func(table string, why Reason)
-	// Stopped is called when a cascade ends because its parent exists again.
-	Stopped func(table string)
-	// Swept is called at the end of each sweep with the rows that it found.
-	Swept func(table string, rows int)
-	// Progress is called every Config.Every while rows are deleted, and at the
-	// end of each record or message.
-	Progress func(Progress)
-}
-
 // Reason says why a message was sent.
 type Reason string
 
@@ -60,8 +44,8 @@ func (p *purge) report(ended string) {
 	if g.Took > 0 {
 		g.Rate = float64(g.Deleted) / g.Took.Seconds()
 	}
-	if p.t.c.c.Hooks.Progress != nil {
-		p.t.c.c.Hooks.Progress(g)
+	if p.t.c.c.Progress != nil {
+		p.t.c.c.Progress(g)
 	}
 	level, text := slog.LevelInfo, "cascade goes on"
 	if done {

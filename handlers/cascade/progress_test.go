@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 func TestProgress(t *testing.T) {
@@ -25,16 +26,14 @@ func TestProgress(t *testing.T) {
 		var told []Progress
 		var at []time.Duration
 		begun := time.Now()
-		c.Hooks.Progress = func(p Progress) {
+		c.Progress = func(p Progress) {
 			mu.Lock()
 			defer mu.Unlock()
 			told = append(told, p)
 			at = append(at, time.Since(begun))
 		}
-		rows := 0
-		c.Hooks.Deleted = func(table string, n int) { mu.Lock(); rows += n; mu.Unlock() }
-		var sent []string
-		c.Hooks.Sent = func(table string, why Reason) { sent = append(sent, table+" "+string(why)) }
+		var counts tally.Tally
+		c.Metrics = &counts
 		var log bytes.Buffer
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		x := must(t, c)
@@ -44,8 +43,9 @@ func TestProgress(t *testing.T) {
 		if _, err := w.deliver(t.Context(), x.Work); err != nil {
 			t.Fatal(err)
 		}
-		if len(told) < 8 || rows != 1000 || fmt.Sprint(sent) != "[points hand-over points sweep]" {
-			t.Errorf("told %d times, %d rows, sent %q", len(told), rows, sent)
+		rows, sent := counts.Sum("sluice_cascade_deleted_rows_total"), counts.By("sluice_cascade_messages_total")
+		if len(told) < 8 || rows != 1000 || fmt.Sprint(sent) != "map[points,hand-over:1 points,sweep:1]" {
+			t.Errorf("told %d times, %d rows, sent %v", len(told), rows, sent)
 		}
 		for i, p := range told {
 			if i > 0 && i < len(told)-1 && at[i]-at[i-1] < 5*time.Second {

@@ -366,8 +366,8 @@ func (p *purge) settle(keys []sluice.Item, errs []error) {
 		p.end = gaveUp
 	}
 	p.mu.Unlock()
-	if gone > 0 && p.t.c.c.Hooks.Deleted != nil {
-		p.t.c.c.Hooks.Deleted(p.t.child.Table, gone)
+	if gone > 0 {
+		p.t.c.counts.rows.Add(float64(gone), p.t.child.Table)
 	}
 	p.report("")
 }

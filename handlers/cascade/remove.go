@@ -103,9 +103,7 @@ func (c *Cascade) inlineUntil(ctx context.Context) time.Time {
 
 // stopped is the outcome for a parent that exists again.
 func (c *Cascade) stopped(t *target) error {
-	if c.c.Hooks.Stopped != nil {
-		c.c.Hooks.Stopped(t.child.Table)
-	}
+	c.counts.stops.Add(1, t.child.Table)
 	return sluice.Skip(parentExists)
 }
 
@@ -128,8 +126,6 @@ func (c *Cascade) sendMessage(ctx context.Context, t *target, m sluice.Message, 
 	if err := c.c.Send(ctx, m); err != nil {
 		return fmt.Errorf("%s of %s in table %s: sending the message: %w", why, keyhash.Item(t.parent), t.child.Table, err)
 	}
-	if c.c.Hooks.Sent != nil {
-		c.c.Hooks.Sent(t.child.Table, why)
-	}
+	c.counts.messages.Add(1, t.child.Table, string(why))
 	return nil
 }

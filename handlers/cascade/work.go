@@ -83,9 +83,8 @@ func (w worker) work(ctx context.Context, rec *sluice.Record) error {
 	case end == more:
 		return c.sendMessage(ctx, t, sluice.Message{Body: m.Body, Attributes: m.Attributes}, Continue)
 	case t.sweep:
-		if c.c.Hooks.Swept != nil {
-			c.c.Hooks.Swept(t.child.Table, p.deleted)
-		}
+		c.counts.sweeps.Add(1, t.child.Table)
+		c.counts.swept.Add(float64(p.deleted), t.child.Table)
 		return nil
 	}
 	return c.sendSweep(ctx, t)

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/effect/message"
 	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // Config describes one kind of escalation. Where no default is stated the
@@ -81,7 +82,10 @@ type Config struct {
 	Send func(ctx context.Context, m sluice.Message) error
 
 	Watch Watchdog
-	Hooks Hooks
+
+	Metrics metrics.Meter // of calls, alarms and problems (default: none)
+	Kind    string        // label of the metrics (default "escalation")
+	counts  series
 
 	MaxDelay time.Duration    // of a message (default 15 min, what SQS allows)
 	Now      func() time.Time // default time.Now; only for a message's delay
@@ -183,7 +187,10 @@ func (c Config) withDefaults() Config {
 			*s.field = s.value
 		}
 	}
-	c.Hooks = c.Hooks.withDefaults()
+	if c.Kind == "" {
+		c.Kind = "escalation"
+	}
+	c.counts = newSeries(c.Metrics, c.Kind)
 	if c.Watch.After == 0 {
 		c.Watch.After = 15 * time.Minute
 	}

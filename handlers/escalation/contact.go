@@ -111,7 +111,7 @@ func (s *Consumer) callOne(ctx, calling context.Context, t Try) (c called) {
 	case s.tooLate(t, c.err):
 		c.outcome = Failed
 	}
-	s.c.Config.Hooks.Called(c.outcome)
+	s.c.Config.counts.calls.Add(1, s.c.Config.Kind, cmp.Or(c.outcome, "again"))
 	if s.c.Called != nil {
 		s.c.Called(t, c.outcome, c.err)
 	}

@@ -82,5 +82,5 @@
 //	consumer.go    Try and Expire
 //	claim.go       the life of an attempt
 //	contact.go     calls, of one contact or several
-//	hooks.go       what metrics are told
+//	metrics.go     what is counted
 package escalation

@@ -62,6 +62,6 @@ func (c Config) raiseAlarm(ctx context.Context, a Alarm) error {
 	if err := c.Watch.Alarm(ctx, a); err != nil {
 		return fmt.Errorf("raising the alarm for escalation %s: %w", keyhash.Text(a.Escalation), err)
 	}
-	c.Hooks.Alarm()
+	once(c.counts.alarm)
 	return nil
 }

@@ -134,7 +134,7 @@ func (s *Escalator) advance(ctx context.Context, e Escalation, last *attempt) er
 	next, problems, err := s.next(ctx, e, last)
 	for _, problem := range problems {
 		s.c.Problem(ctx, e, problem)
-		s.c.Hooks.Problem()
+		once(s.c.counts.problems)
 	}
 	if err != nil || next == nil {
 		return err

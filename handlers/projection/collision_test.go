@@ -43,7 +43,7 @@ func TestCollisions(t *testing.T) {
 	} {
 		tt.o.Index, tt.o.ID, tt.o.Version = "i", "{pk}", ByAttribute("rev")
 		var dropped []string
-		tt.o.Hooks.Dropped = func(_, field string) { dropped = append(dropped, field) }
+		tt.o.Dropped = func(_, field string) { dropped = append(dropped, field) }
 		index := streamtest.NewIndex()
 		rec := sluice.Record{EventName: sluice.Insert, Table: "t", New: it}
 		if err := must(t, index.Write, tt.o).Handle(t.Context(), &rec); err != nil {

@@ -66,7 +66,7 @@
 // OpenSearch refuses a document that has a field twice. Of several fields of one
 // name stands the first of: those of First and Last, even where the document does
 // not have them; attributes that are called so; renamed ones, in the order of
-// Rename; flattened ones, in the order of Flatten. [Hooks.Dropped] tells of the
+// Rename; flattened ones, in the order of Flatten. [Options].Dropped tells of the
 // others.
 //
 // # Images

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -241,14 +242,11 @@ func TestSkippedWritesLeaveNoHole(t *testing.T) {
 	for _, origin := range []sluice.Origin{sluice.Live, sluice.Redriven, sluice.Replayed} {
 		for late := range records {
 			index := streamtest.NewIndex()
-			var unchanged int
-			o := Options{Index: "i", ID: "{pk}", Version: ByAttribute("rev"), Include: []string{"n"}, Hooks: Hooks{Unchanged: func(table string) {
-				if unchanged++; table != "t" {
-					t.Error(table)
-				}
-			}}}
+			var counts tally.Tally
+			o := Options{Index: "i", ID: "{pk}", Version: ByAttribute("rev"), Include: []string{"n"}, Metrics: &counts}
 			r := withRoute(must(t, index.Write, o))
 			res := streamtest.Run(t.Context(), r, records...)
+			unchanged := counts.By("sluice_projection_unchanged_total")["t"]
 			if len(index.Writes.Calls()) != 2 || unchanged != 2 || res.Outcomes[3].Result != flow.Skipped {
 				t.Fatalf("%d writes, %d unchanged\n%v", len(index.Writes.Calls()), unchanged, res)
 			}

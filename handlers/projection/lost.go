@@ -22,7 +22,7 @@ const (
 
 // watches reports whether it matters that op, the first write of rec, is refused.
 func (p *Projection) watches(rec *sluice.Record, op document.Op) bool {
-	return p.o.Hooks.Lost != nil && op.Fence == document.Newer && rec.Origin == sluice.Live &&
+	return (p.o.Lost != nil || p.counts.lost != nil) && op.Fence == document.Newer && rec.Origin == sluice.Live &&
 		(rec.EventName == sluice.Insert || rec.EventName == sluice.Modify)
 }
 
@@ -40,16 +40,23 @@ func (p *Projection) watched(rec *sluice.Record) func(context.Context, document.
 	}
 }
 
-// lost calls the hook when the refusal of op loses the change: what came again, or
+// lost tells when the refusal of op loses the change: what came again, or
 // late, is not lost. The version there is 0 when it is not known.
 func (p *Projection) lost(ctx context.Context, rec *sluice.Record, op document.Op, there int64) {
 	switch {
 	case rec.EventName == sluice.Modify:
 		if before, err := p.o.Version.ofImage(rec.Old); err == nil && op.Version <= before {
-			p.o.Hooks.Lost(rec, NotRaised)
+			p.tellLost(rec, NotRaised)
 		}
 	case there > op.Version && p.below(ctx, rec, there):
-		p.o.Hooks.Lost(rec, BeganAnew)
+		p.tellLost(rec, BeganAnew)
+	}
+}
+
+func (p *Projection) tellLost(rec *sluice.Record, why Loss) {
+	p.counts.lost.Add(1, rec.Table, string(why))
+	if p.o.Lost != nil {
+		p.o.Lost(rec, why)
 	}
 }
 

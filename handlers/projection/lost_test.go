@@ -43,7 +43,7 @@ func TestLost(t *testing.T) {
 		index := streamtest.NewIndex()
 		p := must(t, index.Write, Options{
 			Index: "i", ID: "{pk}", Version: ByAttribute("rev"), Exclude: []string{"rev"}, Tombstone: []Field{Constant("deleted", true)},
-			Hooks: Hooks{Lost: func(rec *sluice.Record, why Loss) { got = append(got, why) }},
+			Lost: func(rec *sluice.Record, why Loss) { got = append(got, why) },
 			Current: func(context.Context, *sluice.Record) (sluice.Item, error) {
 				switch tt.now {
 				case -1:

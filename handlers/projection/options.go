@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/item"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // Options say where the documents of a kind of items are, and what is in them.
@@ -48,7 +48,7 @@ type Options struct {
 	// finds different, and with ForgetDeleted; Store.Current of sinks/dynamodb is one.
 	// With it the other versions write no document for a redriven record whose item
 	// is gone, or has no document there any more; ByAttribute and ByFunc tell whether
-	// an item whose document is newer began anew, see [Hooks.Lost].
+	// an item whose document is newer began anew, see Lost.
 	Current func(ctx context.Context, rec *sluice.Record) (sluice.Item, error)
 
 	// ForgetDeleted deletes the document of a deleted item BySequence, which
@@ -85,7 +85,15 @@ type Options struct {
 	// without a change of its document.
 	WriteUnchanged bool
 
-	Hooks Hooks
+	// Lost is called when the document of an item does not show a change because
+	// the version of the change is not above the document's. BySequence loses none.
+	Lost func(rec *sluice.Record, why Loss)
+
+	// Dropped is called when an attribute is left out of a document because
+	// another field has its name.
+	Dropped func(table, field string)
+
+	Metrics metrics.Meter // of changes and documents (default: none)
 }
 
 // Rename has the attribute at From written as To, where it stands. An attribute
@@ -103,22 +111,6 @@ type Rename struct {
 type Flatten struct {
 	Path   string
 	Prefix string
-}
-
-// Hooks are called by Handle as things happen; nil ones are passed over. They
-// must be fast, must not block and must be safe for concurrent use.
-type Hooks struct {
-	// Written is called when a document is written or deleted, or a newer one
-	// was found in its place.
-	Written func(table string, action document.Action)
-	// Unchanged is called when the change of an item does not change its document.
-	Unchanged func(table string)
-	// Lost is called when the document of an item does not show a change because
-	// the version of the change is not above the document's. BySequence loses none.
-	Lost func(rec *sluice.Record, why Loss)
-	// Dropped is called when an attribute is left out of a document because
-	// another field has its name.
-	Dropped func(table, field string)
 }
 
 var markName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

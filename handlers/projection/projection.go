@@ -24,6 +24,7 @@ type Projection struct {
 	tombstone *body
 	scratch   sync.Pool
 	names     *indexNames // nil: Index is no template
+	counts    series
 }
 
 // New returns a Projection that writes by write, which Write of a
@@ -47,7 +48,7 @@ func New(write func(context.Context, document.Op) error, o Options) (*Projection
 	if err != nil {
 		return nil, fmt.Errorf("projection: %w", err)
 	}
-	p := &Projection{write: write, o: o, body: b}
+	p := &Projection{write: write, o: o, body: b, counts: newSeries(o.Metrics)}
 	p.place.index, _ = parseTemplate(o.Index)
 	p.place.id, _ = parseID(o.ID)
 	p.place.routing, _ = parseTemplate(o.Routing)
@@ -82,7 +83,7 @@ func (p *Projection) release(s *scratch) {
 // is skipped. It is a [sluice.Handler].
 func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 	s := p.scratch.Get().(*scratch)
-	s.writer.count = p.o.Hooks.Dropped != nil
+	s.writer.count = p.o.Dropped != nil || p.counts.dropped != nil
 	var ops []document.Op
 	var err error
 	if p.o.Version.kind == bySequence && outdated(rec) {
@@ -102,14 +103,15 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 		return err
 	}
 	if len(ops) == 0 {
-		if p.o.Hooks.Unchanged != nil {
-			p.o.Hooks.Unchanged(rec.Table)
-		}
+		p.counts.unchanged.Add(1, rec.Table)
 		p.release(s)
 		return sluice.Skip("unchanged")
 	}
 	for _, field := range s.writer.dropped {
-		p.o.Hooks.Dropped(rec.Table, field)
+		p.counts.dropped.Add(1, rec.Table)
+		if p.o.Dropped != nil {
+			p.o.Dropped(rec.Table, field)
+		}
 	}
 	for i, op := range ops {
 		write := p.write
@@ -122,9 +124,7 @@ func (p *Projection) Handle(ctx context.Context, rec *sluice.Record) error {
 		if err := write(ctx, op); err != nil {
 			return err // of several writes both are repeated, which both bear
 		}
-		if p.o.Hooks.Written != nil {
-			p.o.Hooks.Written(rec.Table, op.Action)
-		}
+		p.counts.written.Add(1, rec.Table, op.Action.String())
 	}
 	p.release(s)
 	return nil

@@ -39,7 +39,7 @@ const (
 // time is its nanoseconds since 1970. A deletion's version is that of the old
 // image plus 1. An item that is made again goes on above that, at its last number
 // plus 2: at plus 1 its document is taken for the deleted one's, and is not
-// written. [Hooks.Lost] tells of changes that a version loses.
+// written. [Options].Lost tells of changes that a version loses.
 func ByAttribute(path string) Version { return Version{kind: byAttribute, path: path} }
 
 // ByEpoch takes the version from a number that is a time: so many seconds,

@@ -41,8 +41,8 @@
 // # Parents
 //
 // A parent that is not there is not made (unless [Count.Create] says so): a late
-// −1 does not bring back what was deleted. What was dropped is told by
-// [Hooks.Dropped].
+// −1 does not bring back what was deleted. [Applied] and a metric
+// tell what was dropped.
 //
 // A child that is written before its parent is not counted, then or later, and
 // not subtracted when it goes: a row among the markers says so of the two, from

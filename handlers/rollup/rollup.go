@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // Config describes what the records of one kind of child keep. Where no default
@@ -55,17 +56,11 @@ type Config struct {
 	// a change a record older than the former Life could count twice.
 	Life time.Duration
 
-	Now   func() time.Time // default time.Now
-	Hooks Hooks
+	Now     func() time.Time // default time.Now
+	Metrics metrics.Meter    // of additions that are lost (default: none)
 }
 
-// Hooks are called as things happen; nil ones are passed over. They must be
-// fast, must not block and must be safe for concurrent use.
-type Hooks struct {
-	// Dropped is called when what a record adds is lost because the item that
-	// it is added to is not there.
-	Dropped func(rec *sluice.Record, add dynamo.Add)
-}
+var lost = metrics.New(metrics.Metric{Name: "sluice_count_additions_lost_total", Help: "Additions lost because the parent is missing.", Labels: []string{"table"}})
 
 const (
 	defaultLife = 72 * time.Hour
@@ -74,7 +69,10 @@ const (
 )
 
 // Rollup counts. It is safe for concurrent use.
-type Rollup struct{ c Config }
+type Rollup struct {
+	c    Config
+	lost *metrics.Series
+}
 
 // New returns a Rollup, or an error that names every field that is missing or
 // wrong.
@@ -83,7 +81,7 @@ func New(c Config) (*Rollup, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("rollup: %w", err)
 	}
-	return &Rollup{c}, nil
+	return &Rollup{c, lost.Of(c.Metrics)}, nil
 }
 
 func (c Config) withDefaults() Config {
@@ -243,9 +241,7 @@ func (r *Rollup) apply(ctx context.Context, rec *sluice.Record) (Applied, []dyna
 	a := Applied{Before: done.Before}
 	for _, i := range done.Dropped {
 		a.Dropped = append(a.Dropped, u.Adds[i])
-		if r.c.Hooks.Dropped != nil {
-			r.c.Hooks.Dropped(rec, u.Adds[i])
-		}
+		r.lost.Add(1, u.Adds[i].Table)
 	}
 	if err := r.noteEarly(ctx, rec, a, changes, id, expires); err != nil {
 		return Applied{}, nil, fmt.Errorf("rollup %s: %w", r.c.Name, err)

@@ -13,12 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/cascade"
-	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
@@ -37,15 +36,7 @@ type Setup struct {
 	// without: it finds out with its first record, and starts faster.
 	Check bool
 
-	// Hooks for metrics; the zero value has none.
-	RouterHooks router.Hooks
-	BatchHooks  func(sink string) batch.Hooks
-	Consumed    func(table string, units float64)
-	Documents   opensearch.Hooks
-	Projection  projection.Hooks
-	Cascade     cascade.Hooks
-	Rollup      rollup.Hooks
-	Escalation  func(kind string) escalation.Hooks
+	Metrics metrics.Meter // nil: none
 
 	// Fakes stand in for services, in tests of a file.
 	Fakes Fakes
@@ -189,9 +180,6 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 	if s.Logger == nil {
 		s.Logger = slog.Default()
 	}
-	if s.BatchHooks == nil {
-		s.BatchHooks = func(string) batch.Hooks { return batch.Hooks{} }
-	}
 	b := &builder{c: c, s: s, app: &App{Tables: slices.Clone(c.Source.Tables)}}
 	var err, errType error
 	b.sinks, err = openSinks(c, s)
@@ -205,7 +193,7 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 	for _, q := range c.Source.Queues {
 		b.consume(q)
 	}
-	b.app.Router = router.New(router.TypeFrom(b.resolver), router.Observe(s.RouterHooks))
+	b.app.Router = router.New(router.TypeFrom(b.resolver))
 	return b, nil
 }
 

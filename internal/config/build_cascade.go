@@ -26,7 +26,7 @@ func (b *builder) cascade(rt *Route, field string) (*built, error) {
 	if err != nil {
 		return nil, b.c.wrong(field+".table", err)
 	}
-	c := cascade.Config{Table: table, Key: o.Key, Threshold: cascade.DefaultThreshold, Hooks: b.s.Cascade, Logger: b.s.Logger}
+	c := cascade.Config{Table: table, Key: o.Key, Threshold: cascade.DefaultThreshold, Metrics: b.s.Metrics, Logger: b.s.Logger}
 	needsOld := false
 	used := []string{table}
 	for _, child := range o.Children {

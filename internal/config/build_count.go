@@ -28,7 +28,7 @@ func (b *builder) count(rt *Route, field string) (*built, error) {
 		}
 	}
 	store := b.sinks.use(field, used...)
-	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Get: store.Get, Now: b.s.Fakes.Now, Hooks: b.s.Rollup}
+	c := rollup.Config{Name: o.ID, Markers: o.Markers, Life: time.Duration(o.Life), Once: store.Once, Get: store.Get, Now: b.s.Fakes.Now, Metrics: b.s.Metrics}
 	var whens []itemWhen
 	ofNumber := make([]itemWhen, len(o.Numbers))
 	for i, n := range o.Numbers {

@@ -54,9 +54,7 @@ func (b *builder) escalate(rt *Route, field string) (*built, error) {
 	c.Problem = func(ctx context.Context, e escalation.Escalation, err error) {
 		b.s.Logger.ErrorContext(ctx, "passing over a part of an escalation", "kind", o.Kind, "escalation", keyhash.Text(e.ID), "err", err)
 	}
-	if b.s.Escalation != nil {
-		c.Hooks = b.s.Escalation(o.Kind)
-	}
+	c.Metrics, c.Kind = b.s.Metrics, o.Kind
 	raise, err := b.raise(o, field)
 	if err != nil {
 		return nil, err

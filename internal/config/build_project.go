@@ -37,8 +37,8 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 			return nil, err
 		}
 	}
-	o.Hooks = b.s.Projection
-	o.Hooks.Lost = (&lostLog{logger: b.s.Logger, route: rt.name(), next: b.s.Projection.Lost, last: map[projection.Loss]time.Time{}}).lost
+	o.Metrics = b.s.Metrics
+	o.Lost = (&lostLog{logger: b.s.Logger, route: rt.name(), last: map[projection.Loss]time.Time{}}).lost
 	o.Current = b.current()
 	index, sequenced := rt.Project.Index, rt.Project.Version == "sequence"
 	if sequenced && cl.o.Sign == "aoss" {

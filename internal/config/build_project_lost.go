@@ -14,7 +14,6 @@ import (
 type lostLog struct {
 	logger *slog.Logger
 	route  string
-	next   func(*sluice.Record, projection.Loss) // nil: none
 
 	mu   sync.Mutex
 	last map[projection.Loss]time.Time
@@ -28,9 +27,6 @@ var lostReasons = map[projection.Loss]string{
 }
 
 func (l *lostLog) lost(rec *sluice.Record, why projection.Loss) {
-	if l.next != nil {
-		l.next(rec, why)
-	}
 	now := time.Now()
 	l.mu.Lock()
 	last, logged := l.last[why]

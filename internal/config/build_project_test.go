@@ -24,6 +24,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/streamtest"
 )
 
@@ -165,8 +166,8 @@ func TestProjectLogsWhatIsLost(t *testing.T) {
 		s := w.setup()
 		var out bytes.Buffer
 		s.Logger = slog.New(slog.NewTextHandler(&out, nil))
-		counted := 0
-		s.Projection.Lost = func(*sluice.Record, projection.Loss) { counted++ }
+		var counts tally.Tally
+		s.Metrics = &counts
 		s.Fakes.Write = func(_ context.Context, _ string, op document.Op) error {
 			op.Refused(document.Refusal{Version: op.Version})
 			return nil
@@ -185,6 +186,7 @@ func TestProjectLogsWhatIsLost(t *testing.T) {
 			time.Sleep(30 * time.Minute)
 		}
 		text := out.String()
+		counted := counts.Sum("sluice_projection_lost_total")
 		if counted != 15 || strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, "route=orders") || strings.Contains(text, "o-1") || !strings.Contains(text, "key hash") || strings.Contains(text, "secret") || strings.Contains(text, "other") {
 			t.Errorf("counted %d, logged %s", counted, text)
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/effect/message"
@@ -117,7 +116,7 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 	var err error
 	all.store, err = dynamodb.New(s.AWS("dynamodb"), dynamodb.Options{
 		Budget: own.Budget, InFlight: own.InFlight, Timeout: time.Duration(own.Timeout),
-		Hooks: dynamodb.Hooks{Committed: s.BatchHooks(all.storeName).Committed, Consumed: s.Consumed},
+		Metrics: s.Metrics, Sink: all.storeName,
 	})
 	if err != nil {
 		errs = append(errs, c.wrong("sinks."+all.storeName, err))
@@ -133,7 +132,7 @@ func openQueue(o *SQS, name string, s Setup) (*queue, error) {
 	q, err := sqs.New(s.AWS("sqs"), o.Queue, sqs.Options{
 		InFlight: o.InFlight, Timeout: time.Duration(o.Timeout), Logger: s.Logger,
 		DeduplicationIDs: true, // routes give each message one
-		Hooks:            sqs.Hooks{Committed: s.BatchHooks(name).Committed},
+		Metrics:          s.Metrics, Sink: name,
 	})
 	if err != nil {
 		return nil, err
@@ -155,14 +154,8 @@ func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	hooks := s.Documents
-	if ours, own := hooks.Committed, s.BatchHooks(name).Committed; ours == nil {
-		hooks.Committed = own
-	} else if own != nil {
-		hooks.Committed = func(c batch.Commit) { ours(c); own(c) }
-	}
 	docs, err := opensearch.New(client, opensearch.Options{
-		InFlight: o.InFlight, MaxBytes: o.MaxBytes, MaxItems: o.MaxItems, Timeout: time.Duration(o.Timeout), Hooks: hooks,
+		InFlight: o.InFlight, MaxBytes: o.MaxBytes, MaxItems: o.MaxItems, Timeout: time.Duration(o.Timeout), Metrics: s.Metrics, Sink: name,
 	})
 	if err != nil {
 		return nil, err

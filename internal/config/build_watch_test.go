@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice/handlers/escalation"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/tabletest"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // The watchdog of a file is a route that nobody wrote, on a queue that is consumed
@@ -21,11 +22,9 @@ func TestWatchdog(t *testing.T) {
 		w, _ := newCalls(t, aStep, strings.Replace(aCall, "2024", "1999", 1)) // the clock shows 2000
 		c := calls()
 		c.Routes[1].Escalate.Alarm = "alarms"
-		counted := 0
+		var counts tally.Tally
 		s := w.setup()
-		s.Escalation = func(kind string) escalation.Hooks {
-			return escalation.Hooks{Alarm: func() { counted += len(kind) }}
-		}
+		s.Metrics = &counts
 		app, err := c.Build(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +47,7 @@ func TestWatchdog(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := `{"kind":"call.alarm","escalation":"c-1","round":0,"number":0,"due":"1999-01-01T00:00:00Z","why":"its message, or the record of the attempt before it, is lost or late","dedupeKey":"call/c-1#alarm-0"}`
-		if tries, alarms := w.to("tries"), w.to("alarms"); len(tries) != 1 || tries[0].Body != lost || len(alarms) != 1 || alarms[0].Body != want || counted != len("call") {
+		if tries, alarms := w.to("tries"), w.to("alarms"); len(tries) != 1 || tries[0].Body != lost || len(alarms) != 1 || alarms[0].Body != want || counts.By("sluice_escalation_alarms_total")["call"] != 1 {
 			t.Errorf("%+v", w.sent)
 		}
 		if watches := w.to("watches"); len(watches) != 1 || watches[0].Delay != 15*time.Minute || !strings.Contains(watches[0].Body, `"notBefore":"2000-01-01T00:30:00Z"`) {

@@ -13,14 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
-	"github.com/sluicehq/sluice/handlers/cascade"
-	"github.com/sluicehq/sluice/handlers/escalation"
-	"github.com/sluicehq/sluice/handlers/projection"
-	"github.com/sluicehq/sluice/handlers/rollup"
-	"github.com/sluicehq/sluice/metrics/prom"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/router"
-	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // App is a run.App; package run documents the fields.
@@ -45,27 +39,10 @@ type Setup struct {
 	Env            func(name string) string
 	Logger         *slog.Logger
 	AWS            func(service string) aws.Config
-	RouterHooks    router.Hooks
-	BatchHooks     func(sink string) batch.Hooks
-	Consumed       func(table string, units float64)
-	Documents      opensearch.Hooks
-	Projection     projection.Hooks
-	Cascade        cascade.Hooks
-	Escalation     func(kind string) escalation.Hooks
-	Rollup         rollup.Hooks
+	Metrics        metrics.Meter
 
-	checks *checks // nil: none are made
-}
-
-// observed adds the hooks of the daemon's metrics.
-func (s Setup) observed(m *prom.Metrics) Setup {
-	d := m.Documents()
-	s.RouterHooks = (&unrouted{logger: s.Logger, next: m.Router()}).hooks()
-	s.BatchHooks, s.Consumed = m.Batch, m.Consumed
-	s.Documents = opensearch.Hooks{Conflict: d.Conflict, Superseded: d.Superseded, Retried: d.Retried, Rejected: d.Rejected,
-		Requested: func(r opensearch.Request) { d.Requested(r.Bytes, r.Took, r.Err) }}
-	s.Projection, s.Cascade, s.Rollup, s.Escalation = m.Projection(), m.Cascade(), m.Rollup(), m.Escalation
-	return s
+	unrouted *unrouted // nil: nobody asks
+	checks   *checks   // nil: none are made
 }
 
 // routes makes the routes.
@@ -74,11 +51,16 @@ func (a App) routes(ctx context.Context, s Setup) (sluice.Matcher, error) {
 		return nil, errors.New("App.Routes is nil: it makes the routes")
 	}
 	m, err := a.Routes(ctx, s)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case m == nil || len(m.Routes()) == 0:
+	}
+	if m == nil || len(m.Routes()) == 0 {
 		return nil, errors.New("there is no route: nothing would be handled")
+	}
+	if r, ok := m.(interface {
+		OnUnrouted(func(*sluice.Record, router.Reason))
+	}); ok && s.unrouted != nil {
+		r.OnUnrouted(s.unrouted.saw)
 	}
 	return m, nil
 }

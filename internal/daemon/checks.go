@@ -19,7 +19,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awserror"
-	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // Variables, so that tests of the whole daemon need not wait.
@@ -131,17 +130,16 @@ func (c *sinkCheck) try(ctx context.Context) error {
 // credentials and a certificate that is not trusted are mistakes of the deployment.
 // A proxy before AWS answers in its own words: then only the HTTP status tells.
 func isDown(err error) bool {
-	failing := func(status int) bool { return status >= 500 || status == http.StatusTooManyRequests }
-	var status *opensearch.StatusError
+	var answer interface{ HTTPStatusCode() int } // of the AWS SDK, of opensearch, or of a sink of the application
 	switch {
-	case errors.As(err, &status):
-		return failing(status.Status)
 	case errors.As(err, new(smithy.APIError)):
 		return awserror.Of(err).Passes()
 	case awserror.Of(err) == awserror.NoCredentials, errors.As(err, new(*tls.CertificateVerificationError)):
 		return false
-	case failing(awserror.Status(err)):
-		return true
+	case errors.As(err, &answer):
+		if status := answer.HTTPStatusCode(); status != 0 {
+			return status >= 500 || status == http.StatusTooManyRequests
+		}
 	}
 	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // a connection that broke
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/internal/letters"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -42,11 +43,15 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		return err
 	}
 	registry := prom.NewRegistry()
-	metrics := prom.New(registry)
+	counts := prom.New(registry)
 	checks := &checks{}
 	m, err := a.routes(ctx, Setup{
-		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws, checks: checks,
-	}.observed(metrics))
+		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws,
+		Metrics: counts, unrouted: &unrouted{logger: everyLine(logger)}, checks: checks,
+	})
+	if r, ok := m.(interface{ Count(metrics.Meter) }); ok {
+		r.Count(counts)
+	}
 	if err == nil {
 		err = checks.start(ctx, m, o.RequireSinks)
 	}
@@ -75,16 +80,16 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		}
 	}
 	m = checks.hold(m)
-	src, err := newSources(o, m, checks, aws, store, box.Box, metrics, newLife(m, o, stderr), logger)
+	src, err := newSources(o, m, checks, aws, store, box.Box, counts, newLife(m, o, stderr), logger)
 	if err != nil {
 		return err
 	}
 	pulse := newPulse(logger)
-	counts := &letterCounts{count: box.Counts}
-	metrics.Ask(prom.Status{
+	parked := &letterCounts{count: box.Counts}
+	counts.Ask(prom.Status{
 		Ready:       func() bool { return len(src.unready()) == 0 },
 		Held:        func() []flow.Held { return heldFlows(src.held()) },
-		DeadLetters: counts.get,
+		DeadLetters: parked.get,
 		Routes:      src.routes,
 	})
 	if o.Listen != "off" {
@@ -113,7 +118,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 			"GET /lanes":             lanes(src.waiting),
 			"GET /{$}": statusPage(func() status {
 				st := src.status()
-				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, counts.get()
+				st.Application, st.Version, st.Started, st.DeadLetters = o.Application, buildversion.Get(), started, parked.get()
 				return st
 			}),
 			"/deadletters": dlq, "/deadletters/": dlq,

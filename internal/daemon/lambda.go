@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/letterqueue"
 	"github.com/sluicehq/sluice/metrics/emf"
@@ -39,15 +38,14 @@ func runLambda(ctx context.Context, a App, env func(string) string, stdout, stde
 	o = o.withDefaults(a)
 	setup := Setup{
 		Lambda: true, Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: config,
-		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },
 	}
 	of, observed, err := emf.FromEnv(env)
 	if err != nil {
 		return err
 	}
-	metrics := emf.New(stdout, of)
+	lines := emf.New(stdout, of)
 	if observed {
-		setup.BatchHooks, setup.Projection, setup.Escalation = metrics.Batch, metrics.Projection(), metrics.Escalation
+		setup.Metrics = lines
 	}
 	lo := lambda.Options{Logger: logger}
 	if err := a.DeadLetter.set(&lo, o.DeadLetter, setup); err != nil {
@@ -58,7 +56,7 @@ func runLambda(ctx context.Context, a App, env func(string) string, stdout, stde
 		return err
 	}
 	if observed {
-		lo.Hooks, lo.FlowHooks = metrics.Lambda(), metrics.Flow(m)
+		lo.Hooks, lo.FlowHooks = lines.Lambda(), lines.Flow(m)
 	}
 	lambda.Start(m, lo)
 	return errors.New("the Lambda runtime ended")
@@ -91,6 +89,6 @@ func (d DeadLetter) set(lo *lambda.Options, what string, s Setup) (err error) {
 		return err
 	}
 	lo.MaxAge = d.MaxAge
-	lo.DeadLetter, err = letterqueue.Open(s.AWS("sqs"), queue, keys, s.BatchHooks("deadLetter"), s.Logger)
+	lo.DeadLetter, err = letterqueue.Open(s.AWS("sqs"), queue, keys, s.Metrics, s.Logger)
 	return err
 }

@@ -30,7 +30,7 @@ func TestLambdaStart(t *testing.T) {
 		got := ""
 		app := App{Name: "shop", Tables: []string{"a", "b"}, Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
 			got = strings.Join(s.Tables, " ")
-			if !s.Lambda || s.Projection.Lost == nil || s.Escalation("call").Alarm == nil {
+			if !s.Lambda || s.Metrics == nil {
 				t.Errorf("%s: not under Lambda, or without its metrics", tt.name)
 			}
 			return nil, stop

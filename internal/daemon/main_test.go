@@ -61,7 +61,7 @@ var children = map[string]App{
 		if s.Env("ECHO_FAIL") != "" {
 			return nil, errors.New("the queue is missing")
 		}
-		r := router.New(router.Observe(s.RouterHooks))
+		r := router.New()
 		r.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
 			id, _ := rec.Keys.Lookup("id")
 			_, err := fmt.Println("handled", id.Str(), rec.Table, s.Lambda, s.Tables)

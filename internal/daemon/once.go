@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/snapshot"
@@ -54,7 +53,7 @@ func Backfill(ctx context.Context, a App, o Options, s snapshot.Options, env fun
 	}
 	none := &unrouted{logger: logger}
 	m, err := a.routes(ctx, Setup{Tables: o.tableNames(), Env: env, Logger: everyLine(logger), AWS: aws,
-		RouterHooks: none.hooks(), BatchHooks: func(string) batch.Hooks { return batch.Hooks{} }})
+		unrouted: none})
 	if err != nil {
 		return err
 	}

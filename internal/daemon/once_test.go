@@ -1,6 +1,8 @@
 package daemon
 
-import "testing"
+import (
+	"testing"
+)
 
 // What a message proposes to type is typed as it stands.
 func TestWord(t *testing.T) {

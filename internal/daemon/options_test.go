@@ -168,9 +168,7 @@ func TestSetup(t *testing.T) {
 				t.Errorf("endpoint of %s is %q, want %q", service, got, want)
 			}
 		}
-		if s.Lambda || s.Logger == nil || s.RouterHooks.Unrouted == nil || s.BatchHooks("queue").Committed == nil || s.Consumed == nil ||
-			s.Documents.Conflict == nil || s.Documents.Superseded == nil || s.Documents.Retried == nil || s.Documents.Rejected == nil || s.Documents.Requested == nil ||
-			s.Projection.Dropped == nil || s.Cascade.Deleted == nil || s.Rollup.Dropped == nil || s.Env("ANY") != "thing" {
+		if s.Lambda || s.Logger == nil || s.Metrics == nil || s.Env("ANY") != "thing" {
 			t.Errorf("setup: %+v", s)
 		}
 		return router.New(), nil

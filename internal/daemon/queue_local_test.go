@@ -26,7 +26,7 @@ import (
 func init() {
 	// both handles changes and messages.
 	children["both"] = App{Name: "both", Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
-		r := router.New(router.Observe(s.RouterHooks))
+		r := router.New()
 		r.Handle("*#*", func(_ context.Context, rec *sluice.Record) error {
 			id, _ := rec.Keys.Lookup("id")
 			_, err := fmt.Println("change of", id.Str())
@@ -47,7 +47,7 @@ func init() {
 func init() {
 	// jobless fails for every message.
 	children["jobless"] = App{Name: "jobless", Routes: func(_ context.Context, s Setup) (sluice.Matcher, error) {
-		r := router.New(router.Observe(s.RouterHooks))
+		r := router.New()
 		r.Handle("job#MESSAGE", func(context.Context, *sluice.Record) error { return errors.New("the sink is down") }, router.Name("work"))
 		return r, nil
 	}}

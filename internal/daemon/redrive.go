@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/letterqueue"
@@ -132,7 +131,7 @@ func (r *redriver) run(ctx context.Context, env func(string) string, stdout, std
 		return err
 	}
 	o = o.withDefaults(r.App)
-	m, err := r.routes(ctx, Setup{Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: aws, BatchHooks: func(string) batch.Hooks { return batch.Hooks{} }})
+	m, err := r.routes(ctx, Setup{Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: logger, AWS: aws})
 	if err != nil {
 		return err
 	}

@@ -12,21 +12,15 @@ import (
 // unrouted sees the records that take no route.
 type unrouted struct {
 	logger *slog.Logger
-	next   router.Hooks
 	n      atomic.Int64
 	told   sync.Map // tables of which an untyped one was told
 }
-
-func (u *unrouted) hooks() router.Hooks { return router.Hooks{Unrouted: u.saw} }
 
 // saw tells of a table's first record without an entity type. Items of other
 // kinds may have none; but where the type is looked for in the wrong place no
 // record has one, and nothing would fail.
 func (u *unrouted) saw(rec *sluice.Record, why router.Reason) {
 	u.n.Add(1)
-	if u.next.Unrouted != nil {
-		u.next.Unrouted(rec, why)
-	}
 	if why != router.Untyped {
 		return
 	}

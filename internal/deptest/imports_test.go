@@ -36,9 +36,12 @@ var rules = []rule{
 	{pkgs: "internal/jsonscan", stdOnly: true},
 	{pkgs: "internal/quorum", stdOnly: true},
 	{pkgs: "internal/routed", ours: []string{"."}, stdOnly: true},
-	{pkgs: "router", ours: []string{".", "internal/routed"}, stdOnly: true},
+	{pkgs: "metrics", stdOnly: true},
+	{pkgs: "internal/commits", ours: []string{"metrics"}, stdOnly: true},
+	{pkgs: "internal/tally", ours: []string{"metrics"}, stdOnly: true},
+	{pkgs: "router", ours: []string{".", "internal/routed", "metrics"}, stdOnly: true},
 	{pkgs: "flow", ours: []string{".", "internal/quorum"}},
-	{pkgs: "batch", ours: []string{".", "internal/backoff", "internal/quorum"}, stdOnly: true},
+	{pkgs: "batch", ours: []string{".", "internal/backoff", "internal/commits", "internal/quorum", "metrics"}, stdOnly: true},
 
 	// What hangs on it. Router, sources, sinks and handlers never import each
 	// other; an application brings them together.
@@ -73,36 +76,36 @@ var rules = []rule{
 	{pkgs: "effect/document", stdOnly: true},
 	{pkgs: "internal/docrules", ours: []string{"effect/document"}, stdOnly: true},
 	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
-	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/keyhash", "internal/quorum"}},
-	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient"}},
+	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/keyhash", "internal/quorum", "metrics"}},
+	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient", "metrics"}},
 	{pkgs: "sinks/opensearch/indices", ours: []string{".", "effect/document", "internal/docrules", "internal/reindex"}},
-	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying"}},
+	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying", "metrics"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
 	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
 	{pkgs: "internal/reindex", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},
 	{pkgs: "deadletter/...", ours: []string{".", "state", "internal/access", "internal/staterules"}},
 	{pkgs: "internal/letters", ours: []string{"deadletter", "state"}},
-	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/docrules", "internal/jsonscan", "internal/routed"}, stdOnly: true},
+	{pkgs: "handlers/projection", ours: []string{".", "effect/document", "internal/docrules", "internal/jsonscan", "internal/routed", "metrics"}, stdOnly: true},
 	{pkgs: "handlers/escalation/webhook", ours: []string{".", "internal/retryafter"}, stdOnly: true},
-	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/keyhash"}},
-	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "effect/document", "effect/dynamo", "flow", "batch", "router", "internal/snapshot", "sources/...", "sinks/...", "handlers/...", "state", "deadletter"}},
+	{pkgs: "handlers/...", ours: []string{".", "effect/document", "effect/dynamo", "effect/message", "internal/backoff", "internal/keyhash", "metrics"}},
+	{pkgs: "metrics/...", ours: []string{".", "internal/buildversion", "flow", "internal/snapshot", "sources/...", "deadletter", "metrics"}},
 
 	// What brings them together.
-	{pkgs: "run", ours: []string{"internal/daemon", ".", "batch", "router", "handlers/...", "sinks/opensearch"}},
+	{pkgs: "run", ours: []string{"internal/daemon", ".", "metrics"}},
 	{pkgs: "internal/daemon", ours: []string{"internal/access", "internal/letters", "internal/snapshot", "internal/reread", "internal/awsclient", "internal/awserror", "internal/buildversion", "internal/daemons", "internal/letterqueue", "internal/retrying", ".", "router", "flow", "batch", "sources/...", "sinks/...", "handlers/...", "state/...", "deadletter/...", "metrics/..."}},
 	// Not run: it links the poller, and a Lambda function is made of a
 	// configuration, too.
-	{pkgs: "internal/config", ours: []string{".", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/versiontext"}},
+	{pkgs: "internal/config", ours: []string{".", "metrics", "item", "router", "flow", "batch", "effect/document", "effect/dynamo", "effect/message", "internal/reindex", "sinks/...", "handlers/...", "deadletter", "deploy/schema", "internal/awsclient", "internal/keyhash", "internal/versiontext"}},
 	{pkgs: "streamtest/...", ours: []string{".", "effect/document", "internal/docrules", "flow", "router"}},
 	{pkgs: "internal/runtimeapi", stdOnly: true},
 	// Of functions.
-	{pkgs: "internal/letterqueue", ours: []string{"flow", "batch", "deadletter", "sinks/sqs", "state", "internal/access", "internal/awsclient"}},
+	{pkgs: "internal/letterqueue", ours: []string{"flow", "deadletter", "sinks/sqs", "metrics", "state", "internal/access", "internal/awsclient"}},
 	{pkgs: "internal/function", ours: []string{".", "internal/config", "router", "flow", "batch", "sources/lambda", "metrics/emf", "internal/awsclient", "internal/letterqueue"}},
 	{pkgs: "cmd/sluice-lambda", ours: []string{"internal/function"}},
 	{pkgs: "cmd/sluice", ours: []string{
 		".", "internal/config", "internal/daemon", "router", "flow", "batch", "effect/document", "effect/dynamo", "internal/audit", "internal/replay", "internal/snapshot", "internal/reread", "internal/reindex", "handlers/...",
-		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/versiontext", "internal/wire",
+		"sources/...", "sinks/...", "state/...", "deadletter", "metrics/...", "deploy/...", "internal/access", "internal/awsclient", "internal/buildversion", "internal/daemons", "internal/function", "internal/letterqueue", "internal/letters", "internal/runtimeapi", "internal/tally", "internal/versiontext", "internal/wire",
 	}},
 
 	// Examples are a user's code: all that is public, nothing internal. One may

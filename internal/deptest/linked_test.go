@@ -60,3 +60,23 @@ func TestLinkedIntoLambda(t *testing.T) {
 		}
 	}
 }
+
+// A program links the clients of the services that its routes call, and the
+// handlers that it uses.
+func TestLinkedIntoPrograms(t *testing.T) {
+	if _, err := os.ReadFile(filepath.Join("..", "..", "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	goFiles(t)
+	out, err := exec.Command("go", "list", "-deps", module+"/run").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		for _, never := range []string{module + "/handlers", module + "/sinks/opensearch", module + "/sinks/dynamodb", "github.com/opensearch-project", module + "/internal/config", "testing"} {
+			if pkg == never || strings.HasPrefix(pkg, never+"/") {
+				t.Errorf("run links %s", pkg)
+			}
+		}
+	}
+}

@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/awsclient"
 	"github.com/sluicehq/sluice/internal/config"
@@ -62,10 +61,10 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 	if err != nil {
 		return nil, lambda.Options{}, err
 	}
-	metrics := emf.New(os.Stdout, options)
+	lines := emf.New(os.Stdout, options)
 	setup := config.Setup{AWS: services(cfg), Logger: logger}
 	if observed {
-		setup.BatchHooks, setup.Projection, setup.Escalation = metrics.Batch, metrics.Projection(), metrics.Escalation
+		setup.Metrics = lines
 	}
 	app, err := cfg.Build(ctx, setup)
 	if err != nil {
@@ -81,16 +80,12 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 		o.Order = flow.ByShard
 	}
 	if observed {
-		o.Hooks, o.FlowHooks = metrics.Lambda(), metrics.Flow(app.Router)
+		o.Hooks, o.FlowHooks = lines.Lambda(), lines.Flow(app.Router)
 	}
 	if cfg.DeadLetter.Queue != "" {
-		hooks := batch.Hooks{}
-		if observed {
-			hooks = metrics.Batch("deadLetter")
-		}
 		keys, err := cfg.LetterKeys(os.Getenv)
 		if err == nil {
-			o.DeadLetter, err = letterqueue.Open(setup.AWS("sqs"), cfg.DeadLetter.Queue, keys, hooks, logger)
+			o.DeadLetter, err = letterqueue.Open(setup.AWS("sqs"), cfg.DeadLetter.Queue, keys, setup.Metrics, logger)
 		}
 		if err != nil {
 			return nil, o, fmt.Errorf("deadLetter: %w", err)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/access"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
@@ -23,11 +23,11 @@ const mostLetter = 256 << 10
 // Open returns dead letters in the queue of that name or URL, signed with keys. It
 // makes no call. Without a key it logs a warning. A FIFO queue is an error: letters
 // have no order, and no group.
-func Open(cfg aws.Config, queue string, keys deadletter.Keys, hooks batch.Hooks, logger *slog.Logger) (flow.DeadLetter, error) {
+func Open(cfg aws.Config, queue string, keys deadletter.Keys, m metrics.Meter, logger *slog.Logger) (flow.DeadLetter, error) {
 	if strings.HasSuffix(queue, ".fifo") {
 		return nil, fmt.Errorf("the queue of dead letters %q is a FIFO queue, which takes no letters: name a standard queue", queue)
 	}
-	q, err := sqs.New(cfg, queue, sqs.Options{Hooks: sqs.Hooks{Committed: hooks.Committed}, Logger: logger})
+	q, err := sqs.New(cfg, queue, sqs.Options{Metrics: m, Sink: "deadLetter", Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("the queue of dead letters: %w", err)
 	}

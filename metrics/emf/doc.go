@@ -23,17 +23,20 @@
 //	StuckHandlers                    calls that have been running for too long
 //	HandlerDuration                  milliseconds of each call, waiting in sinks included
 //
-// With the dimension Sink besides:
+//	Filtered                         records that the route's conditions passed over
+//
+// And what packages of the program declare with a name in CloudWatch, by
+// metrics.New, when it is not 0. With the dimension Sink besides:
 //
 //	CommitItems                      items of each group commit
 //	CommitFailures                   items that were answered with an error
 //	CommitDuration                   milliseconds of each group commit
 //
-// A program of run.Main adds metrics that have a line when they are not 0:
+// With the dimension Escalation, the kind, or none:
 //
 //	ProjectionLost                   changes that a document does not show
-//	EscalationAlarms                 of the watchdog; with the dimension Escalation, the kind
-//	EscalationProblems               bad steps and attributes that were passed over; likewise
+//	EscalationAlarms                 of the watchdog
+//	EscalationProblems               bad steps and attributes that were passed over
 //
 // A metric of the format has 100 values a line at most: of more calls than that
 // in one invocation, the slowest and 99 at random stand for all. How many there

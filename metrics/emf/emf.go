@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
-	"github.com/sluicehq/sluice/handlers/escalation"
-	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
@@ -63,10 +61,13 @@ func (o Options) validate() error {
 	seen := map[string]bool{
 		"Route": true, "Sink": true, "Escalation": true, "_aws": true, "RequestId": true,
 	}
-	for _, names := range [][]string{invocationNames[:], routeNames[:], sinkNames[:], {"ProjectionLost", "EscalationAlarms", "EscalationProblems"}} {
+	for _, names := range [][]string{invocationNames[:], routeNames[:]} {
 		for _, name := range names {
 			seen[name] = true
 		}
+	}
+	for _, m := range metrics.All() {
+		seen[m.CloudWatch], seen[m.Dimension] = true, true
 	}
 	for i, d := range o.Dimensions {
 		field := fmt.Sprintf("Dimensions[%d]", i)
@@ -101,6 +102,7 @@ type Metrics struct {
 
 	mu    sync.Mutex // of lists, lines and w
 	parts []part
+	lines map[Dimension]*declared
 	line  []byte // the last one, to be used again
 	spare []byte // the same for values
 	none  *route // what no route is known of
@@ -119,7 +121,7 @@ func New(w io.Writer, o Options) *Metrics {
 	if err := o.validate(); err != nil {
 		panic(err.Error())
 	}
-	return &Metrics{w: w, o: o, none: new(route)}
+	return &Metrics{w: w, o: o, none: new(route), lines: map[Dimension]*declared{}}
 }
 
 // Lambda returns hooks for lambda.Options.Hooks. They write the lines.
@@ -127,8 +129,12 @@ func (m *Metrics) Lambda() lambda.Hooks {
 	return lambda.Hooks{Invoked: m.invoked}
 }
 
-// Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher.
+// Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher. It has
+// a router count what its filters pass over.
 func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
+	if r, ok := matcher.(interface{ Count(metrics.Meter) }); ok {
+		r.Count(m)
+	}
 	routes := make([]*route, len(matcher.Routes()))
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,38 +159,6 @@ func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 			}
 		},
 	}
-}
-
-// Batch returns hooks for the sink of that name.
-func (m *Metrics) Batch(name string) batch.Hooks {
-	s := &sink{name: clean(name, maxValue)}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.parts = append(m.parts, s)
-	return batch.Hooks{Committed: s.committed}
-}
-
-// Projection returns hooks for projections.
-func (m *Metrics) Projection() projection.Hooks {
-	lost := m.counter("ProjectionLost", "", "")
-	return projection.Hooks{Lost: func(*sluice.Record, projection.Loss) { lost() }}
-}
-
-// Escalation returns hooks for escalations of a kind.
-func (m *Metrics) Escalation(kind string) escalation.Hooks {
-	return escalation.Hooks{
-		Alarm:   m.counter("EscalationAlarms", "Escalation", kind),
-		Problem: m.counter("EscalationProblems", "Escalation", kind),
-	}
-}
-
-// counter counts for a metric; without a dimension it has those of all.
-func (m *Metrics) counter(name, dimension, value string) func() {
-	c := &counter{dimension: dimension, value: clean(value, maxValue), name: name}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.parts = append(m.parts, c)
-	return func() { c.n.Add(1) }
 }
 
 // invoked writes the lines of an invocation, each in a call of its own: a pipe

@@ -16,9 +16,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
-	"github.com/sluicehq/sluice/handlers/projection"
+	_ "github.com/sluicehq/sluice/handlers/escalation"
+	_ "github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/internal/commits"
+	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
@@ -92,18 +94,28 @@ func checkTargets(t *testing.T, doc map[string]any) {
 	}
 }
 
+func declaredAs(name string) *metrics.Metric {
+	for _, m := range metrics.All() {
+		if m.CloudWatch == name {
+			return m
+		}
+	}
+	panic(name)
+}
+
 // What seldom happens has a line when it does.
 func TestCount(t *testing.T) {
 	var out bytes.Buffer
 	m := New(&out, Options{Dimensions: []Dimension{}})
-	e, p := m.Escalation("call"), m.Projection()
-	e.Alarm()
-	e.Alarm()
+	alarms, lost := declaredAs("EscalationAlarms").Of(m), declaredAs("ProjectionLost").Of(m)
+	alarms.Add(1, "call")
+	alarms.Add(1, "call")
 	m.Lambda().Invoked(lambda.Invocation{})
-	p.Lost(nil, projection.NotRaised)
+	lost.Add(1, "orders", "not_raised")
+	lost.Add(1, "orders", "began_anew")
 	m.Lambda().Invoked(lambda.Invocation{})
 	docs := documents(t, out.Bytes())
-	if len(docs) != 4 || docs[1]["EscalationAlarms"] != 2.0 || docs[1]["Escalation"] != "call" || docs[3]["ProjectionLost"] != 1.0 {
+	if len(docs) != 4 || docs[1]["EscalationAlarms"] != 2.0 || docs[1]["Escalation"] != "call" || docs[3]["ProjectionLost"] != 2.0 {
 		t.Errorf("%v", docs)
 	}
 }
@@ -114,7 +126,7 @@ func TestLines(t *testing.T) {
 		var out bytes.Buffer
 		m := New(&out, Options{})
 		rs := matcher("calls", "quiet")
-		h, s, idle := m.Flow(rs), m.Batch("sqs"), m.Batch("dynamodb")
+		h, s, idle := m.Flow(rs), commits.Of(m, "sqs"), commits.Of(m, "dynamodb")
 		_ = idle
 		h.Handled(nil, rs[0], flow.Done, 1500*time.Microsecond, nil)
 		h.Handled(nil, rs[0], flow.Done, 2*time.Millisecond, nil)
@@ -126,8 +138,8 @@ func TestLines(t *testing.T) {
 		h.ParkFailed(nil, rs[0], errors.New("full"))
 		h.Stuck(nil, rs[0], time.Minute, false)
 		h.Stuck(nil, rs[0], time.Minute, true)
-		s.Committed(batch.Commit{Items: 10, Failed: 3, Took: 8 * time.Millisecond})
-		s.Committed(batch.Commit{Items: 1, Took: 4 * time.Millisecond})
+		s.Add(10, 3, 8*time.Millisecond)
+		s.Add(1, 0, 4*time.Millisecond)
 		m.Lambda().Invoked(lambda.Invocation{RequestID: "r-1", Cold: true, Records: 9, Settled: 3, Failed: 1, Parked: 1, Took: 2 * time.Second, Stopped: errors.New("down")})
 		const head = `{"_aws":{"Timestamp":946684800000,"CloudWatchMetrics":[{"Namespace":"Sluice","Dimensions":[["FunctionName"`
 		want := head + `]],"Metrics":[{"Name":"Invocations","Unit":"Count"},{"Name":"InvocationErrors","Unit":"Count"},{"Name":"PartialFailures","Unit":"Count"},{"Name":"ColdStarts","Unit":"Count"},{"Name":"Records","Unit":"Count"},{"Name":"Settled","Unit":"Count"},{"Name":"Failed","Unit":"Count"},{"Name":"Parked","Unit":"Count"},{"Name":"Unrouted","Unit":"Count"},{"Name":"InvocationDuration","Unit":"Milliseconds"}]}]},"FunctionName":"searches","Invocations":1,"InvocationErrors":0,"PartialFailures":1,"ColdStarts":1,"Records":9,"Settled":3,"Failed":1,"Parked":1,"Unrouted":1,"InvocationDuration":2000,"RequestId":"r-1"}
@@ -166,7 +178,7 @@ func TestAnyName(t *testing.T) {
 			h.Handled(nil, r, flow.Done, time.Duration(i)*1234567*time.Nanosecond, nil)
 		}
 	}
-	m.Batch("\x00").Committed(batch.Commit{Items: 1})
+	commits.Of(m, "\x00").Add(1, 0, 0)
 	m.Lambda().Invoked(lambda.Invocation{RequestID: "\x00\""})
 	if docs := documents(t, out.Bytes()); len(docs) != 1+len(names)+1 {
 		t.Errorf("%d lines, want %d", len(docs), 1+len(names)+1)
@@ -281,13 +293,13 @@ func BenchmarkHandled(b *testing.B) {
 func BenchmarkInvoked(b *testing.B) {
 	m := New(io.Discard, Options{})
 	rs := matcher("first", "second")
-	h, s, l := m.Flow(rs), m.Batch("sqs"), m.Lambda()
+	h, s, l := m.Flow(rs), commits.Of(m, "sqs"), m.Lambda()
 	b.ReportAllocs()
 	for range b.N {
 		for i := range 200 {
 			h.Handled(nil, rs[i&1], flow.Done, time.Duration(i)*time.Microsecond, nil)
 		}
-		s.Committed(batch.Commit{Items: 10, Took: time.Millisecond})
+		s.Add(10, 0, time.Millisecond)
 		l.Invoked(lambda.Invocation{RequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", Records: 200, Settled: 200})
 	}
 }

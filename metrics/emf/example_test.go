@@ -14,7 +14,7 @@ import (
 // A function whose records, invocations and messages are CloudWatch's metrics.
 func Example() {
 	m := emf.New(os.Stdout, emf.Options{Dimensions: []emf.Dimension{{Name: "Service", Value: "searches"}}})
-	sink := sqs.Options{Hooks: sqs.Hooks{Committed: m.Batch("calls").Committed}}
+	sink := sqs.Options{Metrics: m, Sink: "calls"}
 	_ = sink // for sqs.New
 
 	r := router.New()

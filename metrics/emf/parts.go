@@ -2,10 +2,8 @@ package emf
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
@@ -95,55 +93,5 @@ func (r *route) flush(dst []byte, m *Metrics, now time.Time) []byte {
 	l.sample(routeNames[len(routeNames)-1], milliseconds, &r.calls)
 	r.counts = [routeCounts]int{}
 	r.calls.reset()
-	return l.end()
-}
-
-var sinkNames = [...]string{"CommitItems", "CommitFailures", "CommitDuration"}
-
-type sink struct {
-	name string
-
-	mu          sync.Mutex
-	failed      int
-	sizes, took sample
-}
-
-func (s *sink) committed(c batch.Commit) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failed += c.Failed
-	s.sizes.add(float64(c.Items))
-	s.took.add(c.Took.Seconds() * 1000)
-}
-
-func (s *sink) flush(dst []byte, m *Metrics, now time.Time) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sizes.seen == 0 {
-		return dst
-	}
-	l := m.begin(dst, now, "Sink", s.name)
-	l.sample(sinkNames[0], counts, &s.sizes)
-	l.count(sinkNames[1], s.failed)
-	l.sample(sinkNames[2], milliseconds, &s.took)
-	s.failed = 0
-	s.sizes.reset()
-	s.took.reset()
-	return l.end()
-}
-
-// counter is one metric of its own.
-type counter struct {
-	dimension, value, name string
-	n                      atomic.Int64
-}
-
-func (c *counter) flush(dst []byte, m *Metrics, now time.Time) []byte {
-	n := c.n.Swap(0)
-	if n == 0 {
-		return dst
-	}
-	l := m.begin(dst, now, c.dimension, c.value)
-	l.count(c.name, int(n))
 	return l.end()
 }

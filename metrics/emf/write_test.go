@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/commits"
 	"github.com/sluicehq/sluice/sources/lambda"
 )
 
@@ -26,12 +26,12 @@ func TestEachLineIsOneWriteThatAPipeTakesAtOnce(t *testing.T) {
 	var w writes
 	m := New(&w, Options{})
 	rs := matcher("calls", "idle", strings.Repeat("a long name of a route ", 10))
-	h, s := m.Flow(rs), m.Batch("search")
+	h, s := m.Flow(rs), commits.Of(m, "search")
 	for i := range 1000 {
 		for _, r := range []int{0, 2} {
 			h.Handled(nil, rs[r], flow.Done, 1234567*time.Microsecond+time.Duration(i)*time.Nanosecond, nil)
 		}
-		s.Committed(batch.Commit{Items: 10_000, Took: 1234567 * time.Microsecond})
+		s.Add(10_000, 1, 1234567*time.Microsecond)
 	}
 	for range 2 { // what the first has written is not written again
 		m.Lambda().Invoked(lambda.Invocation{RequestID: "00000000-0000-4000-8000-000000000001", Records: 1000, Settled: 1000})

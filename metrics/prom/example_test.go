@@ -1,8 +1,10 @@
 package prom_test
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/router"
@@ -11,7 +13,9 @@ import (
 func ExampleNew() {
 	registry := prom.NewRegistry()
 	m := prom.New(registry)
-	r := router.New(router.Observe(m.Router()))
+	r := router.New()
+	r.Handle("order#INSERT", func(context.Context, *sluice.Record) error { return nil })
+	r.Count(m)
 	options := flow.Options{Hooks: m.Flow(r)} // of poller.Options or flow.Open
 	http.Handle("GET /metrics", prom.Handler(registry))
 	_ = options

@@ -10,8 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
-	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
@@ -43,57 +41,6 @@ func samples(t *testing.T, reg prometheus.Gatherer, name string) map[string]uint
 		}
 	}
 	return got
-}
-
-func TestRouter(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	h := New(reg).Router()
-	h.Unrouted(&rec, router.Untyped)
-	h.Unrouted(&rec, router.Filtered)
-	h.Unrouted(&rec, router.Filtered)
-	expectSeries(t, reg, `
-# HELP sluice_unrouted_total Records without a route: no route, untyped, filtered.
-# TYPE sluice_unrouted_total counter
-sluice_unrouted_total{reason="filtered"} 2
-sluice_unrouted_total{reason="no route"} 0
-sluice_unrouted_total{reason="untyped"} 1
-`, "sluice_unrouted_total")
-}
-
-func TestBatch(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	m := New(reg)
-	h := m.Batch("queue")
-	h.Committed(batch.Commit{Items: 10, Failed: 3, Took: time.Second})
-	h.Committed(batch.Commit{Items: 1})
-	m.Batch("index").Committed(batch.Commit{Items: 5})
-	expectSeries(t, reg, `
-# HELP sluice_commit_items_total Items in commits: committed or failed.
-# TYPE sluice_commit_items_total counter
-sluice_commit_items_total{outcome="committed",sink="index"} 5
-sluice_commit_items_total{outcome="committed",sink="queue"} 8
-sluice_commit_items_total{outcome="failed",sink="index"} 0
-sluice_commit_items_total{outcome="failed",sink="queue"} 3
-`, "sluice_commit_items_total")
-	for _, name := range []string{"sluice_commit_batch_items", "sluice_commit_seconds"} {
-		if got := samples(t, reg, name); got["queue"] != 2 || got["index"] != 1 {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-func TestConsumed(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	m := New(reg)
-	m.Consumed("orders", 2.5)
-	m.Consumed("orders", 1)
-	m.Consumed("searches", 1)
-	expectSeries(t, reg, `
-# HELP sluice_write_units_total Write units of sinks.
-# TYPE sluice_write_units_total counter
-sluice_write_units_total{table="orders"} 3.5
-sluice_write_units_total{table="searches"} 1
-`, "sluice_write_units_total")
 }
 
 func TestMemoryOfPollers(t *testing.T) {

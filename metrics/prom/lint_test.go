@@ -12,12 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/deadletter"
-	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/flow"
+	"github.com/sluicehq/sluice/internal/commits"
 	"github.com/sluicehq/sluice/internal/snapshot"
-	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sources/poller"
 	"github.com/sluicehq/sluice/sources/queue"
 )
@@ -28,9 +26,7 @@ func busy(m *Metrics) {
 	f := m.Flow(rs)
 	f.Handled(&rec, rs[0], flow.Done, time.Second, nil)
 	f.ParkFailed(&rec, nil, nil)
-	m.Router().Unrouted(&rec, router.Untyped)
-	m.Batch("sink").Committed(batch.Commit{Items: 1})
-	m.Consumed("table", 1)
+	bindAll(m)
 	p, s := m.Poller(), poller.Shard{Table: "table", ID: "shard"}
 	p.ShardStarted(s, "")
 	p.Polled(poller.Poll{Shard: s})
@@ -46,20 +42,6 @@ func busy(m *Metrics) {
 	q.Hand("queue", queue.Hand{})
 	m.Scan().Scanned(snapshot.Call{Table: "table"})
 	m.Backfill().Progress(snapshot.Progress{Table: "table"})
-	c := m.Cascade()
-	c.Deleted("table", 1)
-	c.Swept("table", 1)
-	e := m.Escalation("kind")
-	e.Called("contacted")
-	e.Alarm()
-	e.Problem()
-	m.Projection().Written("table", document.Put)
-	m.Documents().Conflict(&document.Op{Index: "index"})
-	m.Documents().Requested(1, time.Second, nil)
-	d := m.Documents()
-	d.Superseded(&document.Op{Index: "index"})
-	d.Retried(&document.Error{})
-	d.Rejected(&document.Error{})
 	q.Deleted("queue", queue.Call{Messages: 2, Failed: 1})
 	m.Ask(Status{
 		Ready:       func() bool { return true },
@@ -193,15 +175,13 @@ func BenchmarkHooks(b *testing.B) {
 	m := New(prometheus.NewRegistry())
 	busy(m)
 	p, s := m.Poller(), poller.Shard{Table: "table", ID: "shard"}
-	projection, docs, commits, q := m.Projection(), m.Documents(), m.Batch("sink"), m.Queue()
+	c, two, q := commits.Of(m, "sink"), declaredAs("sluice_projection_lost_total").Of(m), m.Queue()
 	for _, bb := range []struct {
 		name string
 		call func()
 	}{
-		{"projection written", func() { projection.Written("table", document.Put) }},
-		{"projection unchanged", func() { projection.Unchanged("table") }},
-		{"document conflict", func() { docs.Conflict(&document.Op{Index: "index"}) }},
-		{"commit", func() { commits.Committed(batch.Commit{Items: 10, Took: time.Millisecond}) }},
+		{"one of two labels", func() { two.Add(1, "table", "reason") }},
+		{"commit", func() { c.Add(10, 1, time.Millisecond) }},
 		{"poll", func() { p.Polled(poller.Poll{Shard: s, Records: 5, Took: time.Millisecond}) }},
 		{"message ended", func() { q.Ended("queue", queue.EndSettled) }},
 	} {

@@ -4,45 +4,37 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // Metrics are the series of one process. All methods are safe for concurrent
 // use.
 type Metrics struct {
-	flow   flowMetrics
-	router routerMetrics
-	batch  batchMetrics
-	poller *pollerMetrics
-	queue  *queueMetrics
-	units  *prometheus.CounterVec
+	flow     flowMetrics
+	poller   *pollerMetrics
+	queue    *queueMetrics
+	snapshot snapshotMetrics
+	status   *statusMetrics
 
-	cascade    cascadeMetrics
-	escalation escalationMetrics
-	snapshot   snapshotMetrics
-	documents  documentMetrics
-	handlers   handlerMetrics
-	status     *statusMetrics
+	counters   map[*metrics.Metric]*prometheus.CounterVec
+	histograms map[*metrics.Metric]*prometheus.HistogramVec
 }
 
-// New registers the series with reg; it panics when they are registered there
+// New registers the series with reg, those that packages have declared by
+// metrics.New among them; it panics when they are registered there
 // already.
 func New(reg prometheus.Registerer) *Metrics {
 	newBuildInfo(reg)
-	return &Metrics{
-		flow:   newFlowMetrics(reg),
-		router: newRouterMetrics(reg),
-		batch:  newBatchMetrics(reg),
-		poller: newPollerMetrics(reg),
-		queue:  newQueueMetrics(reg),
-		units:  newUnits(reg),
-
-		cascade:    newCascadeMetrics(reg),
-		escalation: newEscalationMetrics(reg),
-		snapshot:   newSnapshotMetrics(reg),
-		documents:  newDocumentMetrics(reg),
-		handlers:   newHandlerMetrics(reg),
-		status:     newStatusMetrics(reg),
+	m := &Metrics{
+		flow:     newFlowMetrics(reg),
+		poller:   newPollerMetrics(reg),
+		queue:    newQueueMetrics(reg),
+		snapshot: newSnapshotMetrics(reg),
+		status:   newStatusMetrics(reg),
 	}
+	m.declared(reg)
+	return m
 }
 
 // histogram has classic buckets for those who scrape the text format, and a

@@ -160,7 +160,8 @@ func (s *Store) newBatcher(timeout time.Duration) *batch.Batcher[*batchWrite] {
 		InFlight: s.opt.InFlight,
 		Linger:   s.opt.Linger,
 		Timeout:  timeout,
-		Hooks:    batch.Hooks{Committed: s.opt.Hooks.Committed},
+		Metrics:  s.opt.Metrics,
+		Sink:     s.opt.Sink,
 	})
 }
 

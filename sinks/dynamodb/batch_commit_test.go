@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // What fails is told to the one whose write it is; what may pass is written
@@ -191,9 +192,8 @@ func TestACommitEndsInTime(t *testing.T) {
 func TestWritesKeepTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesStub{delay: time.Millisecond, units: func(table, _ string) float64 { return map[string]float64{"slow": 3, "free": 1}[table] }}
-		var mu sync.Mutex
-		told := map[string]float64{}
-		st := s.store(t, Options{Budget: map[string]float64{"slow": 100}, Hooks: Hooks{Consumed: func(table string, n float64) { mu.Lock(); told[table] += n; mu.Unlock() }}})
+		var counts tally.Tally
+		st := s.store(t, Options{Budget: map[string]float64{"slow": 100}, Metrics: &counts})
 		var keys []sluice.Item
 		for i := range 2000 {
 			keys = append(keys, thing(fmt.Sprint(i), ""))
@@ -213,7 +213,7 @@ func TestWritesKeepTheBudget(t *testing.T) {
 			t.Errorf("a table without a budget took %v", time.Since(start))
 		}
 		wg.Wait()
-		if told["slow"] != 6000 || told["free"] != 2000 {
+		if told := counts.By("sluice_write_units_total"); told["slow"] != 6000 || told["free"] != 2000 {
 			t.Error(told)
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/streamtest"
@@ -265,9 +265,8 @@ func TestServerGivesBackWrites(t *testing.T) {
 	proxy.Fail(streamtest.ProxyFault{Op: "BatchWriteItem", Share: 0.02, Seed: 1, DropAnswer: true})
 	proxy.Fail(streamtest.ProxyFault{Op: "BatchWriteItem", Share: 0.02, Seed: 2, Drop: true})
 	proxy.Fail(streamtest.Unprocessed(0.3, 1))
-	var mu sync.Mutex
-	units := 0.0
-	st := openThrough(t, proxy, dynamodb.Options{Backoff: time.Millisecond, Attempts: 16, Hooks: dynamodb.Hooks{Consumed: func(_ string, n float64) { mu.Lock(); units += n; mu.Unlock() }}})
+	var counts tally.Tally
+	st := openThrough(t, proxy, dynamodb.Options{Backoff: time.Millisecond, Attempts: 16, Metrics: &counts})
 	table := newTable(t, types.ScalarAttributeTypeS)
 	const all = 5000
 	its := make([]sluice.Item, all)
@@ -281,7 +280,7 @@ func TestServerGivesBackWrites(t *testing.T) {
 	if errs := st.PutAll(t.Context(), table, its); errs != nil {
 		t.Fatalf("%.1000v", errs)
 	}
-	if units < all {
+	if units := counts.Sum("sluice_write_units_total"); units < all {
 		t.Errorf("%v units were consumed by %d writes", units, all)
 	}
 	direct := openLocal(t, dynamodb.Options{})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 func hundred() (its []sluice.Item) {
@@ -38,19 +38,19 @@ func TestPutAllAsksOnce(t *testing.T) {
 	})
 }
 
-// The panic of a hook is the caller's, whichever request it comes from, and
+// The panic of a meter is the caller's, whichever request it comes from, and
 // comes when nothing is on its way any more. The next write of a key is not
 // held up.
-func TestPutAllAndAHookThatPanics(t *testing.T) {
+func TestPutAllAndAMeterThatPanics(t *testing.T) {
 	for n := range 4 {
 		synctest.Test(t, func(t *testing.T) {
 			s := tablesStub{delay: time.Second}
 			var commits atomic.Int64
-			st := s.store(t, Options{Keys: map[string][]string{"t": {"pk"}}, Hooks: Hooks{Committed: func(batch.Commit) {
-				if commits.Add(1) == int64(n)+1 {
+			st := s.store(t, Options{Keys: map[string][]string{"t": {"pk"}}, Metrics: tally.Func(func(name, _ string, _ float64) {
+				if name == "sluice_commit_batch_items" && commits.Add(1) == int64(n)+1 {
 					panic("on purpose")
 				}
-			}}})
+			})})
 			s.reply = func(n int, _ []string) stubbed { time.Sleep(time.Duration(n) * time.Second); return stubbed{} }
 			func() {
 				defer func() {
@@ -70,17 +70,17 @@ func TestPutAllAndAHookThatPanics(t *testing.T) {
 	}
 }
 
-// A hook that ends its goroutine, as t.FailNow does, leaves no write whose
+// A meter that ends its goroutine, as t.FailNow does, leaves no write whose
 // result is taken for success.
-func TestPutAllAndAHookThatEndsItsGoroutine(t *testing.T) {
+func TestPutAllAndAMeterThatEndsItsGoroutine(t *testing.T) {
 	for bad := range 4 {
 		synctest.Test(t, func(t *testing.T) {
 			s := tablesStub{}
-			st := s.store(t, Options{InFlight: 4, Keys: map[string][]string{"t": {"pk"}}, Hooks: Hooks{Committed: func(c batch.Commit) {
-				if c.Failed > 0 {
+			st := s.store(t, Options{InFlight: 4, Keys: map[string][]string{"t": {"pk"}}, Metrics: tally.Func(func(_, labels string, v float64) {
+				if labels == "dynamodb,failed" && v > 0 {
 					runtime.Goexit()
 				}
-			}}})
+			})})
 			write := fmt.Sprintf("t+%d=", 25*bad) // the chunk that the caller's goroutine takes is one of the four
 			s.reply = func(_ int, writes []string) (a stubbed) {
 				if strings.Contains(strings.Join(writes, " "), write) {

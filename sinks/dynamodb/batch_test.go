@@ -12,16 +12,15 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/item"
 )
 
 func TestConcurrentWritesShareRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tablesStub{delay: 10 * time.Millisecond}
-		var commits []batch.Commit
-		var mu sync.Mutex
-		st := s.store(t, Options{Keys: map[string][]string{"t": {"pk"}}, Hooks: Hooks{Committed: func(c batch.Commit) { mu.Lock(); commits = append(commits, c); mu.Unlock() }}})
+		var counts tally.Tally
+		st := s.store(t, Options{Keys: map[string][]string{"t": {"pk"}}, Metrics: &counts})
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 50 {
@@ -37,6 +36,7 @@ func TestConcurrentWritesShareRequests(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		commits := counts.Values("sluice_commit_batch_items", "dynamodb")
 		if len(s.requests) != 4 || len(commits) != 4 || time.Since(start) != s.delay || len(s.calls) != 0 {
 			t.Errorf("%d requests, %d commits in %v, want 4 in one round trip; %q", len(s.requests), len(commits), time.Since(start), s.calls)
 		}

@@ -83,9 +83,7 @@ func (s *Store) settle(estimate units, consumed []types.ConsumedCapacity) {
 		if b := s.budget.of(*c.TableName); b != nil {
 			b.Add(-*c.CapacityUnits)
 		}
-		if hook := s.opt.Hooks.Consumed; hook != nil {
-			hook(*c.TableName, *c.CapacityUnits)
-		}
+		s.consumed.Add(*c.CapacityUnits, *c.TableName)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 func budgeted(t *testing.T, o Options) *Store {
@@ -30,13 +32,8 @@ func TestBudgetKeepsTheRate(t *testing.T) {
 	for name, estimate := range map[string]float64{"exact": 5, "too low": 1, "too high": 50, "none": 0} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told float64
-				s := budgeted(t, Options{Budget: map[string]float64{"t": 10}, Hooks: Hooks{Consumed: func(table string, n float64) {
-					if table != "t" {
-						t.Errorf("consumed of %q", table)
-					}
-					told += n
-				}}})
+				var counts tally.Tally
+				s := budgeted(t, Options{Budget: map[string]float64{"t": 10}, Metrics: &counts})
 				start := time.Now()
 				for range 201 { // 10 are there at once, and 995 flow in at 10 a second
 					est := units{"t": estimate}
@@ -48,8 +45,8 @@ func TestBudgetKeepsTheRate(t *testing.T) {
 				if took := time.Since(start).Seconds(); math.Abs(took-99) > 1 {
 					t.Errorf("1005 units at 10 a second took %v s", took)
 				}
-				if told != 1005 {
-					t.Errorf("the hook was told of %v", told)
+				if told := counts.By("sluice_write_units_total"); told["t"] != 1005 || len(told) != 1 {
+					t.Errorf("counted %v", told)
 				}
 			})
 		})

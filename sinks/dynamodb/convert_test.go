@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/item"
 )
 
@@ -284,9 +285,9 @@ func TestTransact(t *testing.T) {
 
 // What is written is taken from the budget, and told.
 func TestWritesAreConsumed(t *testing.T) {
-	got := map[string]float64{}
+	var counts tally.Tally
 	w := &wire{t: t}
-	s := w.store(Options{Budget: map[string]float64{"t": 1000}, Hooks: Hooks{Consumed: func(table string, n float64) { got[table] += n }}})
+	s := w.store(Options{Budget: map[string]float64{"t": 1000}, Metrics: &counts})
 	w.answer = func(int) (int, string) { return 200, `{"ConsumedCapacity":{"TableName":"t","CapacityUnits":3}}` }
 	if err := s.Write(t.Context(), dynamo.Put("t", pk("k"))); err != nil {
 		t.Error(err)
@@ -300,7 +301,7 @@ func TestWritesAreConsumed(t *testing.T) {
 	if _, err := s.Once(t.Context(), dynamo.Unit{Marker: dynamo.NewMarker("u", "m", time.Now()), Adds: []dynamo.Add{{Table: "t", Key: pk("k"), By: map[string]int64{"n": 1}}}}); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]float64{"t": 11, "u": 4}, got); diff != "" {
+	if diff := cmp.Diff(map[string]int{"t": 11, "u": 4}, counts.By("sluice_write_units_total")); diff != "" {
 		t.Error(diff)
 	}
 	for i := range w.calls {

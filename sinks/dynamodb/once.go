@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/awserror"
 	"github.com/sluicehq/sluice/internal/backoff"
+	"github.com/sluicehq/sluice/internal/commits"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/quorum"
 )
@@ -72,6 +73,7 @@ type once struct {
 	explain func(error) error // for people
 	opt     Options
 	batch   *batch.Batcher[*unit]
+	commits *commits.Commits
 	asked   atomic.Uint64 // units
 	sending chan struct{} // holds one for each transaction on its way
 
@@ -80,7 +82,7 @@ type once struct {
 }
 
 func newOnce(send func(context.Context, *dynamodb.TransactWriteItemsInput) error, explain func(error) error, opt Options) *once {
-	o := &once{send: send, explain: explain, opt: opt, sending: make(chan struct{}, opt.InFlight), holders: map[ref]*step{}}
+	o := &once{send: send, explain: explain, opt: opt, commits: commits.Of(opt.Metrics, opt.Sink), sending: make(chan struct{}, opt.InFlight), holders: map[ref]*step{}}
 	o.batch = batch.New(o.commit, nil, batch.Options{
 		MaxItems: opt.InFlight * maxOperations,
 		InFlight: 1,
@@ -217,10 +219,8 @@ func (o *once) run(deadline time.Time, t *transaction) {
 		}
 	}()
 	o.apply(ctx, t)
-	c := o.judge(t)
-	if hook := o.opt.Hooks.Committed; hook != nil && c.Items > 0 {
-		c.Took = time.Since(begin)
-		hook(c)
+	if done, failed := o.judge(t); done > 0 {
+		o.commits.Add(done, failed, time.Since(begin))
 	}
 	returned = true
 }
@@ -245,7 +245,7 @@ func (o *once) apply(ctx context.Context, t *transaction) {
 
 // judge says which units of t are tried again, and that those behind it with the
 // marker of one that is applied need no request. It counts those that are done.
-func (o *once) judge(t *transaction) (c batch.Commit) {
+func (o *once) judge(t *transaction) (done, failed int) {
 	applied, tries := map[ref]*unit{}, 0
 	for _, u := range t.units {
 		if u.err == nil && !u.again {
@@ -265,19 +265,19 @@ func (o *once) judge(t *transaction) (c batch.Commit) {
 			u.wait = wait
 			continue
 		case u.err != nil:
-			c.Failed++
+			failed++
 		}
-		c.Items++
+		done++
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, u := range t.behind {
 		if a := applied[u.parts[0].ref]; a != nil && a.marker.Table == u.marker.Table && a.marker.Item.Equal(u.marker.Item) {
 			u.again, u.applied.Before = false, true
-			c.Items++
+			done++
 		}
 	}
-	return c
+	return done, failed
 }
 
 // free gives the items of t to the units behind it, the first time.

@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/effect/dynamo"
 	"github.com/sluicehq/sluice/internal/quorum"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // A request that takes long does not hold up others.
@@ -231,12 +231,12 @@ func TestOnceGivesItsPlaceToOthers(t *testing.T) {
 	})
 }
 
-// Hooks are told once of each unit, however often it was sent.
+// Each unit is counted once, however often it was sent.
 func TestOnceTellsOfEachUnitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t, 1, faults{before: .1, throttle: .1, foreign: .01})
-		var items, failed int
-		st := s.store(Options{Hooks: Hooks{Committed: func(c batch.Commit) { items, failed = items+c.Items, failed+c.Failed }}})
+		var counts tally.Tally
+		st := s.store(Options{Metrics: &counts})
 		var wg sync.WaitGroup
 		for i := range 300 {
 			a := addTo("a", 1)
@@ -252,8 +252,8 @@ func TestOnceTellsOfEachUnitOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if items != 300 || failed != 3 {
-			t.Errorf("%d units, of which %d failed", items, failed)
+		if n := counts.By("sluice_commit_items_total"); n["dynamodb,committed"] != 297 || n["dynamodb,failed"] != 3 {
+			t.Errorf("units: %v", n)
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // Options configure a Store; the zero value is ready to use.
@@ -26,20 +26,16 @@ type Options struct {
 	Timeout  time.Duration // of one commit, or one read, with its retries (default 30 s); one try has a third of it at most
 	Attempts int           // for what the service has refused for the moment, in one commit (default 8)
 	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 50 ms)
-	Hooks    Hooks
+	Metrics  metrics.Meter // of group commits, and of the capacity units that tables say they took (default: none)
+	Sink     string        // label of the commits (default "dynamodb")
 }
 
-// Hooks are called as things happen; nil ones are passed over. They must be
-// fast and must not block.
-type Hooks struct {
-	// Committed is called after each group commit.
-	Committed func(batch.Commit)
-	// Consumed is called after each request with the capacity units that it
-	// took of a table.
-	Consumed func(table string, units float64)
-}
+var writeUnits = metrics.New(metrics.Metric{Name: "sluice_write_units_total", Help: "Write units of sinks.", Labels: []string{"table"}})
 
 func (o Options) withDefaults() Options {
+	if o.Sink == "" {
+		o.Sink = "dynamodb"
+	}
 	if o.InFlight == 0 {
 		o.InFlight = 16
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/internal/awsclient"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // Store reads and writes the tables of one account and Region. It is safe for
@@ -29,6 +30,8 @@ type Store struct {
 	guarded chan struct{} // the requests of DeleteGuarded with a condition, at a time
 
 	once *once
+
+	consumed *metrics.Series
 }
 
 // New returns a Store, or an error that names every option that is wrong. It
@@ -53,6 +56,7 @@ func New(cfg aws.Config, o Options) (*Store, error) {
 		}
 	})
 	s.budget = newBudget(s.opt.Budget)
+	s.consumed = writeUnits.Of(s.opt.Metrics)
 	s.keys.ask = s.keyNames
 	for table, names := range s.opt.Keys {
 		s.keys.set(table, names, true)

@@ -82,7 +82,7 @@ func (s *Store) cancelled(reasons []types.CancellationReason, tables []string, e
 // requests that are alike to the byte, and the SDK writes maps in another order
 // each time that it is called.
 func (s *Store) transact(ctx context.Context, in *dynamodb.TransactWriteItemsInput, r repeated) error {
-	if len(s.budget.buckets) > 0 || s.opt.Hooks.Consumed != nil {
+	if len(s.budget.buckets) > 0 || s.consumed != nil {
 		in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
 	}
 	estimate := units{}

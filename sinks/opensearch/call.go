@@ -38,9 +38,7 @@ func (c *call) writeAll(ctx context.Context, ops []document.Op, all []write) (fa
 		if err := check(w.op); err != nil {
 			e := refuse(w.op, err)
 			w.err = permanent(e)
-			if hook := s.opt.Hooks.Rejected; hook != nil {
-				hook(e)
-			}
+			ofError(s.counts.rejected, e)
 			continue
 		}
 		w.lane, w.err = laneOf(w.op), errEnded

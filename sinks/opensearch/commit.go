@@ -146,28 +146,26 @@ func (c *committing) encode(ws []*write) ([]*write, *buffer) {
 
 // settle takes the outcome for what stands for w.
 func (c *committing) settle(w *write, o outcome, f failure) {
-	h := &c.sink.opt.Hooks
+	counts := &c.sink.counts
 	now := w.current()
 	switch o {
 	case done, conflict, absent:
-		if hook := h.Conflict; hook != nil && o == conflict {
-			hook(now.op)
+		if o == conflict {
+			ofDocument(counts.conflicts, now.op)
 		}
 		w.each(func(x *write) {
 			x.err = nil
 			if o == conflict && x.op.Refused != nil {
 				x.op.Refused(f.refused())
 			}
-			if hook := h.Superseded; hook != nil && x != now {
-				hook(x.op)
+			if x != now {
+				ofDocument(counts.superseded, x.op)
 			}
 		})
 	case never, tooLarge, spoiled:
 		e := f.of(now.op)
 		now.err = permanent(e)
-		if hook := h.Rejected; hook != nil {
-			hook(e)
-		}
+		ofError(counts.rejected, e)
 		if w.line != nil && w.line.left > 1 {
 			w.line.left-- // the one before it stands for the rest
 			w.failed = nil
@@ -187,14 +185,14 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 	}
 }
 
-// retried tells the hook and the callers that ws are tried again.
+// retried counts ws, which are tried again, and tells their callers.
 func (s *Sink) retried(ws []*write) {
 	for _, w := range ws {
 		if w.failed == nil {
 			continue
 		}
-		if hook := s.opt.Hooks.Retried; hook != nil {
-			hook(w.failed.of(w.current().op))
+		if s.counts.retried != nil {
+			ofError(s.counts.retried, w.failed.of(w.current().op))
 		}
 		w.each(func(x *write) {
 			if l := x.call.told; l != nil {

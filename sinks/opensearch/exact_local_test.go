@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -155,8 +156,8 @@ func TestLocalUnchanged(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		c := connected(t, Connection{URLs: []string{url}})
 		index := localIndex(t, c, "")
-		refused := 0
-		s, err := New(c, Options{Hooks: Hooks{Conflict: func(*document.Op) { refused++ }}})
+		var counts tally.Tally
+		s, err := New(c, Options{Metrics: &counts})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,17 +179,17 @@ func TestLocalUnchanged(t *testing.T) {
 		}
 		first := read()
 		write(put(index, "a", `{"n":2}`), first.Revision)
-		if d := read(); d.Version != 8 || string(d.Source) != `{"n":2}` || refused != 0 {
+		if d, refused := read(), counts.Sum("sluice_document_conflicts_total"); d.Version != 8 || string(d.Source) != `{"n":2}` || refused != 0 {
 			t.Errorf("%+v, %d refused", d, refused)
 		}
 		write(put(index, "a", `{"n":3}`), first.Revision)
 		write(del(index, "a"), first.Revision)
-		if d := read(); d.Version != 8 || refused != 2 {
+		if d, refused := read(), counts.Sum("sluice_document_conflicts_total"); d.Version != 8 || refused != 2 {
 			t.Errorf("%+v, %d refused", d, refused)
 		}
 		write(del(index, "a"), read().Revision)
 		write(put(index, "a", `{"n":4}`), first.Revision)
-		if d := read(); d.Found || refused != 3 {
+		if d, refused := read(), counts.Sum("sluice_document_conflicts_total"); d.Found || refused != 3 {
 			t.Errorf("%+v, %d refused", d, refused)
 		}
 	})

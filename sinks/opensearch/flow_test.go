@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/flow"
 	"github.com/sluicehq/sluice/internal/recordtest"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/state"
@@ -223,19 +224,23 @@ func TestWithoutADeadLetterARecordHoldsOnlyItsLane(t *testing.T) {
 	})
 }
 
-// A hook panics in the middle of a commit. No caller waits for ever, and
+// A meter panics in the middle of a commit. No caller waits for ever, and
 // nothing is held afterwards.
 func TestAPanicReleasesAllWrites(t *testing.T) {
-	for name, hooks := range map[string]Hooks{
-		"in a request":   {Requested: func(Request) { panic("hook") }},
-		"of an item":     {Conflict: func(*document.Op) { panic("hook") }},
-		"when rejecting": {Rejected: func(*document.Error) { panic("hook") }},
+	for name, metric := range map[string]string{
+		"in a request":   "sluice_bulk_requests_total",
+		"of an item":     "sluice_document_conflicts_total",
+		"when rejecting": "sluice_documents_rejected_total",
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := cluster{delay: time.Second}
 				c.docs = map[string]stored{"i\x00a\x00": {version: 9}}
-				s := c.sink(t, Options{Hooks: hooks, MaxItems: 2})
+				s := c.sink(t, Options{MaxItems: 2, Metrics: tally.Func(func(name, _ string, _ float64) {
+					if name == metric {
+						panic("meter")
+					}
+				})})
 				var wg sync.WaitGroup
 				for i := range 6 {
 					wg.Go(func() {

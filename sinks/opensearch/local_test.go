@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // localIndex makes an index of the test's own and returns its name.
@@ -69,8 +70,8 @@ func TestLocalVersions(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		c := connected(t, Connection{URLs: []string{url}})
 		index := localIndex(t, c, "")
-		conflicts := 0
-		s, err := New(c, Options{Hooks: Hooks{Conflict: func(*document.Op) { conflicts++ }}})
+		var counts tally.Tally
+		s, err := New(c, Options{Metrics: &counts})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func TestLocalVersions(t *testing.T) {
 			{del(index, "nothing"), `{"n":6}`, 9, 0},
 			{putAt(index, "x", 1<<62, `{"n":7}`), `{"n":7}`, 1 << 62, 0},
 		} {
-			conflicts = 0
+			before := counts.Sum("sluice_document_conflicts_total")
 			there := int64(0)
 			tt.op.Refused = func(r document.Refusal) { there = r.Version }
 			if err := s.Write(t.Context(), tt.op); err != nil {
@@ -103,6 +104,7 @@ func TestLocalVersions(t *testing.T) {
 			if got, version := at(t, c, document.Ref{Index: index, ID: "x"}); got != tt.want || version != tt.version {
 				t.Errorf("after %s@%d: %s@%d, want %s@%d", tt.op.Action, tt.op.Version, got, version, tt.want, tt.version)
 			}
+			conflicts := counts.Sum("sluice_document_conflicts_total") - before
 			if (conflicts > 0) != (tt.conflict > 0) || there != tt.conflict {
 				t.Errorf("%s@%d: %d conflicts with version %d, want %d", tt.op.Action, tt.op.Version, conflicts, there, tt.conflict)
 			}
@@ -229,7 +231,11 @@ func TestLocalIndexHasToBeMended(t *testing.T) {
 			}
 		}
 		retried := make(chan struct{}, 1000)
-		if s, err = New(c, Options{Timeout: 30 * time.Second, Hooks: Hooks{Retried: func(*document.Error) { retried <- struct{}{} }}}); err != nil {
+		if s, err = New(c, Options{Timeout: 30 * time.Second, Metrics: tally.Func(func(name, _ string, _ float64) {
+			if name == "sluice_document_retries_total" {
+				retried <- struct{}{}
+			}
+		})}); err != nil {
 			t.Fatal(err)
 		}
 		block(true)

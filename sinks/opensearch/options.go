@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicehq/sluice/batch"
-	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 // Options configure a Sink; the zero value is ready to use.
@@ -33,30 +32,14 @@ type Options struct {
 	// alias, instead of making an index of that name when it is missing.
 	RequireAlias bool
 
-	Hooks Hooks
-}
-
-// Hooks are called as things happen; nil ones are passed over. They must be
-// fast and must not block.
-type Hooks struct {
-	Committed  func(batch.Commit)    // after each group commit
-	Requested  func(Request)         // after each bulk request
-	Conflict   func(*document.Op)    // what is there is newer, so that a write had nothing to do
-	Superseded func(*document.Op)    // a write was left out for a later one of its document in the same request
-	Retried    func(*document.Error) // a write is tried again
-	Rejected   func(*document.Error) // a write can never succeed
-}
-
-// Request is one finished bulk request.
-type Request struct {
-	Items int
-	Bytes int // of the body as it was sent
-	Took  time.Duration
-	Limit int   // requests at a time, from now on
-	Err   error // of the whole request
+	Metrics metrics.Meter // of group commits, requests and documents (default: none)
+	Sink    string        // label of the commits (default "opensearch")
 }
 
 func (o Options) withDefaults() Options {
+	if o.Sink == "" {
+		o.Sink = "opensearch"
+	}
 	for _, f := range []struct {
 		value *int
 		def   int

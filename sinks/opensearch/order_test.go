@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // A request sends only the last of several writes of a document, and answers
@@ -43,13 +44,13 @@ func TestOnlyTheLastWriteOfADocumentIsSent(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var c cluster
-				superseded := 0
-				s := c.sink(t, Options{Hooks: Hooks{Superseded: func(*document.Op) { superseded++ }}})
+				var counts tally.Tally
+				s := c.sink(t, Options{Metrics: &counts})
 				if errs := writeAll(t, s, tt.ops...); errs != nil {
 					t.Error(errs)
 				}
 				c.expect(t, tt.want)
-				if superseded != tt.superseded {
+				if superseded := counts.Sum("sluice_documents_superseded_total"); superseded != tt.superseded {
 					t.Errorf("%d superseded, want %d", superseded, tt.superseded)
 				}
 				expectFree(t, s)
@@ -296,12 +297,8 @@ func TestRandomHistories(t *testing.T) {
 				}
 				return nil
 			}
-			rejected, hooks := 0, sync.Mutex{}
-			s := c.sink(t, Options{MaxItems: 1 + rnd.IntN(6), InFlight: 1 + rnd.IntN(3), WaitBytes: 400 + rnd.IntN(2000), Timeout: time.Hour, Hooks: Hooks{Rejected: func(*document.Error) {
-				hooks.Lock()
-				rejected++
-				hooks.Unlock()
-			}}})
+			var counts tally.Tally
+			s := c.sink(t, Options{MaxItems: 1 + rnd.IntN(6), InFlight: 1 + rnd.IntN(3), WaitBytes: 400 + rnd.IntN(2000), Timeout: time.Hour, Metrics: &counts})
 			// Documents f… are fenced: the greatest version wins. Documents o… are
 			// written by one caller each: the last one wins.
 			want := map[string]string{}
@@ -367,7 +364,7 @@ func TestRandomHistories(t *testing.T) {
 			if diff := cmp.Diff(want, c.live()); diff != "" {
 				t.Errorf("seed %d: %s", n, diff)
 			}
-			if int(failed.Load()) != rejected {
+			if rejected := counts.Sum("sluice_documents_rejected_total"); int(failed.Load()) != rejected {
 				t.Errorf("seed %d: %d failed, %d rejected", n, failed.Load(), rejected)
 			}
 			expectFree(t, s)

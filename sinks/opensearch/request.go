@@ -23,34 +23,31 @@ var errCrowded = errors.New("opensearch: not sent: as many requests run as the c
 
 // try makes one request of what stands for each of ws, and fills results. An
 // error is of the whole request.
-func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []result) error {
+func (s *Sink) try(ctx context.Context, ws []*write, body *buffer, results []result) (err error) {
 	if err := s.limit.enter(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errCrowded, err)
 	}
 	start := time.Now()
 	answered := false
 	busyItems := false
-	r := Request{Items: len(ws)}
+	sent := 0
 	// Deferred, because what follows could panic.
 	defer func() {
-		if !answered && r.Err == nil {
-			r.Err = errEnded
+		if !answered && err == nil {
+			err = errEnded
 		}
-		r.Took = time.Since(start)
-		r.Limit = s.limit.leave(start, busyItems || overloaded(r.Err))
-		if hook := s.opt.Hooks.Requested; hook != nil {
-			hook(r)
-		}
+		s.limit.leave(start, busyItems || overloaded(err))
+		s.counts.requested(sent, time.Since(start), err)
 	}()
-	r.Bytes, r.Err = s.post(ctx, ws, body, results)
+	sent, err = s.post(ctx, ws, body, results)
 	answered = true
 	for i := range results {
-		if r.Err == nil && results[i].refusal() == busy {
+		if err == nil && results[i].refusal() == busy {
 			busyItems = true
 			break
 		}
 	}
-	return r.Err
+	return err
 }
 
 // post sends the body of a request and reads the answer. It returns how many

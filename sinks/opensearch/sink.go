@@ -21,6 +21,7 @@ type Sink struct {
 	limit   *limit
 	recent  recent
 	batch   *batch.Batcher[*write]
+	counts  series
 }
 
 // New returns a Sink, or an error that names every option that is wrong. It
@@ -33,7 +34,7 @@ func New(c *Client, o Options) (*Sink, error) {
 		return nil, errors.New("opensearch: New needs a Client; Connect returns one")
 	}
 	o = o.withDefaults()
-	s := &Sink{client: c, opt: o, path: bulkPath, gzip: o.GzipAbove, waiting: budget{max: o.WaitBytes}, limit: newLimit(o.InFlight)}
+	s := &Sink{client: c, opt: o, path: bulkPath, gzip: o.GzipAbove, waiting: budget{max: o.WaitBytes}, limit: newLimit(o.InFlight), counts: newSeries(o.Metrics)}
 	if o.RequireAlias {
 		s.path = "/_bulk?require_alias=true&" + filter
 	}
@@ -46,7 +47,8 @@ func New(c *Client, o Options) (*Sink, error) {
 		InFlight: o.InFlight,
 		Linger:   o.Linger,
 		Timeout:  o.Timeout,
-		Hooks:    batch.Hooks{Committed: o.Hooks.Committed},
+		Metrics:  o.Metrics,
+		Sink:     o.Sink,
 	})
 	s.limit.changed = s.batch.SetInFlight
 	return s, nil

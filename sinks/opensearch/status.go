@@ -30,6 +30,9 @@ type StatusError struct {
 	RetryAfter time.Duration
 }
 
+// HTTPStatusCode is Status, under the name that errors of the AWS SDK have for it.
+func (e *StatusError) HTTPStatusCode() int { return e.Status }
+
 // Error says what was asked of whom, the answer and, for what people get wrong,
 // what to do. It leaves out what Reason quotes of a document.
 func (e *StatusError) Error() string {

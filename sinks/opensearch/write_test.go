@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // write is a short name for what tests do most.
@@ -180,8 +182,8 @@ func TestTheStatusOfEachItemDecides(t *testing.T) {
 func TestAnOlderWriteSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c cluster
-		var conflicts []document.Ref
-		s := c.sink(t, Options{Hooks: Hooks{Conflict: func(op *document.Op) { conflicts = append(conflicts, op.Ref()) }}})
+		var counts tally.Tally
+		s := c.sink(t, Options{Metrics: &counts})
 		var there []int64
 		for _, op := range []document.Op{putAt("i", "x", 7, `{"v":7}`), putAt("i", "x", 6, `{"v":6}`), delAt("i", "x", 7)} {
 			op.Refused = func(r document.Refusal) { there = append(there, r.Version) }
@@ -192,7 +194,7 @@ func TestAnOlderWriteSucceeds(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"i x": `{"v":7}`}, c.live()); diff != "" {
 			t.Error(diff)
 		}
-		if x := (document.Ref{Index: "i", ID: "x"}); !cmp.Equal(conflicts, []document.Ref{x, x}) {
+		if conflicts := counts.By("sluice_document_conflicts_total"); !maps.Equal(conflicts, map[string]int{"i": 2}) {
 			t.Errorf("conflicts %v", conflicts)
 		}
 		if !cmp.Equal(there, []int64{7, 7}) {
@@ -301,16 +303,16 @@ func TestAnAnswerInAnotherOrderSaysNothing(t *testing.T) {
 					}
 					return nil
 				}}
-				var retried []string
-				s := c.sink(t, Options{Hooks: Hooks{Retried: func(e *document.Error) { retried = append(retried, e.Error()) }}})
+				var counts tally.Tally
+				s := c.sink(t, Options{Metrics: &counts})
 				if errs := writeAll(t, s, put("i", "a", "{}"), put("i", "b", "{}"), put("j", "a", "{}")); errs != nil {
 					t.Error(errs)
 				}
 				if len(c.requests) != 2 || len(c.requests[1]) != 3 {
 					t.Errorf("requests %q, want all of the first again", c.requests)
 				}
-				if len(retried) != 3 || !strings.Contains(retried[0], "what was written is not known") {
-					t.Errorf("retried %q", retried)
+				if retried := counts.Sum("sluice_document_retries_total"); retried != 3 {
+					t.Errorf("retried %d", retried)
 				}
 			})
 		})
@@ -416,8 +418,8 @@ func TestAnInvalidOperationIsNotSent(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var c cluster
-			rejected := 0
-			s := c.sink(t, Options{Hooks: Hooks{Rejected: func(*document.Error) { rejected++ }}})
+			var counts tally.Tally
+			s := c.sink(t, Options{Metrics: &counts})
 			errs := writeAll(t, s, put("i", "first", "{}"), tt.op, put("i", "last", "{}"))
 			if errs == nil || errs[0] != nil || errs[2] != nil || !sluice.IsPermanent(errs[1]) || !strings.Contains(errs[1].Error(), tt.want) {
 				t.Errorf("%v, want one with %q", errs, tt.want)
@@ -426,7 +428,7 @@ func TestAnInvalidOperationIsNotSent(t *testing.T) {
 				t.Errorf("the error quotes the document: %v", errs[1])
 			}
 			c.expect(t, []string{"i+first={}", "i+last={}"})
-			if rejected != 1 {
+			if rejected := counts.Sum("sluice_documents_rejected_total"); rejected != 1 {
 				t.Errorf("rejected %d times", rejected)
 			}
 			var e *document.Error

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/localtest"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
@@ -98,9 +99,8 @@ func bodies(ms []types.Message) (out []string) {
 func TestServerTakesMessages(t *testing.T) {
 	s := connect(t)
 	name := s.create(t, "", nil)
-	var mu sync.Mutex
-	requests := 0
-	q := s.open(t, name, sqs.Options{Linger: 100 * time.Millisecond, Hooks: sqs.Hooks{Requested: func(sqs.Request) { mu.Lock(); requests++; mu.Unlock() }}})
+	var counts tally.Tally
+	q := s.open(t, name, sqs.Options{Linger: 100 * time.Millisecond, Metrics: &counts})
 	if err := q.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestServerTakesMessages(t *testing.T) {
 			t.Errorf("attributes of %q: %v", *m.Body, a)
 		}
 	}
-	if requests < 3 || requests > 30 {
+	if requests := len(counts.Values("sluice_commit_batch_items", "sqs")); requests < 3 || requests > 30 {
 		t.Errorf("%d requests for 30 messages", requests)
 	}
 }

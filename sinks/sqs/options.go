@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/sluicehq/sluice/batch"
+	"github.com/sluicehq/sluice/metrics"
 )
 
 const (
@@ -35,31 +35,17 @@ type Options struct {
 	Timeout  time.Duration // of one commit with its retries (default 30 s)
 	Attempts int           // for a message that SQS has refused for the moment, in one commit (default 4)
 	Backoff  time.Duration // before the second attempt, doubled each time, full jitter (default 100 ms)
-	Hooks    Hooks
-	Logger   *slog.Logger // default slog.Default()
-}
-
-// Hooks are called as things happen; nil ones are passed over. They must be
-// fast and must not block.
-type Hooks struct {
-	// Committed is called after each group commit, which is one request or, when
-	// messages were refused for the moment, several.
-	Committed func(batch.Commit)
-	// Requested is called after each SendMessageBatch.
-	Requested func(Request)
-}
-
-// Request is one finished SendMessageBatch.
-type Request struct {
-	Messages int
-	Failed   int           // of them, also all of a request that failed as a whole
-	Took     time.Duration // with the client's own retries
-	Err      error         // of the request as a whole
+	Metrics  metrics.Meter // of group commits: one request each or, when messages were refused for the moment, several (default: none)
+	Sink     string        // label of the metrics (default "sqs")
+	Logger   *slog.Logger  // default slog.Default()
 }
 
 func (o Options) withDefaults() Options {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 1 << 20
+	}
+	if o.Sink == "" {
+		o.Sink = "sqs"
 	}
 	if o.InFlight == 0 {
 		o.InFlight = 16

@@ -56,7 +56,8 @@ func New(cfg aws.Config, queue string, o Options) (*Queue, error) {
 		InFlight: q.opt.InFlight,
 		Linger:   q.opt.Linger,
 		Timeout:  q.opt.Timeout,
-		Hooks:    batch.Hooks{Committed: q.opt.Hooks.Committed},
+		Metrics:  q.opt.Metrics,
+		Sink:     q.opt.Sink,
 	})
 	return q, nil
 }

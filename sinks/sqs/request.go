@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -38,7 +37,6 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 		in.Entries[i] = e.SendMessageBatchRequestEntry
 		in.Entries[i].Id = aws.String(strconv.Itoa(i))
 	}
-	start := time.Now()
 	out, err := q.client.SendMessageBatch(ctx, in)
 	results := make([]result, len(entries))
 	if err == nil {
@@ -51,15 +49,6 @@ func (q *Queue) request(ctx context.Context, url string, entries []*entry) []res
 		for i := range results {
 			results[i].err = q.explain("SendMessageBatch", err)
 		}
-	}
-	if hook := q.opt.Hooks.Requested; hook != nil {
-		r := Request{Messages: len(entries), Took: time.Since(start), Err: err}
-		for i := range results {
-			if results[i].err != nil {
-				r.Failed++
-			}
-		}
-		hook(r)
 	}
 	switch {
 	case err == nil || !ofContent(err):

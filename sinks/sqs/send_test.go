@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/internal/keyhash"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // Everything of a message reaches the wire, over a real connection.
@@ -346,28 +345,20 @@ func TestWithdrawn(t *testing.T) {
 	s.expect(t)
 }
 
-func TestHooks(t *testing.T) {
+func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var commits []batch.Commit
-		var requests []Request
+		var counts tally.Tally
 		s := stub{delay: time.Second, reply: func(n int, _ sent) answer {
 			return []answer{{refused: map[string]string{"bb": "sender:X"}}, {code: "QueueDoesNotExist"}}[n]
 		}}
-		q := s.queue(t, standard, Options{Hooks: Hooks{
-			Committed: func(c batch.Commit) { commits = append(commits, c) },
-			Requested: func(r Request) { requests = append(requests, r) },
-		}})
+		q := s.queue(t, standard, Options{Metrics: &counts})
 		q.SendAll(t.Context(), messages("a", "bb"))
 		q.SendAll(t.Context(), messages("ccc"))
-		if want := []batch.Commit{{Items: 2, Bytes: 3, Failed: 1, Took: time.Second}, {Items: 1, Bytes: 3, Failed: 1, Took: time.Second}}; !slices.Equal(commits, want) {
-			t.Errorf("commits %v, want %v", commits, want)
+		if sizes := counts.Values("sluice_commit_batch_items", "sqs"); !slices.Equal(sizes, []float64{2, 1}) {
+			t.Errorf("commits of %v", sizes)
 		}
-		if len(requests) != 2 || requests[1].Err == nil {
-			t.Fatalf("requests %v", requests)
-		}
-		requests[1].Err = nil
-		if want := []Request{{Messages: 2, Failed: 1, Took: time.Second}, {Messages: 1, Failed: 1, Took: time.Second}}; !reflect.DeepEqual(requests, want) {
-			t.Errorf("requests %v, want %v", requests, want)
+		if n := counts.By("sluice_commit_items_total"); n["sqs,committed"] != 1 || n["sqs,failed"] != 2 {
+			t.Errorf("items: %v", n)
 		}
 	})
 }

@@ -23,7 +23,7 @@ func routes(_ context.Context, s run.Setup) (sluice.Matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := router.New(router.Observe(s.RouterHooks))
+	r := router.New()
 	r.Handle("search#INSERT search#MODIFY", h, router.Name("search"))
 	r.Handle("searchAttempt#MODIFY", h, router.Name("attempted"))
 	r.Handle("contact#MODIFY contact#REMOVE", h, router.Name("contact"))

@@ -95,14 +95,12 @@ func routes(_ context.Context, s run.Setup) (sluice.Matcher, error) {
 		return nil, fmt.Errorf("--queue (SLUICE_QUEUES) names %s, and ESTUVE_QUEUE is not set: set it to the queue of cascades", strings.Join(s.Queues, ", "))
 	}
 	return estuve.Connect(estuve.Connection{
-		DynamoDB:    s.AWS("dynamodb"),
-		SQS:         s.AWS("sqs"),
-		Tables:      s.Tables,
-		Env:         s.Env,
-		Check:       s.Check,
-		RouterHooks: s.RouterHooks,
-		BatchHooks:  s.BatchHooks,
-		Consumed:    s.Consumed,
-		Logger:      s.Logger,
+		DynamoDB: s.AWS("dynamodb"),
+		SQS:      s.AWS("sqs"),
+		Tables:   s.Tables,
+		Env:      s.Env,
+		Check:    s.Check,
+		Metrics:  s.Metrics,
+		Logger:   s.Logger,
 	})
 }

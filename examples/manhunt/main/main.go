@@ -50,14 +50,14 @@ func routes(s run.Setup, now func() time.Time) (sluice.Matcher, error) {
 		return nil, fmt.Errorf("--table (SLUICE_TABLES): want Manhunt's table, and after it Reflex's if there is one, not %d: %s", len(s.Tables), strings.Join(s.Tables, ", "))
 	}
 	d, err := manhunt.Connection{
-		DynamoDB:  s.AWS("dynamodb"),
-		SQS:       s.AWS("sqs"),
-		Tables:    s.Tables,
-		Env:       s.Env,
-		Check:     s.Check,
-		Committed: s.BatchHooks("sqs").Committed,
-		Logger:    s.Logger,
-		Now:       now,
+		DynamoDB: s.AWS("dynamodb"),
+		SQS:      s.AWS("sqs"),
+		Tables:   s.Tables,
+		Env:      s.Env,
+		Check:    s.Check,
+		Metrics:  s.Metrics,
+		Logger:   s.Logger,
+		Now:      now,
 	}.Deps()
 	if err != nil {
 		return nil, err
@@ -65,10 +65,7 @@ func routes(s run.Setup, now func() time.Time) (sluice.Matcher, error) {
 	if !s.Lambda && len(s.Queues) == 0 {
 		s.Logger.Warn("no queue is consumed: attempts are left to another process; --queue (SLUICE_QUEUES) names one")
 	}
-	if s.Escalation != nil {
-		d.Hooks = s.Escalation("search")
-	}
-	r := router.New(manhunt.TypeFrom(), router.Observe(s.RouterHooks))
+	r := router.New(manhunt.TypeFrom())
 	if len(s.Tables) == 2 {
 		if d.Notify == nil {
 			d.Notify = d.Send // one queue for all messages

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/sluicehq/sluice/batch"
 	"github.com/sluicehq/sluice/examples/manhunt"
 	"github.com/sluicehq/sluice/examples/manhunt/reflex"
 	"github.com/sluicehq/sluice/internal/localtest"
@@ -118,9 +117,8 @@ func TestOutbox(t *testing.T) {
 
 func TestQueueIsRequired(t *testing.T) {
 	_, err := routes(run.Setup{
-		Env:        func(string) string { return "" },
-		AWS:        func(string) aws.Config { return aws.Config{} },
-		BatchHooks: func(string) batch.Hooks { return batch.Hooks{} },
+		Env: func(string) string { return "" },
+		AWS: func(string) aws.Config { return aws.Config{} },
 	}, time.Now)
 	if err == nil || !strings.Contains(err.Error(), "MANHUNT_QUEUE is not set; want") {
 		t.Error(err)

@@ -47,16 +47,14 @@ func routes(_ context.Context, s run.Setup) (sluice.Matcher, error) {
 		timeout = 5 * time.Second
 	}
 	return meadowlark.Connect(meadowlark.Connection{
-		Timeout:     timeout,
-		DynamoDB:    s.AWS("dynamodb"),
-		SQS:         s.AWS("sqs"),
-		OpenSearch:  s.AWS("opensearch"),
-		Tables:      s.Tables,
-		Env:         s.Env,
-		Check:       s.Check,
-		RouterHooks: s.RouterHooks,
-		BatchHooks:  s.BatchHooks,
-		Consumed:    s.Consumed,
-		Logger:      s.Logger,
+		Timeout:    timeout,
+		DynamoDB:   s.AWS("dynamodb"),
+		SQS:        s.AWS("sqs"),
+		OpenSearch: s.AWS("opensearch"),
+		Tables:     s.Tables,
+		Env:        s.Env,
+		Check:      s.Check,
+		Metrics:    s.Metrics,
+		Logger:     s.Logger,
 	})
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/dynamo"
-	"github.com/sluicehq/sluice/handlers/rollup"
+	"github.com/sluicehq/sluice/internal/tally"
 )
 
 // What is added to a parent that is not there is lost, and told of.
@@ -18,9 +18,9 @@ func TestCountTellsOfWhatIsLost(t *testing.T) {
 		w.tables.Create("points", "map_id", "point_id")
 		w.tables.Create("markers", "pk", "")
 		put(t, w.tables, "users", `{"user_id":"u"}`)
-		var lost []string
 		s := w.setup()
-		s.Rollup = rollup.Hooks{Dropped: func(_ *sluice.Record, add dynamo.Add) { lost = append(lost, add.Table) }}
+		var counts tally.Tally
+		s.Metrics = &counts
 		c := mapsFile()
 		c.Routes[0].Count.DeleteOrphans = ""
 		app, err := c.Build(t.Context(), s)
@@ -29,8 +29,8 @@ func TestCountTellsOfWhatIsLost(t *testing.T) {
 		}
 		put(t, w.tables, "points", `{"map_id":"gone","point_id":"1","user_id":"u"}`)
 		run(t, w.tables, app)
-		if len(lost) != 1 || lost[0] != "maps" {
-			t.Errorf("told of %q, want the map that is not there", lost)
+		if lost := counts.By("sluice_count_additions_lost_total"); len(lost) != 1 || lost["maps"] != 1 {
+			t.Errorf("counted %v, want the map that is not there", lost)
 		}
 	})
 }

@@ -1,0 +1,96 @@
+package emf
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehq/sluice/metrics"
+)
+
+// declared are the metrics of one dimension that packages of the program have
+// declared.
+type declared struct {
+	dimension Dimension
+
+	mu     sync.Mutex
+	series []*series
+}
+
+type series struct {
+	name   string
+	unit   unit
+	count  int
+	sample *sample // of a histogram; nil: it is a counter
+}
+
+// Bind is that of metrics.Meter. What has no name in CloudWatch is not told.
+func (m *Metrics) Bind(of *metrics.Metric, labels ...string) func(float64) {
+	if of.CloudWatch == "" {
+		return nil
+	}
+	at := Dimension{Name: of.Dimension}
+	if at.Name != "" {
+		at.Value = clean(labels[0], maxValue)
+	}
+	m.mu.Lock()
+	line := m.lines[at]
+	if line == nil {
+		line = &declared{dimension: at}
+		m.lines[at], m.parts = line, append(m.parts, line)
+	}
+	m.mu.Unlock()
+	return line.bind(of)
+}
+
+func (d *declared) bind(of *metrics.Metric) func(float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := (*series)(nil)
+	for _, other := range d.series {
+		if other.name == of.CloudWatch {
+			s = other // of other values of labels
+		}
+	}
+	if s == nil {
+		s = &series{name: of.CloudWatch, unit: counts}
+		if of.Buckets != nil {
+			s.sample = new(sample)
+		}
+		d.series = append(d.series, s)
+	}
+	times := 1.0
+	if strings.HasSuffix(of.Name, "_seconds") {
+		s.unit, times = milliseconds, 1000
+	}
+	return func(v float64) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if s.sample != nil {
+			s.sample.add(v * times)
+		} else {
+			s.count += int(v)
+		}
+	}
+}
+
+// flush tells what has happened, without counters that are 0.
+func (d *declared) flush(dst []byte, m *Metrics, now time.Time) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := m.begin(dst, now, d.dimension.Name, d.dimension.Value)
+	for _, s := range d.series {
+		switch {
+		case s.sample != nil:
+			l.sample(s.name, s.unit, s.sample)
+			s.sample.reset()
+		case s.count != 0:
+			l.count(s.name, s.count)
+			s.count = 0
+		}
+	}
+	if !l.some {
+		return dst
+	}
+	return l.end()
+}
