@@ -23,7 +23,6 @@ import (
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // target is the index that the table is projected into.
@@ -220,7 +219,7 @@ func (t *target) routes(ctx context.Context, s daemon.Setup) (sluice.Matcher, er
 			return nil, err
 		}
 		o.Current = store.Current
-		write = indices.New(client).Marks(projection.DefaultMark, false).Writer(write)
+		write = client.Indices().Marks(projection.DefaultMark, false).Writer(write)
 	}
 	p, err := projection.New(write, o)
 	if err != nil {

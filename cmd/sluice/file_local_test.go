@@ -17,7 +17,6 @@ import (
 
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // fileWorld is a configuration on real servers: orders with lines, both
@@ -25,7 +24,7 @@ import (
 type fileWorld struct {
 	t       *testing.T
 	db      *dynamodb.Client
-	cluster *indices.Cluster
+	cluster *opensearch.Indices
 	name    string // of the index, and of tables with what they hold behind it
 	env     map[string]string
 }
@@ -72,7 +71,7 @@ func newFileWorld(t *testing.T, text string) *fileWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &fileWorld{t: t, db: dynamodb.NewFromConfig(cfg), cluster: indices.New(client), name: localtest.Name("file")}
+	w := &fileWorld{t: t, db: dynamodb.NewFromConfig(cfg), cluster: client.Indices(), name: localtest.Name("file")}
 	folder := t.TempDir()
 	file := filepath.Join(folder, "sluice.yaml")
 	for path, text := range map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/config"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // marked returns a route for each index whose documents are versioned by sequence,
@@ -84,8 +84,8 @@ Without its tombstone, a record that comes again can restore a deleted document.
   sluice sweep --index orders-eu --keep 72h`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if keep < indices.LeastKept {
-				return usage("--keep %v: want %v or more: without its tombstone, a redelivered record could restore a deleted document", keep, indices.LeastKept)
+			if keep < opensearch.LeastKept {
+				return usage("--keep %v: want %v or more: without its tombstone, a redelivered record could restore a deleted document", keep, opensearch.LeastKept)
 			}
 			return c.eachMarked(cmd.Context(), name, func(ctx context.Context, r config.BuiltRoute, index string) error {
 				n, err := r.Projection.Marks.Sweep(ctx, index, time.Now().Add(-keep), r.Projection.Sink.Write)
@@ -170,7 +170,7 @@ sluice audit --repair: it deletes the documents of items deleted meanwhile.`,
 // change by sequence has yet, such as times in nanoseconds: the index refuses the
 // version of each change, and the sink has to compare.
 func highVersions(ctx context.Context, p *config.Projected, index string) (bool, error) {
-	docs, err := indices.New(p.Client).Sample(ctx, index, 1000, false)
+	docs, err := p.Client.Indices().Sample(ctx, index, 1000, false)
 	greatest := projection.LeastVersion(time.Now().UTC().Format("20060102T150405.000") + "-" + strings.Repeat("9", 40))
 	return slices.ContainsFunc(docs, func(d document.Doc) bool { return d.Version > greatest }), err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/sluicehq/sluice/internal/daemon"
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // reindexing has the flags that all steps share.
@@ -32,7 +31,7 @@ func reindexCommand(c *cli) *cobra.Command {
 		Use:   "reindex",
 		Short: "Replace the index behind an alias, without downtime",
 		Long: `Replace the index behind an alias by one with another mapping, while it is searched
-and written to. sluice run and Cluster.Follow write to both; stop other writers.
+and written to. sluice run and Indices.Follow write to both; stop other writers.
 
   start, swap, then finish; or rollback, and swap again; abandon gives up
 
@@ -100,7 +99,7 @@ func (r *reindexing) reindex(cmd *cobra.Command) (reindex.Reindex, *opensearch.C
 		return none, nil, nil, err
 	}
 	return reindex.Reindex{
-		Alias: alias, Cluster: indices.New(client), Get: client.Get,
+		Alias: alias, Cluster: client.Indices(), Get: client.Get,
 		TTL: r.ttl, Longest: r.longest, NewBodies: r.newBodies,
 		Step: func(what string) { fmt.Fprintln(r.stderr, what) },
 	}, client, p, nil
@@ -122,7 +121,7 @@ func (r *reindexing) filling(cmd *cobra.Command, p *projected, folder string) (s
 		body, err = p.body(r.route.cli)
 		return src, body, err
 	}
-	if body, err = indices.Body(os.DirFS(folder), src.index, indices.Options{Marks: marks(src.index, src.markField, src.forgetDeleted)}); err != nil {
+	if body, err = opensearch.IndexBody(os.DirFS(folder), src.index, opensearch.IndexOptions{Marks: marks(src.index, src.markField, src.forgetDeleted)}); err != nil {
 		err = &daemon.UsageError{Err: fmt.Errorf("--indices %s: %w", folder, err)}
 	}
 	return src, body, err
@@ -297,7 +296,7 @@ What may be the cause, and what to do:
   dead letters of the routes, which sluice dlq list shows: mend and redrive them, and swap then;
     those that only the new mapping takes: swap --force, finish, and redrive them then
   changes that are not handled yet: wait until the daemon has no lag, and swap then
-  a writer that does not write to both indices: have it write by Cluster.Follow, as sluice run does;
+  a writer that does not write to both indices: have it write by Indices.Follow, as sluice run does;
     then sluice audit --repair, and swap
 swap --force leaves the comparison out: searches see the new index as it is.`, err)
 }

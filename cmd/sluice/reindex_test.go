@@ -56,7 +56,7 @@ func TestDiffering(t *testing.T) {
 		Current: "a-1", Other: "a-2", Differences: []reindex.Difference{{ID: "p-6", Other: 3}},
 	}}))
 	for _, want := range []string{
-		"p-6: not in a-1, version 3 in a-2", "sluice dlq list", "redrive", "changes that are not handled yet", "Cluster.Follow", "swap --force, finish",
+		"p-6: not in a-1, version 3 in a-2", "sluice dlq list", "redrive", "changes that are not handled yet", "Indices.Follow", "swap --force, finish",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("it does not say %q: %v", want, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/internal/config"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // routeFlag takes a projection from the configuration, in place of the flags
@@ -229,11 +229,11 @@ func markField(p *config.Project) string {
 }
 
 // marks are those of an index' file; none where documents have none.
-func marks(index, field string, forgetDeleted bool) map[string]*indices.Marks {
+func marks(index, field string, forgetDeleted bool) map[string]*opensearch.Marks {
 	if field == "" {
 		return nil
 	}
-	return map[string]*indices.Marks{index: indices.New(nil).Marks(field, forgetDeleted)}
+	return map[string]*opensearch.Marks{index: new(opensearch.Indices).Marks(field, forgetDeleted)}
 }
 
 // entityTypes are the types of patterns, each once.
@@ -268,7 +268,7 @@ func (p *projected) body(c *cli) ([]byte, error) {
 				return nil, err
 			}
 			at := "indices/" + index.Alias + ".json"
-			return indices.Body(oneFile{at, text}, index.Alias, indices.Options{Called: map[string]string{at: file}, Marks: marks(p.index, markField(p.written().Project), p.written().Project.ForgetDeleted)})
+			return opensearch.IndexBody(oneFile{at, text}, index.Alias, opensearch.IndexOptions{Called: map[string]string{at: file}, Marks: marks(p.index, markField(p.written().Project), p.written().Project.ForgetDeleted)})
 		}
 	}
 	return nil, usage("--indices is missing: the configuration's sink has no file for %s in indices", p.index)

@@ -25,7 +25,6 @@ import (
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 const searchHelp = `SLUICE_ENDPOINT_DYNAMODB is the URL of DynamoDB, if it is not AWS's.`
@@ -151,7 +150,7 @@ func (s *source) marks(client *opensearch.Client) *audit.Marks {
 	}
 	m := &audit.Marks{Field: s.markField, ForgetDeleted: s.forgetDeleted, LeastVersion: projection.LeastVersion}
 	if !s.forgetDeleted {
-		m.Tombstones = indices.New(client).Marks(s.markField, false).Tombstones(client.ListMatching)
+		m.Tombstones = client.Indices().Marks(s.markField, false).Tombstones(client.ListMatching)
 	}
 	return m
 }
@@ -165,7 +164,7 @@ func (s *source) writer(client *opensearch.Client) (func(context.Context, docume
 	if err != nil {
 		return nil, err
 	}
-	return (reindex.Writer{Write: sink.Write, Behind: indices.New(client).Behind}).New()
+	return (reindex.Writer{Write: sink.Write, Behind: client.Indices().Behind}).New()
 }
 
 // source needs all flags. unfenced takes what a backfill must not, without
@@ -299,7 +298,7 @@ func (s *source) check(ctx context.Context) error {
 func list(client *opensearch.Client, template string) func(context.Context, string) iter.Seq2[document.Doc, error] {
 	return func(ctx context.Context, index string) iter.Seq2[document.Doc, error] {
 		return func(yield func(document.Doc, error) bool) {
-			err := indices.New(client).Refresh(ctx, index)
+			err := client.Indices().Refresh(ctx, index)
 			var status *opensearch.StatusError
 			if index != template && errors.As(err, &status) && status.Status == http.StatusNotFound {
 				return

@@ -17,7 +17,6 @@ import (
 
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // A table whose index is empty is audited and repaired, gets another mapping,
@@ -43,7 +42,7 @@ func TestAuditAndReindex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := indices.New(client)
+	cluster := client.Indices()
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
@@ -71,7 +70,7 @@ func TestAuditAndReindex(t *testing.T) {
 		}
 	}
 	write(`{"settings":{"number_of_replicas":0},"mappings":{"properties":{"id":{"type":"text"}}}}`)
-	if err := cluster.Apply(t.Context(), os.DirFS(folder), indices.Options{}); err != nil {
+	if err := cluster.Apply(t.Context(), os.DirFS(folder), opensearch.IndexOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -119,7 +118,7 @@ func TestAuditAndReindex(t *testing.T) {
 	sluice(0, ": idle, leads to "+name+"-000002", reindex("finish", "--delete")...)
 	sluice(0, ": idle, leads to "+name+"-000002", reindex("status")...)
 	sluice(0, "20 documents", audit...)
-	if err := cluster.Apply(t.Context(), os.DirFS(folder), indices.Options{}); err != nil {
+	if err := cluster.Apply(t.Context(), os.DirFS(folder), opensearch.IndexOptions{}); err != nil {
 		t.Error(err)
 	}
 }

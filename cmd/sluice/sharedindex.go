@@ -11,7 +11,6 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/config"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // reach finds out which templates of index names lead to one index, also by
@@ -29,7 +28,7 @@ func newReach(client *opensearch.Client) *reach {
 
 // behind returns the indices behind an alias, and none for an index.
 func behind(client *opensearch.Client) func(context.Context, string) ([]string, error) {
-	cluster := indices.New(client)
+	cluster := client.Indices()
 	return func(ctx context.Context, name string) ([]string, error) {
 		found, err := cluster.Behind(ctx, name)
 		return found[name], err

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // fieldTypes is how the index maps a document's fields.
@@ -65,5 +64,5 @@ func CheckIndex(ctx context.Context, c *opensearch.Client, name string) error {
 			}
 		}
 	}
-	return indices.New(c).CheckUnmarked(ctx, name)
+	return c.Indices().CheckUnmarked(ctx, name)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicehq/sluice/run"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
@@ -50,7 +49,7 @@ func Connect(prefix string) func(context.Context, run.Setup) (sluice.Matcher, er
 		s.Check("tables", func(ctx context.Context) error { return store.Check(ctx, All(prefix)...) })
 		s.Check("WAREHOUSE_QUEUE", queue.Check, "announce")
 		index := cmp.Or(s.Env("WAREHOUSE_INDEX_PREFIX"), DefaultIndexPrefix)
-		marks := indices.New(client).Marks(projection.DefaultMark, false)
+		marks := client.Indices().Marks(projection.DefaultMark, false)
 		marks.MustExist = true // CreateIndexes maps the fields, too
 		s.Check("opensearch", func(ctx context.Context) error { return CheckIndexes(ctx, client, marks, index) }, "index packages", "index builds")
 		return NewRouter(Deps{

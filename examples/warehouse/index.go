@@ -11,7 +11,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/projection"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // DefaultIndexPrefix begins the names of the indexes where no other is given.
@@ -51,7 +50,7 @@ func CreateIndexes(ctx context.Context, c *opensearch.Client, prefix string, rep
 	for _, field := range closed {
 		properties[field] = map[string]any{"type": "object", "enabled": false}
 	}
-	cluster := indices.New(c)
+	cluster := c.Indices()
 	marks := cluster.Marks(projection.DefaultMark, false)
 	for _, kind := range kinds {
 		body, err := json.Marshal(map[string]any{
@@ -74,7 +73,7 @@ func CreateIndexes(ctx context.Context, c *opensearch.Client, prefix string, rep
 
 // CheckIndexes reports an index that does not exist, or that maps its fields or
 // marks in another way than CreateIndexes does.
-func CheckIndexes(ctx context.Context, c *opensearch.Client, marks *indices.Marks, prefix string) error {
+func CheckIndexes(ctx context.Context, c *opensearch.Client, marks *opensearch.Marks, prefix string) error {
 	for _, kind := range kinds {
 		alias := prefix + kind
 		var found map[string]struct {

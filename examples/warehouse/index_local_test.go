@@ -14,7 +14,6 @@ import (
 	"github.com/sluicehq/sluice/internal/localtest"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // Packages and builds are found in OpenSearch as they are in the tables, also
@@ -30,7 +29,7 @@ func TestIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		prefix := localtest.Name("wrhs") + "-"
-		marks := indices.New(client).Marks(projection.DefaultMark, false)
+		marks := client.Indices().Marks(projection.DefaultMark, false)
 		check := func(want string) {
 			t.Helper()
 			if err := CheckIndexes(t.Context(), client, marks, prefix); want == "" && err != nil || want != "" && !strings.Contains(fmt.Sprint(err), want) {

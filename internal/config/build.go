@@ -21,7 +21,6 @@ import (
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 // Setup is what an application is built on.
@@ -103,7 +102,7 @@ type Projected struct {
 	Write func(ctx context.Context, op document.Op) error
 	// Marks are those of its documents; nil where they are not versioned by
 	// sequence.
-	Marks *indices.Marks
+	Marks *opensearch.Marks
 	Store *dynamodb.Store
 	Types []string // entity types of its patterns; "*" is all
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicehq/sluice/internal/versiontext"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 type writeDocument = func(context.Context, document.Op) error
@@ -48,7 +47,7 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 	if err != nil {
 		return nil, b.c.wrong(field, err)
 	}
-	var marks *indices.Marks
+	var marks *opensearch.Marks
 	if sequenced {
 		marks = cl.indices.Marks(cmp.Or(o.Mark, projection.DefaultMark), o.ForgetDeleted)
 		marks.MustExist = cl.o.RequireAlias
@@ -86,7 +85,7 @@ func (b *builder) project(rt *Route, field string) (*built, error) {
 				if marks != nil {
 					inspect = marks.Inspect
 				}
-				var scheme *indices.SchemeError
+				var scheme *opensearch.SchemeError
 				if err := inspect(ctx, index); errors.As(err, &scheme) {
 					return b.c.wrong(field+".index", scheme)
 				}
@@ -121,7 +120,7 @@ func (b *builder) current() func(context.Context, *sluice.Record) (sluice.Item, 
 
 // claim notes how a route versions the documents of an index. All routes of an index
 // must do it in the same way.
-func (cl *cluster) claim(index string, marks *indices.Marks, p *Project) error {
+func (cl *cluster) claim(index string, marks *opensearch.Marks, p *Project) error {
 	how := "otherwise"
 	if marks != nil {
 		how = fmt.Sprintf("sequence, mark %q, forgetDeleted %t", cmp.Or(p.Mark, projection.DefaultMark), p.ForgetDeleted)

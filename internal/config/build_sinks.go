@@ -19,7 +19,6 @@ import (
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/sinks/dynamodb"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 	"github.com/sluicehq/sluice/sinks/sqs"
 )
 
@@ -67,12 +66,12 @@ type cluster struct {
 	sink     string
 	o        *OpenSearch
 	client   *opensearch.Client
-	indices  *indices.Cluster
+	indices  *opensearch.Indices
 	docs     *opensearch.Sink
-	names    map[string]*indices.Marks // by index or alias; nil: not versioned by sequence
-	versions map[string]string         // likewise: how routes version the documents
-	fake     writeDocument             // in place of docs
-	users    []string                  // routes
+	names    map[string]*opensearch.Marks // by index or alias; nil: not versioned by sequence
+	versions map[string]string            // likewise: how routes version the documents
+	fake     writeDocument                // in place of docs
+	users    []string                     // routes
 }
 
 func openSinks(c *Config, s Setup) (*sinks, error) {
@@ -160,7 +159,7 @@ func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &cluster{sink: name, o: o, names: map[string]*indices.Marks{}, versions: map[string]string{}, client: client, indices: indices.New(client), docs: docs}
+	made := &cluster{sink: name, o: o, names: map[string]*opensearch.Marks{}, versions: map[string]string{}, client: client, indices: client.Indices(), docs: docs}
 	if write := s.Fakes.Write; write != nil {
 		made.fake = func(ctx context.Context, op document.Op) error { return write(ctx, name, op) }
 	}
@@ -280,7 +279,7 @@ func (cl *cluster) apply(ctx context.Context, c *Config) error {
 		}
 		files[name], called["indices/"+name] = body, file
 	}
-	return cl.indices.Apply(ctx, files, indices.Options{Called: called, Marks: cl.names})
+	return cl.indices.Apply(ctx, files, opensearch.IndexOptions{Called: called, Marks: cl.names})
 }
 
 // writer returns the function that writes documents to wherever the aliases

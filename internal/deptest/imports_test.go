@@ -78,8 +78,7 @@ var rules = []rule{
 	{pkgs: "internal/versiontext", ours: []string{"handlers/projection"}, stdOnly: true},
 	{pkgs: "sinks/dynamodb", ours: []string{".", "batch", "effect/dynamo", "item/sdkitem", "internal/awsclient", "internal/awserror", "internal/backoff", "internal/budget", "internal/commits", "internal/keyhash", "internal/quorum", "metrics"}},
 	{pkgs: "sinks/sqs", ours: []string{".", "batch", "internal/awserror", "internal/backoff", "internal/keyhash", "internal/sqsclient", "metrics"}},
-	{pkgs: "sinks/opensearch/indices", ours: []string{".", "effect/document", "internal/docrules", "internal/reindex"}},
-	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/quorum", "internal/retryafter", "internal/retrying", "metrics"}},
+	{pkgs: "sinks/opensearch/...", ours: []string{".", "batch", "effect/document", "internal/backoff", "internal/docrules", "internal/jsonscan", "internal/quorum", "internal/reindex", "internal/retryafter", "internal/retrying", "metrics"}},
 	{pkgs: "sinks/...", ours: []string{".", "batch"}},
 	// They stand between a table and an index, and are given both.
 	{pkgs: "internal/audit", ours: []string{".", "effect/document", "internal/backoff", "internal/docrules"}, stdOnly: true},

@@ -19,7 +19,6 @@ import (
 	"github.com/sluicehq/sluice/internal/reindex"
 	"github.com/sluicehq/sluice/item"
 	"github.com/sluicehq/sluice/sinks/opensearch"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
 )
 
 const ttl = 500 * time.Millisecond
@@ -71,7 +70,7 @@ func TestReindexRealServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cluster := indices.New(client)
+		cluster := client.Indices()
 		sink, err := opensearch.New(client, opensearch.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +185,7 @@ func live(t *testing.T, table *table, alias string, write func(context.Context, 
 	}
 }
 
-func check(t *testing.T, client *opensearch.Client, cluster *indices.Cluster, table *table, index string) {
+func check(t *testing.T, client *opensearch.Client, cluster *opensearch.Indices, table *table, index string) {
 	t.Helper()
 	if err := cluster.Refresh(t.Context(), index); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// Cluster is what is asked of OpenSearch; package sinks/opensearch/indices has
+// Cluster is what is asked of OpenSearch; Indices of sinks/opensearch has
 // it. What has been answered without an error has been done on every node.
 type Cluster interface {
 	// Behind returns the indices behind each alias, sorted, and nothing for a name

@@ -43,4 +43,21 @@
 // At most [Options].InFlight requests run at a time. Fewer run, and no smaller
 // ones, while the cluster refuses some for load or answers much more slowly than
 // before. Calls wait when [Options].WaitBytes are on their way.
+//
+// # Indices
+//
+// [Client.Indices] makes index templates, indices and aliases of the files in a
+// folder, where they are not there yet:
+//
+//	search/templates/education.json    an index template, as for PUT _index_template/education
+//	search/indices/products.json       {"settings": …, "mappings": …} of the index products-000001 behind the alias products
+//
+// The number lets a reindex make a successor. What is there stays as it is: if it
+// differs from its file, [Indices.Apply] returns a [*DifferentError] with the file,
+// the index and the first path that differs, dynamically mapped fields aside.
+//
+// Two settings have defaults that a file can change. index.gc_deletes is 1 hour:
+// for that long OpenSearch knows the version of a deleted document, and a record
+// that is redelivered later could restore it. index.mapping.total_fields.limit is
+// 1000: every node keeps all fields of a dynamic mapping in memory.
 package opensearch

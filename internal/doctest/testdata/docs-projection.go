@@ -6,12 +6,12 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/handlers/projection"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 var (
 	options       projection.Options
 	made, changed sluice.Record
-	cluster       *indices.Cluster
+	indices       *opensearch.Indices
 	write         func(context.Context, document.Op) error
 )

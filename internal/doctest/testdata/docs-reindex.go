@@ -2,10 +2,11 @@ package page
 
 import (
 	"encoding/json"
-	"github.com/sluicehq/sluice/sinks/opensearch/indices"
+
+	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 var (
-	cluster *indices.Cluster
+	indices *opensearch.Indices
 	body    json.RawMessage
 )

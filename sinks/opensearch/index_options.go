@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Options are for what Apply and Body make.
-type Options struct {
+// IndexOptions are for what Apply and IndexBody make.
+type IndexOptions struct {
 	// GCDeletes is index.gc_deletes, unless a file sets it (default 1 h): longer
 	// than any record is under way, with retries. Below 0 it is left to the
 	// cluster.
@@ -29,7 +29,7 @@ type Options struct {
 	Different func(*DifferentError)
 }
 
-func (o Options) withDefaults() Options {
+func (o IndexOptions) withDefaults() IndexOptions {
 	if o.GCDeletes == 0 {
 		o.GCDeletes = time.Hour
 	}
@@ -39,10 +39,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) validate() error {
+func (o IndexOptions) validate() error {
 	var errs []error
 	if o.GCDeletes > 0 && o.GCDeletes%time.Second != 0 {
-		errs = append(errs, fmt.Errorf("indices: Options.GCDeletes is %v, want whole seconds", o.GCDeletes))
+		errs = append(errs, fmt.Errorf("opensearch: IndexOptions.GCDeletes is %v, want whole seconds", o.GCDeletes))
 	}
 	return errors.Join(errs...)
 }
@@ -66,5 +66,5 @@ func (e *DifferentError) Error() string {
 		}
 		return s
 	}
-	return fmt.Sprintf("indices: %s is not what %s says: at %s it has %s, the file %s; nothing is changed by itself: reindex into a new index, or mend the one or the other by hand", e.Name, e.File, e.Path, or(e.Have), or(e.Want))
+	return fmt.Sprintf("opensearch: %s is not what %s says: at %s it has %s, the file %s; nothing is changed by itself: reindex into a new index, or mend the one or the other by hand", e.Name, e.File, e.Path, or(e.Have), or(e.Want))
 }

@@ -1,6 +1,6 @@
 //go:build integration
 
-package indices
+package opensearch
 
 import (
 	"context"
@@ -13,18 +13,17 @@ import (
 	"testing/fstest"
 
 	"github.com/sluicehq/sluice/internal/localtest"
-	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
-func connect(t *testing.T, url string) (*opensearch.Client, *Cluster, string) {
-	client, err := opensearch.Connect(opensearch.Connection{URLs: []string{url}})
+func connectIndices(t *testing.T, url string) (*Client, *Indices, string) {
+	client, err := Connect(Connection{URLs: []string{url}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := localtest.Name("idx")
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		c := New(client)
+		c := newIndices(client)
 		for n := range 4 {
 			if err := c.Delete(ctx, fmt.Sprintf("%s-%06d", name, n)); err != nil {
 				t.Error(err)
@@ -32,7 +31,7 @@ func connect(t *testing.T, url string) (*opensearch.Client, *Cluster, string) {
 		}
 		client.Call(ctx, "DELETE", "/_index_template/"+name, nil, nil)
 	})
-	return client, New(client), name
+	return client, newIndices(client), name
 }
 
 const mapping = `{"settings":{"number_of_shards":2,"analysis":{"analyzer":{"folded":{"tokenizer":"standard","filter":["lowercase","asciifolding"]}}}},
@@ -45,12 +44,12 @@ const mapping = `{"settings":{"number_of_shards":2,"analysis":{"analyzer":{"fold
 // after documents have added fields; what differs is told, and stays.
 func TestApplyRealServer(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
-		client, c, name := connect(t, url)
+		client, c, name := connectIndices(t, url)
 		files := fstest.MapFS{
 			"indices/" + name + ".json":   {Data: []byte(mapping)},
 			"templates/" + name + ".json": {Data: []byte(`{"index_patterns":["` + name + `.t-*"],"priority":7,"template":{"mappings":{"dynamic":true,"properties":{"k":{"type":"keyword","index":true}}}}}`)},
 		}
-		o := Options{NoReplicas: true}
+		o := IndexOptions{NoReplicas: true}
 
 		// Several daemons start at once.
 		var wg sync.WaitGroup
@@ -105,7 +104,7 @@ func TestApplyRealServer(t *testing.T) {
 				t.Errorf("%s: %v, want a difference at %s", tt.new, err, tt.path)
 			}
 			told := 0
-			if err := c.Apply(t.Context(), files, Options{NoReplicas: true, Different: func(*DifferentError) { told++ }}); err != nil || told != 1 {
+			if err := c.Apply(t.Context(), files, IndexOptions{NoReplicas: true, Different: func(*DifferentError) { told++ }}); err != nil || told != 1 {
 				t.Errorf("%s: told %d, %v", tt.new, told, err)
 			}
 			files[path] = was
@@ -120,7 +119,7 @@ func TestApplyRealServer(t *testing.T) {
 func TestAliasesRealServer(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
 		ctx := t.Context()
-		client, c, name := connect(t, url)
+		client, c, name := connectIndices(t, url)
 		one, two := name+"-000001", name+"-000002"
 		for _, index := range []string{one, two} {
 			body := `{"settings":{"number_of_replicas":0},"aliases":{"` + map[string]string{one: name, two: name + ".deletes"}[index] + `":{}},"mappings":{"_meta":{"a":{"b":[1]}}}}`

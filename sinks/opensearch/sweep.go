@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"
@@ -25,10 +25,10 @@ const (
 // Sweep deletes the tombstones of items that were deleted before that time, and
 // returns how many tombstones it found. The time must be LeastKept ago at least.
 // Sweep keeps a document that replaces a tombstone meanwhile. write is Write of a
-// sinks/opensearch.Sink.
+// sinks/Sink.
 func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write func(context.Context, document.Op) error) (n int, err error) {
 	if least := time.Now().Add(-LeastKept); before.After(least) {
-		return 0, fmt.Errorf("indices: %s: tombstones younger than %v cannot be swept: a redelivered record could restore the document", name, LeastKept)
+		return 0, fmt.Errorf("opensearch: %s: tombstones younger than %v cannot be swept: a redelivered record could restore the document", name, LeastKept)
 	}
 	for {
 		if err := m.c.Refresh(ctx, name); err != nil {
@@ -36,10 +36,10 @@ func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write 
 		}
 		ops, err := m.tombstones(ctx, name, before)
 		if err != nil {
-			return n, fmt.Errorf("indices: looking for tombstones in %s: %w", name, err)
+			return n, fmt.Errorf("opensearch: looking for tombstones in %s: %w", name, err)
 		}
 		if err := sweepAll(ctx, ops, write); err != nil {
-			return n, fmt.Errorf("indices: sweeping tombstones of %s: %w", name, err)
+			return n, fmt.Errorf("opensearch: sweeping tombstones of %s: %w", name, err)
 		}
 		n += len(ops)
 		if len(ops) < sweepPage {
@@ -62,7 +62,7 @@ func (m *Marks) CountTombstones(ctx context.Context, name string) (int, error) {
 	path := "/" + url.PathEscape(d.index) + "/_count"
 	in := map[string]any{"query": map[string]any{"exists": map[string]any{"field": m.field + ".deleted"}}}
 	if err := m.c.c.Call(ctx, http.MethodPost, path, in, &out); err != nil {
-		return 0, fmt.Errorf("indices: counting the tombstones of %s: %w", name, err)
+		return 0, fmt.Errorf("opensearch: counting the tombstones of %s: %w", name, err)
 	}
 	return out.Count, nil
 }
@@ -119,7 +119,7 @@ func sweepAll(ctx context.Context, ops []document.Op, write func(context.Context
 
 // Tombstones returns a function that lists the tombstones of an index or alias with
 // their versions, revisions and sources. list is ListMatching of a
-// sinks/opensearch.Client.
+// sinks/Client.
 func (m *Marks) Tombstones(list func(ctx context.Context, index string, query map[string]any) iter.Seq2[document.Doc, error]) func(context.Context, string) iter.Seq2[document.Doc, error] {
 	return func(ctx context.Context, name string) iter.Seq2[document.Doc, error] {
 		return func(yield func(document.Doc, error) bool) {

@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/effect/document"
-	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 const (
@@ -103,14 +102,14 @@ func (c *checks) writer(write func(context.Context, document.Op) error) func(con
 // sequence: it never writes to an index whose documents are, nor to an alias of
 // several indices ([SchemeError]). The check needs the permission to read the
 // index. A program without it writes unchecked.
-func (c *Cluster) Unmarked(write func(context.Context, document.Op) error) func(context.Context, document.Op) error {
+func (c *Indices) Unmarked(write func(context.Context, document.Op) error) func(context.Context, document.Op) error {
 	return newChecks(c.CheckUnmarked).writer(write)
 }
 
-// CheckUnmarked is the check of [Cluster.Unmarked] for one index. It asks each time.
-func (c *Cluster) CheckUnmarked(ctx context.Context, name string) error {
+// CheckUnmarked is the check of [Indices.Unmarked] for one index. It asks each time.
+func (c *Indices) CheckUnmarked(ctx context.Context, name string) error {
 	d, err := c.describe(ctx, name)
-	var status *opensearch.StatusError
+	var status *StatusError
 	switch {
 	case errors.As(err, &status) && (status.Status == http.StatusForbidden || status.Status == http.StatusUnauthorized):
 		return nil

@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"testing/fstest"
 )
 
-// asked is a cluster that answers GETs by path, counts documents and refuses to
+// cannedCalls is a cluster that answers GETs by path, counts documents and refuses to
 // create an index.
-type asked map[string]string
+type cannedCalls map[string]string
 
-func (a asked) Call(_ context.Context, method, path string, _, out any) error {
+func (a cannedCalls) Call(_ context.Context, method, path string, _, out any) error {
 	path, _, _ = strings.Cut(path, "?")
 	answer, ok := a[method+" "+path]
 	switch {
@@ -42,7 +42,7 @@ func TestJudge(t *testing.T) {
 		return `{"products-000001":{` + aliases + `,"mappings":{` + mapping + `}}}`
 	}
 	for _, tt := range []struct {
-		name, index string // the name that is asked for
+		name, index string // the name that is cannedCalls for
 		plain       bool
 		answer      string
 		want        []string // in the error; none: it fits
@@ -60,7 +60,7 @@ func TestJudge(t *testing.T) {
 		{"another field for marks", "products", false, index(filter, strings.ReplaceAll(marked, `"sluice"}`, `"other"}`)), []string{`marks in the field "other"`}},
 		{"no field in _source", "products", false, index(filter, marked+`,"_source":{"excludes":["sluice"]}`), []string{"does not store the field"}},
 	} {
-		c := New(asked{"GET /" + tt.index: tt.answer, "POST /products-000001/_count": `{"count":3}`})
+		c := newIndices(cannedCalls{"GET /" + tt.index: tt.answer, "POST /products-000001/_count": `{"count":3}`})
 		err := c.Marks("sluice", tt.plain).Inspect(t.Context(), tt.index)
 		if (err != nil) != (tt.want != nil) || err != nil && !errors.As(err, new(*SchemeError)) {
 			t.Errorf("%s: %v", tt.name, err)
@@ -82,7 +82,7 @@ func TestAdoptMarked(t *testing.T) {
 		`"_meta":{"sluiceVersions":{"by":"sequence","field":"sluice","forgetDeleted":true}}`:                       "",
 		`"_meta":{"sluiceVersions":{"by":"sequence","field":"sluice"}},"properties":{"sluice":{"type":"keyword"}}`: "does not fit a mark",
 	} {
-		c := New(asked{
+		c := newIndices(cannedCalls{
 			"GET /products":  `{"products-000001":{"aliases":{"products":{}},"mappings":{` + mapping + `}}}`,
 			"POST /_aliases": `{"acknowledged":true}`,
 		})
@@ -97,10 +97,10 @@ func TestAdoptMarked(t *testing.T) {
 func TestApplyToAnAliasOfTwo(t *testing.T) {
 	files := fstest.MapFS{"indices/products.json": {Data: []byte(`{}`)}}
 	cat := "GET /_cat/aliases/products"
-	c := New(asked{
+	c := newIndices(cannedCalls{
 		cat + ",products.also,products.deletes": `[{"alias":"products","index":"products-000001"},{"alias":"products","index":"times-000001"}]`,
 	})
-	err := c.Apply(t.Context(), files, Options{})
+	err := c.Apply(t.Context(), files, IndexOptions{})
 	if err == nil || !strings.Contains(err.Error(), "leads to 2 indices (products-000001, times-000001)") || strings.Contains(err.Error(), "delete") {
 		t.Error(err)
 	}

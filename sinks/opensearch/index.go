@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"
@@ -12,24 +12,28 @@ import (
 	"strings"
 
 	"github.com/sluicehq/sluice/effect/document"
-	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
-// Caller makes requests; a *opensearch.Client does.
-type Caller interface {
+// caller makes requests; a *Client does.
+type caller interface {
 	Call(ctx context.Context, method, path string, in, out any) error
 }
 
-// Cluster has the indices, templates and aliases of one cluster. It is safe for
-// concurrent use.
-type Cluster struct{ c Caller }
+// Indices has the indices, templates and aliases of one cluster:
+//
+//	err := client.Indices().Apply(ctx, os.DirFS("search"), opensearch.IndexOptions{})
+//
+// It is safe for concurrent use.
+type Indices struct{ c caller }
 
-// New returns the Cluster that c reaches.
-func New(c Caller) *Cluster { return &Cluster{c: c} }
+// Indices returns the indices, templates and aliases of the cluster.
+func (c *Client) Indices() *Indices { return newIndices(c) }
+
+func newIndices(c caller) *Indices { return &Indices{c: c} }
 
 // Behind returns the indices behind each alias, sorted, and nothing for a name
 // that is no alias.
-func (c *Cluster) Behind(ctx context.Context, aliases ...string) (map[string][]string, error) {
+func (c *Indices) Behind(ctx context.Context, aliases ...string) (map[string][]string, error) {
 	names := make([]string, len(aliases))
 	for i, a := range aliases {
 		names[i] = url.PathEscape(a)
@@ -50,12 +54,12 @@ func (c *Cluster) Behind(ctx context.Context, aliases ...string) (map[string][]s
 	return found, nil
 }
 
-// done is the answer to a change. Not acknowledged, it is known to the cluster
+// acknowledgement is the answer to a change. Not acknowledged, it is known to the cluster
 // manager, and not to every node yet.
-type done struct{ Acknowledged bool }
+type acknowledgement struct{ Acknowledged bool }
 
-func (c *Cluster) change(ctx context.Context, method, path string, in any) error {
-	var out done
+func (c *Indices) change(ctx context.Context, method, path string, in any) error {
+	var out acknowledgement
 	if err := c.c.Call(ctx, method, path, in, &out); err != nil {
 		return err
 	}
@@ -67,9 +71,9 @@ func (c *Cluster) change(ctx context.Context, method, path string, in any) error
 
 // Create makes an index of a body {"settings", "mappings", "aliases"}; false says
 // that there is one of that name.
-func (c *Cluster) Create(ctx context.Context, index string, body []byte) (created bool, err error) {
+func (c *Indices) Create(ctx context.Context, index string, body []byte) (created bool, err error) {
 	err = c.change(ctx, http.MethodPut, "/"+url.PathEscape(index), body)
-	var status *opensearch.StatusError
+	var status *StatusError
 	if errors.As(err, &status) && status.Type == "resource_already_exists_exception" {
 		return false, nil
 	}
@@ -83,7 +87,7 @@ func (c *Cluster) Create(ctx context.Context, index string, body []byte) (create
 // indices it says, lead nowhere then, and those of to where it says. One that is
 // in both keeps its filter, its routing and whether it is for writing. It fails
 // when one of from does not lead there.
-func (c *Cluster) Point(ctx context.Context, from, to map[string]string) error {
+func (c *Indices) Point(ctx context.Context, from, to map[string]string) error {
 	var in struct {
 		Actions []map[string]any `json:"actions"`
 	}
@@ -112,7 +116,7 @@ func (c *Cluster) Point(ctx context.Context, from, to map[string]string) error {
 
 // alias returns what an alias says of an index besides leading to it; nothing when
 // it does not lead there.
-func (c *Cluster) alias(ctx context.Context, index, alias string) (map[string]json.RawMessage, error) {
+func (c *Indices) alias(ctx context.Context, index, alias string) (map[string]json.RawMessage, error) {
 	var out map[string]struct {
 		Aliases map[string]map[string]json.RawMessage
 	}
@@ -125,7 +129,7 @@ func (c *Cluster) alias(ctx context.Context, index, alias string) (map[string]js
 
 // Meta returns _meta of an index' mapping; found is false when there is no such
 // index.
-func (c *Cluster) Meta(ctx context.Context, index string) (meta map[string]json.RawMessage, found bool, err error) {
+func (c *Indices) Meta(ctx context.Context, index string) (meta map[string]json.RawMessage, found bool, err error) {
 	var out map[string]struct {
 		Mappings struct {
 			Meta map[string]json.RawMessage `json:"_meta"`
@@ -146,7 +150,7 @@ func (c *Cluster) Meta(ctx context.Context, index string) (meta map[string]json.
 }
 
 // SetMeta replaces _meta of an index' mapping.
-func (c *Cluster) SetMeta(ctx context.Context, index string, meta map[string]json.RawMessage) error {
+func (c *Indices) SetMeta(ctx context.Context, index string, meta map[string]json.RawMessage) error {
 	in := map[string]any{"_meta": meta}
 	if err := c.change(ctx, http.MethodPut, "/"+url.PathEscape(index)+"/_mapping", in); err != nil {
 		return fmt.Errorf("setting _meta of index %s: %w", index, err)
@@ -156,12 +160,12 @@ func (c *Cluster) SetMeta(ctx context.Context, index string, meta map[string]jso
 
 // Refresh makes an index' documents searchable. OpenSearch Serverless knows no such
 // request: it answers 404 without a type, and refreshes by itself.
-func (c *Cluster) Refresh(ctx context.Context, index string) error {
+func (c *Indices) Refresh(ctx context.Context, index string) error {
 	var out struct {
 		Shards struct{ Failed int } `json:"_shards"`
 	}
 	err := c.c.Call(ctx, http.MethodPost, "/"+url.PathEscape(index)+"/_refresh", nil, &out)
-	var status *opensearch.StatusError
+	var status *StatusError
 	if errors.As(err, &status) && status.Status == http.StatusNotFound && status.Type == "" {
 		return nil
 	}
@@ -175,7 +179,7 @@ func (c *Cluster) Refresh(ctx context.Context, index string) error {
 }
 
 // Count makes an index' documents searchable, and counts them.
-func (c *Cluster) Count(ctx context.Context, index, markField string) (int64, error) {
+func (c *Indices) Count(ctx context.Context, index, markField string) (int64, error) {
 	if err := c.Refresh(ctx, index); err != nil {
 		return 0, err
 	}
@@ -202,7 +206,7 @@ const maxSample = 10_000
 
 // Sample returns up to n documents, at most 10,000, without sources: those
 // written last, or any.
-func (c *Cluster) Sample(ctx context.Context, index string, n int, last bool) ([]document.Doc, error) {
+func (c *Indices) Sample(ctx context.Context, index string, n int, last bool) ([]document.Doc, error) {
 	in := map[string]any{"size": min(n, maxSample), "version": true, "_source": false, "track_total_hits": false}
 	if last {
 		in["sort"] = []any{map[string]string{"_seq_no": "desc"}}
@@ -230,7 +234,7 @@ func (c *Cluster) Sample(ctx context.Context, index string, n int, last bool) ([
 }
 
 // Delete deletes an index; that there is none is no error.
-func (c *Cluster) Delete(ctx context.Context, index string) error {
+func (c *Indices) Delete(ctx context.Context, index string) error {
 	err := c.change(ctx, http.MethodDelete, "/"+url.PathEscape(index), nil)
 	if err == nil || isMissing(err) {
 		return nil
@@ -239,6 +243,6 @@ func (c *Cluster) Delete(ctx context.Context, index string) error {
 }
 
 func isMissing(err error) bool {
-	var status *opensearch.StatusError
+	var status *StatusError
 	return errors.As(err, &status) && status.Status == http.StatusNotFound
 }

@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"strings"
@@ -88,7 +88,7 @@ func TestSettingsAreOneWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		flat = Options{NoReplicas: true}.withDefaults().complete(flat)
+		flat = IndexOptions{NoReplicas: true}.withDefaults().complete(flat)
 		want := map[string]string{
 			"index.gc_deletes": "5m", "index.number_of_shards": "3", "index.number_of_replicas": "0", "index.mapping.total_fields.limit": "1000",
 			"index.analysis.filter.f.stopwords.0": "a", "index.analysis.filter.f.stopwords.1": "b",
@@ -102,10 +102,10 @@ func TestSettingsAreOneWay(t *testing.T) {
 			}
 		}
 	}
-	if flat := (Options{GCDeletes: -1, TotalFields: -1}).withDefaults().complete(map[string]string{}); len(flat) != 0 {
+	if flat := (IndexOptions{GCDeletes: -1, TotalFields: -1}).withDefaults().complete(map[string]string{}); len(flat) != 0 {
 		t.Errorf("left to the cluster: %v", flat)
 	}
-	if flat := (Options{GCDeletes: 2 * time.Hour}).withDefaults().complete(map[string]string{}); flat["index.gc_deletes"] != "7200s" {
+	if flat := (IndexOptions{GCDeletes: 2 * time.Hour}).withDefaults().complete(map[string]string{}); flat["index.gc_deletes"] != "7200s" {
 		t.Errorf("%v", flat)
 	}
 }
@@ -126,15 +126,15 @@ func TestFileErrors(t *testing.T) {
 		{"a member too many", fstest.MapFS{"indices/a.json": {Data: []byte(`{"mapping":{}}`)}}, `"mapping" is not allowed; want settings, mappings`},
 		{"a template's", fstest.MapFS{"templates/a.json": {Data: []byte(`{"mappings":{}}`)}}, `"mappings" is not allowed; want index_patterns, template`},
 	} {
-		err := New(nil).Apply(t.Context(), tt.files, Options{})
+		err := newIndices(nil).Apply(t.Context(), tt.files, IndexOptions{})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
-	if err := New(nil).Apply(t.Context(), nil, Options{GCDeletes: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "GCDeletes is 1ms, want whole seconds") {
+	if err := newIndices(nil).Apply(t.Context(), nil, IndexOptions{GCDeletes: time.Millisecond}); err == nil || !strings.Contains(err.Error(), "GCDeletes is 1ms, want whole seconds") {
 		t.Error(err)
 	}
-	if _, err := Body(fstest.MapFS{}, "a", Options{}); err == nil || !strings.Contains(err.Error(), "indices/a.json") {
+	if _, err := IndexBody(fstest.MapFS{}, "a", IndexOptions{}); err == nil || !strings.Contains(err.Error(), "indices/a.json") {
 		t.Error(err)
 	}
 }

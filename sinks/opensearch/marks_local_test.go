@@ -1,6 +1,6 @@
 //go:build integration
 
-package indices
+package opensearch
 
 import (
 	"context"
@@ -17,11 +17,10 @@ import (
 
 	"github.com/sluicehq/sluice/effect/document"
 	"github.com/sluicehq/sluice/internal/localtest"
-	"github.com/sluicehq/sluice/sinks/opensearch"
 )
 
 // search returns the ids that a search by a name finds.
-func search(t *testing.T, c *Cluster, name string) string {
+func search(t *testing.T, c *Indices, name string) string {
 	t.Helper()
 	if err := c.Refresh(t.Context(), name); err != nil {
 		t.Fatal(err)
@@ -50,7 +49,7 @@ func adopt(m *Marks, name string) error {
 
 func TestMarksRealServer(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
-		client, c, name := connect(t, url)
+		client, c, name := connectIndices(t, url)
 		put := func(index, id, body string) {
 			t.Helper()
 			if err := client.Call(t.Context(), http.MethodPut, "/"+index+"/_doc/"+id, []byte(body), nil); err != nil {
@@ -93,7 +92,7 @@ func TestMarksRealServer(t *testing.T) {
 		refused(c.CheckUnmarked(t.Context(), name), "versioned by sequence")
 		refused(c.Marks("other", false).Check(t.Context(), name), `marks in the field "sluice"`)
 		ok(c.Apply(t.Context(), fstest.MapFS{"indices/" + name + ".json": {Data: []byte(`{"mappings":{"dynamic":"false"}}`)}},
-			Options{NoReplicas: true, Different: func(*DifferentError) {}, Marks: map[string]*Marks{name: c.Marks("sluice", false)}}))
+			IndexOptions{NoReplicas: true, Different: func(*DifferentError) {}, Marks: map[string]*Marks{name: c.Marks("sluice", false)}}))
 
 		// A second index behind the alias makes of one change two documents.
 		ok(func() error { _, err := c.Create(t.Context(), name+"-000002", []byte(`{}`)); return err }())
@@ -133,7 +132,7 @@ func TestMarksRealServer(t *testing.T) {
 // also by Adopt, which then changes nothing.
 func TestMarksOfOtherMappings(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
-		client, c, name := connect(t, url)
+		client, c, name := connectIndices(t, url)
 		for mapping, want := range map[string]string{
 			`{"_source":{"enabled":false}}`:                                         "does not store the field",
 			`{"_source":{"excludes":["big","sluice.*"]}}`:                           "does not store the field",
@@ -163,7 +162,7 @@ func TestMarksOfOtherMappings(t *testing.T) {
 // Of many writes to a new index the first alone asks, and none is made before.
 func TestMarksOfTheFirstWrite(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
-		client, c, name := connect(t, url)
+		client, c, name := connectIndices(t, url)
 		write := c.Marks("sluice", false).Writer(func(ctx context.Context, op document.Op) error {
 			return client.Call(ctx, http.MethodPut, "/"+op.Index+"/_doc/"+op.ID, op.Body, nil)
 		})
@@ -186,12 +185,12 @@ func TestMarksOfTheFirstWrite(t *testing.T) {
 // found.
 func TestSweepRealServer(t *testing.T) {
 	localtest.OpenSearch(t, func(t *testing.T, url string) {
-		client, c, name := connect(t, url)
+		client, c, name := connectIndices(t, url)
 		m := c.Marks("sluice", false)
 		if err := m.Check(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
-		sink, err := opensearch.New(client, opensearch.Options{})
+		sink, err := New(client, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

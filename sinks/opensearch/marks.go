@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type SchemeError struct {
 }
 
 func (e *SchemeError) Error() string {
-	return fmt.Sprintf("indices: %s: %s: %s", e.Name, e.Reason, e.Do)
+	return fmt.Sprintf("opensearch: %s: %s: %s", e.Name, e.Reason, e.Do)
 }
 
 // Marks creates and checks indices whose documents are versioned by sequence: each
@@ -45,7 +45,7 @@ type Marks struct {
 	// no index. Set it before the first call.
 	MustExist bool
 
-	c     *Cluster
+	c     *Indices
 	field string
 	plain bool
 
@@ -54,7 +54,7 @@ type Marks struct {
 
 // Marks returns the Marks of indices that have them in that field. With plain,
 // deleted documents leave no tombstones.
-func (c *Cluster) Marks(field string, plain bool) *Marks {
+func (c *Indices) Marks(field string, plain bool) *Marks {
 	m := &Marks{c: c, field: field, plain: plain}
 	m.checks = newChecks(m.check)
 	return m
@@ -192,7 +192,7 @@ func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 	meta[metaVersions] = m.says()
 	mapping := map[string]any{"properties": m.properties(), "_meta": meta}
 	if err := m.c.change(ctx, http.MethodPut, "/"+url.PathEscape(d.index)+"/_mapping", mapping); err != nil {
-		return fmt.Errorf("indices: mapping the field %s of index %s: %w", m.field, d.index, err)
+		return fmt.Errorf("opensearch: mapping the field %s of index %s: %w", m.field, d.index, err)
 	}
 	if m.plain || d.hides(d.alias(name), m.filter()) {
 		return nil
@@ -210,7 +210,7 @@ func (m *Marks) adopt(ctx context.Context, name string, d *described) error {
 		add["filter"] = map[string]any{"bool": map[string]any{"filter": []any{own, m.filter()}}}
 	}
 	if err := m.c.change(ctx, http.MethodPost, "/_aliases", map[string]any{"actions": []any{map[string]any{"add": add}}}); err != nil {
-		return fmt.Errorf("indices: hiding tombstones behind the alias %s: %w", name, err)
+		return fmt.Errorf("opensearch: hiding tombstones behind the alias %s: %w", name, err)
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func (m *Marks) make(ctx context.Context, name string) error {
 		alias["filter"] = m.filter()
 	}
 	body, err := json.Marshal(map[string]any{
-		"settings": Options{}.withDefaults().complete(map[string]string{}),
+		"settings": IndexOptions{}.withDefaults().complete(map[string]string{}),
 		"mappings": mappings,
 		"aliases":  map[string]any{name: alias},
 	})
@@ -255,8 +255,8 @@ func (m *Marks) complete(mappings map[string]any) map[string]any {
 	if all == nil {
 		all = map[string]any{}
 	}
-	maps.Copy(properties, object(all["properties"]))
-	maps.Copy(meta, object(all["_meta"]))
+	maps.Copy(properties, jsonObject(all["properties"]))
+	maps.Copy(meta, jsonObject(all["_meta"]))
 	meta[metaVersions] = m.says()
 	all["properties"], all["_meta"] = properties, meta
 	return all

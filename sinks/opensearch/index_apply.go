@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"
@@ -21,33 +21,33 @@ const (
 // Apply makes the index templates and the indices that the files of fsys say,
 // templates first, where they are not there. Several processes may do so at once.
 // What is there and different is a [*DifferentError], or told to
-// Options.Different; it is not changed. While a reindex is under way, either of
+// IndexOptions.Different; it is not changed. While a reindex is under way, either of
 // its two indices may be what the file says.
-func (c *Cluster) Apply(ctx context.Context, fsys fs.FS, o Options) error {
+func (c *Indices) Apply(ctx context.Context, fsys fs.FS, o IndexOptions) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
 	o = o.withDefaults()
 	templates, err := readFiles(fsys, o, templateFolder, "index_patterns", "template", "priority", "composed_of", "version", "_meta", "data_stream")
 	if err != nil {
-		return fmt.Errorf("indices: %w", err)
+		return fmt.Errorf("opensearch: %w", err)
 	}
 	indices, err := readFiles(fsys, o, indexFolder, "settings", "mappings")
 	if err != nil {
-		return fmt.Errorf("indices: %w", err)
+		return fmt.Errorf("opensearch: %w", err)
 	}
 	if len(templates)+len(indices) == 0 {
-		return fmt.Errorf("indices: there is neither a file %s/*.json nor %s/*.json: is it the right folder?", templateFolder, indexFolder)
+		return fmt.Errorf("opensearch: there is neither a file %s/*.json nor %s/*.json: is it the right folder?", templateFolder, indexFolder)
 	}
 	for _, each := range []struct {
 		files []file
-		apply func(context.Context, file, Options) (*difference, string, error)
+		apply func(context.Context, file, IndexOptions) (*difference, string, error)
 	}{{templates, c.applyTemplate}, {indices, c.applyIndex}} {
 		for _, f := range each.files {
 			d, name, err := each.apply(ctx, f, o)
 			switch {
 			case err != nil:
-				return fmt.Errorf("indices: %s: %w", f.path, err)
+				return fmt.Errorf("opensearch: %s: %w", f.path, err)
 			case d == nil:
 			case o.Different != nil:
 				o.Different(d.error(f.path, name))
@@ -60,7 +60,7 @@ func (c *Cluster) Apply(ctx context.Context, fsys fs.FS, o Options) error {
 }
 
 // applyIndex makes the index behind an alias, or compares it.
-func (c *Cluster) applyIndex(ctx context.Context, f file, o Options) (*difference, string, error) {
+func (c *Indices) applyIndex(ctx context.Context, f file, o IndexOptions) (*difference, string, error) {
 	flat, err := settings(f.body)
 	if err != nil {
 		return nil, "", err
@@ -105,13 +105,13 @@ func (c *Cluster) applyIndex(ctx context.Context, f file, o Options) (*differenc
 }
 
 // makeIndex makes the first index behind an alias, in one request with it.
-func (c *Cluster) makeIndex(ctx context.Context, f file, o Options, flat map[string]string) (made bool, err error) {
+func (c *Indices) makeIndex(ctx context.Context, f file, o IndexOptions, flat map[string]string) (made bool, err error) {
 	body := map[string]any{"settings": o.complete(flat), "aliases": map[string]any{f.name: struct{}{}}}
 	if m, ok := f.body["mappings"]; ok {
 		body["mappings"] = m
 	}
 	if marks := o.Marks[f.name]; marks != nil {
-		body["mappings"] = marks.complete(object(f.body["mappings"]))
+		body["mappings"] = marks.complete(jsonObject(f.body["mappings"]))
 		if !marks.plain {
 			body["aliases"] = map[string]any{f.name: map[string]any{"filter": marks.filter()}}
 		}
@@ -124,7 +124,7 @@ func (c *Cluster) makeIndex(ctx context.Context, f file, o Options, flat map[str
 }
 
 // diffIndex compares an index with what a file says.
-func (c *Cluster) diffIndex(ctx context.Context, index string, flat map[string]string, mappings map[string]any, o Options, marks *Marks) (*difference, error) {
+func (c *Indices) diffIndex(ctx context.Context, index string, flat map[string]string, mappings map[string]any, o IndexOptions, marks *Marks) (*difference, error) {
 	if o.NoReplicas {
 		delete(flat, replicas)
 	}
@@ -145,10 +145,10 @@ func (c *Cluster) diffIndex(ctx context.Context, index string, flat map[string]s
 		return nil, err
 	}
 	is, field := mapping[index].Mappings, ""
-	if marks != nil && object(mappings["properties"])[marks.field] == nil {
+	if marks != nil && jsonObject(mappings["properties"])[marks.field] == nil {
 		field = marks.field // whether it is there, Marks.Check says
 	}
-	delete(object(is["properties"]), field)
+	delete(jsonObject(is["properties"]), field)
 	full := &fullFields{c: c, ctx: ctx, path: path}
 	d := diffMapping("mappings", "", mappings, is, full.of)
 	return d, full.err
@@ -156,7 +156,7 @@ func (c *Cluster) diffIndex(ctx context.Context, index string, flat map[string]s
 
 // fullFields asks for all parameters of all fields when one is asked for.
 type fullFields struct {
-	c      *Cluster
+	c      *Indices
 	ctx    context.Context // of the one call of diffIndex
 	path   string
 	fields map[string]map[string]any
@@ -200,7 +200,7 @@ func (f *fullFields) ask(out any) error {
 }
 
 // applyTemplate makes an index template, or compares it.
-func (c *Cluster) applyTemplate(ctx context.Context, f file, o Options) (*difference, string, error) {
+func (c *Indices) applyTemplate(ctx context.Context, f file, o IndexOptions) (*difference, string, error) {
 	template, ok := f.body["template"].(map[string]any)
 	if f.body["template"] != nil && !ok {
 		return nil, "", fmt.Errorf("template: want an object")
@@ -241,7 +241,7 @@ func (c *Cluster) applyTemplate(ctx context.Context, f file, o Options) (*differ
 }
 
 // template returns an index template, or nil when there is none.
-func (c *Cluster) template(ctx context.Context, name string) (map[string]any, error) {
+func (c *Indices) template(ctx context.Context, name string) (map[string]any, error) {
 	var out struct {
 		Templates []struct {
 			Template map[string]any `json:"index_template"`
@@ -260,7 +260,7 @@ func (c *Cluster) template(ctx context.Context, name string) (map[string]any, er
 }
 
 func diffTemplate(want, have map[string]any) (*difference, error) {
-	w, h := object(want["template"]), object(have["template"])
+	w, h := jsonObject(want["template"]), jsonObject(have["template"])
 	is, err := settings(h)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // when every index has taken the op. It is safe for concurrent use.
 //
 // All writers of an alias must be made by Follow: the others miss the second index.
-func (c *Cluster) Follow(write func(ctx context.Context, op document.Op) error) func(ctx context.Context, op document.Op) error {
+func (c *Indices) Follow(write func(ctx context.Context, op document.Op) error) func(ctx context.Context, op document.Op) error {
 	follow, err := reindex.Writer{Write: write, Behind: c.Behind}.New()
 	if err != nil {
 		panic(err) // write is nil

@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"context"
@@ -80,7 +80,7 @@ func contains(have any, filter map[string]any) bool {
 
 // describe returns the index behind a name, which may be an alias; nil if it does
 // not exist. An alias of several indices is a *[SchemeError].
-func (c *Cluster) describe(ctx context.Context, name string) (*described, error) {
+func (c *Indices) describe(ctx context.Context, name string) (*described, error) {
 	var out map[string]struct {
 		Aliases  map[string]struct{ Filter any }
 		Mappings struct {
@@ -94,7 +94,7 @@ func (c *Cluster) describe(ctx context.Context, name string) (*described, error)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("indices: reading %s: %w", name, err)
+		return nil, fmt.Errorf("opensearch: reading %s: %w", name, err)
 	}
 	if len(out) != 1 {
 		return nil, &SchemeError{name, fmt.Sprintf("it is an alias of %d indices (%s): a change could create a second document, and a deletion could miss one", len(out), strings.Join(slices.Sorted(maps.Keys(out)), ", ")),
@@ -104,7 +104,7 @@ func (c *Cluster) describe(ctx context.Context, name string) (*described, error)
 		d := &described{index: index, meta: is.Mappings.Meta, aliases: is.Aliases, source: is.Mappings.Source, field: is.Mappings.Properties}
 		if raw, ok := d.meta[metaVersions]; ok {
 			if err := json.Unmarshal(raw, &d.versions); err != nil {
-				return nil, fmt.Errorf("indices: _meta.%s of index %s: %w", metaVersions, index, err)
+				return nil, fmt.Errorf("opensearch: _meta.%s of index %s: %w", metaVersions, index, err)
 			}
 		}
 		return d, nil

@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ type file struct {
 }
 
 // readFiles reads the JSON files of a folder, sorted; none when it is not there.
-func readFiles(fsys fs.FS, o Options, folder string, allowed ...string) ([]file, error) {
+func readFiles(fsys fs.FS, o IndexOptions, folder string, allowed ...string) ([]file, error) {
 	entries, err := fs.ReadDir(fsys, folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -46,7 +46,7 @@ func readFiles(fsys fs.FS, o Options, folder string, allowed ...string) ([]file,
 	return files, nil
 }
 
-func readFile(fsys fs.FS, o Options, at, name string, allowed ...string) (file, error) {
+func readFile(fsys fs.FS, o IndexOptions, at, name string, allowed ...string) (file, error) {
 	f := file{path: cmp.Or(o.Called[at], at), name: name}
 	data, err := fs.ReadFile(fsys, at)
 	if err != nil {
@@ -132,7 +132,7 @@ const (
 )
 
 // complete returns settings with what o says about them.
-func (o Options) complete(flat map[string]string) map[string]string {
+func (o IndexOptions) complete(flat map[string]string) map[string]string {
 	if _, ok := flat[gcDeletes]; !ok && o.GCDeletes > 0 {
 		flat[gcDeletes] = strconv.Itoa(int(o.GCDeletes/time.Second)) + "s"
 	}
@@ -145,26 +145,26 @@ func (o Options) complete(flat map[string]string) map[string]string {
 	return flat
 }
 
-// Body returns what the index behind an alias is made of, by its file
+// IndexBody returns what the index behind an alias is made of, by its file
 // indices/<alias>.json: for a reindex, which takes it as its Body.
-func Body(fsys fs.FS, alias string, o Options) ([]byte, error) {
+func IndexBody(fsys fs.FS, alias string, o IndexOptions) ([]byte, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	f, err := readFile(fsys, o, path.Join(indexFolder, alias+".json"), alias, "settings", "mappings")
 	if err != nil {
-		return nil, fmt.Errorf("indices: %w", err)
+		return nil, fmt.Errorf("opensearch: %w", err)
 	}
 	flat, err := settings(f.body)
 	if err != nil {
-		return nil, fmt.Errorf("indices: %s: %w", f.path, err)
+		return nil, fmt.Errorf("opensearch: %s: %w", f.path, err)
 	}
 	body := map[string]any{"settings": o.withDefaults().complete(flat)}
 	if m, ok := f.body["mappings"]; ok {
 		body["mappings"] = m
 	}
 	if marks := o.Marks[alias]; marks != nil {
-		body["mappings"] = marks.complete(object(f.body["mappings"]))
+		body["mappings"] = marks.complete(jsonObject(f.body["mappings"]))
 	}
 	return json.Marshal(body)
 }

@@ -1,4 +1,4 @@
-package indices
+package opensearch
 
 import (
 	"encoding/json"
@@ -61,7 +61,7 @@ func diffMapping(at, field string, want, have map[string]any, full defaults) *di
 		switch {
 		case name == "properties" || name == "fields":
 			closed := name == "fields" || isClosed(want, have)
-			if d := diffFields(where, field, object(w), object(h), closed, full); d != nil {
+			if d := diffFields(where, field, jsonObject(w), jsonObject(h), closed, full); d != nil {
 				return d
 			}
 		case name == "_meta" && at == "mappings":
@@ -104,7 +104,7 @@ func diffFields(at, parent string, want, have map[string]any, closed bool, full 
 		case !inHave:
 			return &difference{path: where, want: w}
 		default:
-			if d := diffMapping(where, strings.TrimPrefix(parent+"."+name, "."), object(w), object(h), full); d != nil {
+			if d := diffMapping(where, strings.TrimPrefix(parent+"."+name, "."), jsonObject(w), jsonObject(h), full); d != nil {
 				return d
 			}
 		}
@@ -121,7 +121,7 @@ func diffPart(at string, want, have any) *difference {
 		}
 		return diffWhole(at, want, have)
 	}
-	h := object(have)
+	h := jsonObject(have)
 	for _, name := range sortedKeys(w) {
 		if d := diffPart(at+"."+name, w[name], h[name]); d != nil {
 			return d
@@ -185,7 +185,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-func object(v any) map[string]any {
+func jsonObject(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }

@@ -1,0 +1,21 @@
+package opensearch
+
+import (
+	"context"
+	"testing"
+)
+
+type failing struct{ err error }
+
+func (a failing) Call(context.Context, string, string, any, any) error { return a.err }
+
+// OpenSearch Serverless failing a refresh by 404 and nothing else; a cluster says
+// that there is no such index.
+func TestRefreshOfServerless(t *testing.T) {
+	if err := newIndices(failing{&StatusError{Status: 404}}).Refresh(t.Context(), "i"); err != nil {
+		t.Error(err)
+	}
+	if err := newIndices(failing{&StatusError{Status: 404, Type: "index_not_found_exception"}}).Refresh(t.Context(), "i"); err == nil {
+		t.Error("there is no index i")
+	}
+}
