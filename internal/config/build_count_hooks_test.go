@@ -23,7 +23,7 @@ func TestCountTellsOfWhatIsLost(t *testing.T) {
 		s.Rollup = rollup.Hooks{Dropped: func(_ *sluice.Record, add dynamo.Add) { lost = append(lost, add.Table) }}
 		c := mapsFile()
 		c.Routes[0].Count.DeleteOrphans = ""
-		app, err := c.Build(t.Context(), s)
+		app, err := build(t, c, s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -121,9 +121,9 @@ func TestRecountByAnIndexWithoutAllAttributes(t *testing.T) {
 	put(t, w.tables, "orders", `{"id":"1","shopId":"a","entityType":"order"}`)
 	s := w.setup()
 	s.Fakes.Tables = keysOnly{w.tables}
-	app, err := one(Route{On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
+	app, err := build(t, one(Route{On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
 		{Table: "shops", Attribute: "orders", Key: KeyFrom{"shop": "shopId"}, Index: "byShop", Partition: "shopId"},
-	}}}).Build(t.Context(), s)
+	}}}), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestWatchdog(t *testing.T) {
 		s.Escalation = func(kind string) escalation.Hooks {
 			return escalation.Hooks{Alarm: func() { counted += len(kind) }}
 		}
-		app, err := c.Build(t.Context(), s)
+		app, err := build(t, c, s)
 		if err != nil {
 			t.Fatal(err)
 		}
