@@ -106,13 +106,13 @@ routes:
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = app.Routes[0].CheckIndex(t.Context())
+		err = app.Routes[0].Lacks(t.Context(), true)
 		if (tt.want == "") != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
 	app := newWorld().build(t, one(Route{Project: &Project{Index: "orders-{region}", ID: "{pk}", Version: "sequence"}}))
-	if app.Routes[0].CheckIndex != nil {
+	if app.Routes[0].Lacks != nil {
 		t.Error("a template is asked for as if it were a name")
 	}
 }

@@ -77,11 +77,7 @@ func TestAlarmInTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raise, err := b.raise(Escalate{Kind: "call"}, "escalate")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := raise(t.Context(), a); err != nil {
+		if err := b.raise("call", nil)(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		if _, line, _ := strings.Cut(strings.TrimSpace(log.String()), " "); line != strings.Replace(want, "(key hash)", hash, 1) {

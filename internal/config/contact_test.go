@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/handlers/escalation/webhook"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/tabletest"
 )
@@ -177,9 +178,12 @@ func TestKeysOfTwoKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range kinds {
-		o := Escalate{Kind: kind, Alarm: "alarms", Contact: &Contact{URL: srv.URL, AllowHTTP: true, AllowPrivate: true}}
-		call, err := newCaller(o)
-		if err != nil {
+		call := newCaller(kind, &Contact{URL: srv.URL}, func(_ string, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if call.hook, err = webhook.New(webhook.Options{AllowHTTP: true, AllowPrivate: true}); err != nil {
 			t.Fatal(err)
 		}
 		id := "17"
@@ -189,10 +193,7 @@ func TestKeysOfTwoKinds(t *testing.T) {
 		if err := call.contact(t.Context(), escalation.Try{Escalation: escalation.Escalation{ID: id}, DedupeKey: id + "#0"}); err != nil {
 			t.Fatal(err)
 		}
-		raise, err := b.raise(o, "escalate")
-		if err != nil {
-			t.Fatal(err)
-		}
+		raise := b.raise(kind, b.sinks.queue("alarms"))
 		if err := raise(t.Context(), escalation.Alarm{Escalation: id, DedupeKey: id + "#alarm-0"}); err != nil {
 			t.Fatal(err)
 		}

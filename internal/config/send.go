@@ -10,53 +10,40 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
-	"github.com/sluicehq/sluice/effect/message"
 )
 
-// sender sends a message for each record.
-type sender struct {
-	route         string
-	body          body
-	delay         time.Duration
-	fifo          bool
-	group, dedupe *text
-	send          func(context.Context, sluice.Message) error
+// Send sends a message for each record.
+type Send struct {
+	// Sink of a queue.
+	To string `yaml:"to" is:"required"`
+	// "record" (event, table, sequence, keys, new, old), "new", "old", "keys", or a
+	// template: '{"id":"{PK}","was":{$old.status}}'. A missing attribute is null;
+	// within a text it fails the record. Default record.
+	Body string `yaml:"body" default:"record"`
+	// Delay of the message.
+	Delay Duration `yaml:"delay" is:"min=0s,max=15m"`
+	// Template of a FIFO queue's message group. Default: the item's key.
+	Group string `yaml:"group"`
+	// Template of a FIFO queue's deduplication id. Default: event id and route.
+	Dedupe string `yaml:"dedupe"`
 }
 
-func (b *builder) send(rt *Route, field string) (*built, error) {
-	o := rt.Send
-	q, err := b.sinks.queue(o.To, field+".to")
-	if err != nil {
-		return nil, err
+func (o *Send) check(c *Config, path string, _ *Route) {
+	o.sender(func(field string, err error) { c.note(path+field, err) })
+	s, ok := c.sink(path+".to", o.To, "sqs")
+	switch fifo := ok && s.SQS.fifo(); {
+	case fifo && o.Delay > 0:
+		c.doc.add(path+".delay", "a FIFO queue cannot delay single messages; take a standard queue, or the queue's own delay")
+	case ok && !fifo && o.Dedupe != "":
+		c.doc.add(path+".dedupe", "it is for FIFO queues, whose names end in .fifo")
 	}
-	s := &sender{route: rt.name(), delay: time.Duration(o.Delay), fifo: q.fifo, send: q.send}
-	if s.body, err = parseBody(o.Body); err != nil {
-		return nil, b.c.wrong(field+".body", err)
-	}
-	reads := s.body.reads
-	switch {
-	case s.delay < 0 || s.delay > message.MaxDelay:
-		return nil, b.c.wrong(field+".delay", fmt.Errorf("%v is not from 0s to %v", s.delay, message.MaxDelay))
-	case s.delay > 0 && q.fifo:
-		return nil, b.c.wrong(field+".delay", fmt.Errorf("%s is a FIFO queue, which cannot delay a message: take a standard queue, or leave it out", q.name))
-	case o.Dedupe != "" && !q.fifo:
-		return nil, b.c.wrong(field+".dedupe", fmt.Errorf("%s is no FIFO queue, whose names end in .fifo: no other leaves out what was sent before", q.name))
-	}
-	for _, f := range []struct {
-		name, source string
-		into         **text
-	}{{"group", o.Group, &s.group}, {"dedupe", o.Dedupe, &s.dedupe}} {
-		if f.source == "" {
-			continue
-		}
-		t, err := parseText(f.source)
-		if err != nil {
-			return nil, b.c.wrong(field+"."+f.name, err)
-		}
-		*f.into = &t
-		reads |= t.reads
-	}
-	made := &built{handle: s.handle, options: needs(reads)}
+}
+
+func (o *Send) build(b *builder, path string, r *Route) (*built, error) {
+	q := b.sinks.queue(o.To)
+	s := o.sender(func(string, error) {}) // check has seen them
+	s.route, s.fifo, s.send = r.Name, q.fifo, q.send
+	made := &built{handle: s.handle, options: needs(s.reads), sends: []sending{{queue: q, field: path + ".to"}}}
 	made.Explain = func(_ context.Context, rec *sluice.Record) ([]Effect, error) {
 		m, err := s.message(rec)
 		if err != nil {
@@ -65,6 +52,37 @@ func (b *builder) send(rt *Route, field string) (*built, error) {
 		return []Effect{sent(q, m, m.DeduplicationID)}, nil
 	}
 	return made, nil
+}
+
+// sender sends a message for each record.
+type sender struct {
+	route         string
+	body          body
+	delay         time.Duration
+	fifo          bool
+	group, dedupe *text
+	reads         sluice.View // the images that the templates need
+	send          func(context.Context, sluice.Message) error
+}
+
+// sender has the templates. It gives note what is wrong with each, or nil.
+func (o *Send) sender(note func(field string, err error)) *sender {
+	s := &sender{delay: time.Duration(o.Delay)}
+	var err error
+	s.body, err = parseBody(o.Body)
+	note(".body", err)
+	s.reads = s.body.reads
+	template := func(field, source string) *text {
+		if source == "" {
+			return nil
+		}
+		t, err := parseText(source)
+		note(field, err)
+		s.reads |= t.reads
+		return &t
+	}
+	s.group, s.dedupe = template(".group", o.Group), template(".dedupe", o.Dedupe)
+	return s
 }
 
 // sent is the effect of sending m.
