@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/item"
 )
 
 // Send sends a message for each record.
@@ -26,6 +30,10 @@ type Send struct {
 	Group string `yaml:"group"`
 	// Template of a FIFO queue's deduplication id. Default: event id and route.
 	Dedupe string `yaml:"dedupe"`
+	// Message attributes: name to template, 10 at most. A template of one number
+	// makes a Number, any other a String. Sluice leaves out an attribute that lacks a
+	// value of the item, or is empty.
+	Attributes Texts `yaml:"attributes"`
 }
 
 func (o *Send) check(c *Config, path string, _ *Route) {
@@ -49,7 +57,14 @@ func (o *Send) build(b *builder, path string, r *Route) (*built, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []Effect{sent(q, m, m.DeduplicationID)}, nil
+		e := sent(q, m, m.DeduplicationID)
+		if names := slices.Sorted(maps.Keys(m.Attributes)); len(names) > 0 {
+			e.Does += " with the attributes " + strings.Join(names, ", ")
+			for _, name := range names {
+				e.Detail += fmt.Sprintf(" %s=%q", name, m.Attributes[name].Value)
+			}
+		}
+		return []Effect{e}, nil
 	}
 	return made, nil
 }
@@ -61,13 +76,14 @@ type sender struct {
 	delay         time.Duration
 	fifo          bool
 	group, dedupe *text
+	attributes    map[string]*text
 	reads         sluice.View // the images that the templates need
 	send          func(context.Context, sluice.Message) error
 }
 
 // sender has the templates. It gives note what is wrong with each, or nil.
 func (o *Send) sender(note func(field string, err error)) *sender {
-	s := &sender{delay: time.Duration(o.Delay)}
+	s := &sender{delay: time.Duration(o.Delay), attributes: map[string]*text{}}
 	var err error
 	s.body, err = parseBody(o.Body)
 	note(".body", err)
@@ -82,7 +98,33 @@ func (o *Send) sender(note func(field string, err error)) *sender {
 		return &t
 	}
 	s.group, s.dedupe = template(".group", o.Group), template(".dedupe", o.Dedupe)
+	if n := len(o.Attributes); n > 10 {
+		note(".attributes", fmt.Errorf("there are %d; SQS allows 10 in a message", n))
+	}
+	for _, a := range o.Attributes {
+		field := join(".attributes", a.Name)
+		note(field, wrongAttribute(a))
+		s.attributes[a.Name] = template(field, a.Value)
+	}
 	return s
+}
+
+var (
+	goodAttribute = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+	awsAttribute  = regexp.MustCompile(`(?i)^(aws|amazon)\.`)
+)
+
+// wrongAttribute says why a message cannot have an attribute.
+func wrongAttribute(a Text) error {
+	switch {
+	case a.Value == "":
+		return errors.New("the template is empty, and so would be the attribute; want text, such as '{tenant}'")
+	case len(a.Name) > 256 || !goodAttribute.MatchString(a.Name) || awsAttribute.MatchString(a.Name):
+		return errors.New("SQS does not allow this name; want 1 to 256 letters, digits, _, - and single dots inside, and not the prefixes AWS. and Amazon.")
+	case a.Name == "dedupeKey" || a.Name == "notBefore":
+		return fmt.Errorf("%s is an attribute of Sluice's own messages; want another name", a.Name)
+	}
+	return nil
 }
 
 // sent is the effect of sending m.
@@ -129,7 +171,43 @@ func (s *sender) message(rec *sluice.Record) (m sluice.Message, err error) {
 		// The route's name keeps the messages of two routes apart.
 		m.DeduplicationID = asID(rec.EventID + "/" + s.route)
 	}
+	for name, t := range s.attributes {
+		a, ok, err := t.attribute(rec)
+		if err != nil {
+			return m, fmt.Errorf("the attribute %s of the message: %w", name, err)
+		}
+		if ok {
+			if m.Attributes == nil {
+				m.Attributes = map[string]sluice.MessageAttribute{}
+			}
+			m.Attributes[name] = a
+		}
+	}
 	return m, nil
+}
+
+// attribute is the text as a message attribute. There is none for an empty text, and
+// for one that lacks an attribute of the item.
+func (t *text) attribute(rec *sluice.Record) (a sluice.MessageAttribute, ok bool, err error) {
+	if err := t.lacks(rec); err != nil {
+		return a, false, err
+	}
+	image, keys := rec.Image(), beside(rec, t.wantsRecord)
+	var v item.Value
+	for _, path := range t.Paths() {
+		if v, ok = image.Lookup(path); !ok {
+			v, ok = keys.Lookup(path)
+		}
+		if !ok || v.Kind() == item.NULL {
+			return a, false, nil
+		}
+	}
+	value, err := t.Append(nil, image, keys)
+	a = sluice.StringAttribute(string(value))
+	if _, single := t.Single(); single && v.Kind() == item.N {
+		a.Type = "Number"
+	}
+	return a, len(value) > 0, err
 }
 
 func (s *sender) id(t *text, rec *sluice.Record) (string, error) {
