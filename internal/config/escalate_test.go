@@ -204,6 +204,7 @@ func TestEscalateSaysWhatIsWrong(t *testing.T) {
 		"routes[1].escalate.ladder.step.id: it is missing":                                                func(s, _ *Escalate, _ *Config) { s.Ladder.Step.ID = "" },
 		"routes[1].escalate.queue: the sink \"tries\" is a FIFO queue":                                    func(_, _ *Escalate, c *Config) { c.Sinks["tries"].SQS.Queue = "tries.fifo" },
 		"routes[1].escalate.watch: tries is the queue of the steps, too":                                  func(s, _ *Escalate, _ *Config) { s.Watch = "tries" },
+		"routes[0].escalate.watch: watches is the queue of the steps, too":                                func(_, n *Escalate, _ *Config) { n.Queue = "watches" },
 		"routes[1].escalate.alarm: there is no sink \"no\"; want alarms":                                  func(s, _ *Escalate, _ *Config) { s.Alarm = "no" },
 		"routes[1].escalate.watch: the sink \"watches\" is a FIFO queue":                                  func(_, _ *Escalate, c *Config) { c.Sinks["watches"].SQS.Queue = "watches.fifo" },
 		"routes[1].escalate.watch: it is missing; only other routes than those of start may leave it out": func(s, _ *Escalate, _ *Config) { s.Watch = "" },

@@ -326,10 +326,13 @@ func TestTablesSayWhatIsWrong(t *testing.T) {
 		"routes[0].count.id: it is missing":                                                                            func(c *Config) { c.Routes[0].Count.ID = "" },
 		"routes[0].count.numbers[1].key: it is missing":                                                                func(c *Config) { c.Routes[0].Count.Numbers[1].Key = nil },
 		"routes[1].cascade.table: it is missing, and neither source nor entityType leaves only one":                    func(c *Config) { c.EntityType.Tables = nil },
-		"routes[1].cascade.queue: there is no sink \"no\"; want cascades":                                              func(c *Config) { c.Routes[1].Cascade.Queue = "no" },
-		"is a FIFO queue, which cannot delay single messages":                                                          func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
-		"routes[2].cascade.threshold: it is for a cascade with a queue":                                                func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
-		"routes[1].cascade.children[0].key: it is missing":                                                             func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
+		"routes[1].cascade.table: it is missing, and neither source nor entityType leaves only one; say which has the parents\n": func(c *Config) {
+			c.EntityType.Tables, c.Source = nil, Source{Queues: Strings{"jobs"}}
+		},
+		"routes[1].cascade.queue: there is no sink \"no\"; want cascades": func(c *Config) { c.Routes[1].Cascade.Queue = "no" },
+		"is a FIFO queue, which cannot delay single messages":             func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
+		"routes[2].cascade.threshold: it is for a cascade with a queue":   func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
+		"routes[1].cascade.children[0].key: it is missing":                func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
 		"routes[3].send.to: the queue cascades is consumed by the application itself, and no route takes MESSAGE": func(c *Config) {
 			c.Routes = append(c.Routes, Route{Name: "s", On: Strings{"map#INSERT"}, Send: &Send{To: "cascades"}})
 		},
