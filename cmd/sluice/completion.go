@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/sluicehq/sluice/internal/config"
 )
 
 // shellExamples says for each shell how it completes from now on, and in every new
@@ -65,23 +63,10 @@ func (c *cli) routeNames(kinds ...string) func() []string {
 		}
 		var names []string
 		for _, r := range cfg.Routes {
-			if len(kinds) == 0 || slices.Contains(kinds, kindOf(r)) {
+			if len(kinds) == 0 || slices.Contains(kinds, r.Kind()) {
 				names = append(names, r.Name)
 			}
 		}
 		return names
 	}
-}
-
-// kindOf is what a route does.
-func kindOf(r config.Route) string {
-	switch {
-	case r.Project != nil:
-		return "project"
-	case r.Cascade != nil:
-		return "cascade"
-	case r.Count != nil:
-		return "count"
-	}
-	return ""
 }

@@ -153,12 +153,8 @@ func (o recountOptions) counters(r config.BuiltRoute, key sluice.Item) (list []r
 func (v *validation) warn(ctx context.Context, app *config.App, ask bool) {
 	var w validation
 	for _, r := range app.Routes {
-		w.tell(r.Warning)
-		if ask && r.CheckIndex != nil {
-			w.tell(r.CheckIndex(ctx))
-		}
-		if r.CheckRecounts != nil {
-			w.tell(r.CheckRecounts(ctx, ask))
+		if r.Lacks != nil {
+			w.tell(r.Lacks(ctx, ask))
 		}
 		for _, one := range r.Recounts {
 			if ask {

@@ -101,10 +101,10 @@ func TestPoliciesAllowWhatTheCodeCallsAndNoMore(t *testing.T) {
 // tells which actions that takes.
 var askedBy = map[string][]string{
 	"audit.json":    {"cmd/sluice/audit.go", "internal/snapshot/client.go"},
-	"cascade.json":  {"internal/config/build_cascade.go"},
-	"count.json":    {"internal/config/build_count.go", "handlers/rollup/count.go", "handlers/rollup/orphan.go", "handlers/rollup/rollup.go", "handlers/rollup/uncounted.go"},
-	"escalate.json": {"internal/config/build_escalate.go", "handlers/escalation/claim.go", "handlers/escalation/resume.go"},
-	"recount.json":  {"internal/config/build_recount.go", "cmd/sluice/recount.go", "handlers/rollup/recount.go"},
+	"cascade.json":  {"internal/config/cascade.go"},
+	"count.json":    {"internal/config/count.go", "handlers/rollup/count.go", "handlers/rollup/orphan.go", "handlers/rollup/rollup.go", "handlers/rollup/uncounted.go"},
+	"escalate.json": {"internal/config/escalate.go", "internal/config/ladder.go", "handlers/escalation/claim.go", "handlers/escalation/resume.go"},
+	"recount.json":  {"internal/config/recount.go", "cmd/sluice/recount.go", "handlers/rollup/recount.go"},
 }
 
 var storeActions = map[string]string{

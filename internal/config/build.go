@@ -71,24 +71,18 @@ type SinkCheck struct {
 // fields are of one kind at most.
 type BuiltRoute struct {
 	Name string
-	Kind string // send, project, cascade, count, escalate or log
+	Kind string // one of Kinds
 	// Explain says what the handler would do for a record that has matched,
 	// without doing it: it may read tables.
 	Explain func(ctx context.Context, rec *sluice.Record) ([]Effect, error)
-	// Warning says what the file lacks beside the route, if that is not in another
-	// program.
-	Warning error
+	// Lacks says what a file without mistakes lacks for the route, such as a route
+	// beside it or a way to recount: with ask as sinks and tables tell, too. It may be
+	// nil.
+	Lacks func(ctx context.Context, ask bool) error
 
 	Projection *Projected
-	// CheckIndex asks whether the index or alias of a projection is there, and says
-	// what becomes of documents when it is not. Nil where its name is a template.
-	CheckIndex func(ctx context.Context) error
 	Cascade    *cascade.Cascade
 	Recounts   []rollup.Recount // without DryRun and Found; one for each counter
-	// CheckRecounts says which of Recounts have no way to the children of a parent,
-	// and what is to be in the file: with ask as the keys of tables tell, who are
-	// asked, without it as the file alone does. Nil where there are no Recounts.
-	CheckRecounts func(ctx context.Context, ask bool) error
 }
 
 // Projected is a projection and its cluster.
@@ -117,8 +111,8 @@ type Effect struct {
 	Detail string `json:"detail,omitempty"` // body of message or document
 }
 
-// Build makes sinks and routes. Its errors name the route or sink, with its
-// place in the file.
+// Build makes sinks and routes of a file that was read. Its errors name the route or
+// sink, with its place in the file.
 func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 	b, err := newBuilder(c, s)
 	if err != nil {
@@ -131,7 +125,15 @@ func (c *Config) Build(ctx context.Context, s Setup) (*App, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(b.checkSent(), b.addWorker(), b.addWatchdogs()); err != nil {
+	errs = append(errs, b.checkSent())
+	for _, kind := range Kinds() {
+		for _, made := range b.made {
+			if made.Kind == kind && made.last != nil {
+				errs = append(errs, made.last())
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	b.app.Checks = b.sinks.checks()
@@ -153,17 +155,8 @@ type builder struct {
 	sinks    *sinks
 	resolver router.Resolver
 	app      *App
+	made     []*built
 	worked   []*cascade.Cascade // cascades that have a queue
-
-	watchdogs []watchdog // of escalations
-}
-
-// built is the handler of a route, and what goes with it.
-type built struct {
-	BuiltRoute
-	handle  sluice.Handler
-	options []router.Option
-	late    bool // dead letters may be run again, unless the file says otherwise
 }
 
 func newBuilder(c *Config, s Setup) (*builder, error) {
@@ -179,14 +172,9 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 	if s.Logger == nil {
 		s.Logger = slog.Default()
 	}
-	b := &builder{c: c, s: s, app: &App{Tables: slices.Clone(c.Source.Tables)}}
-	var err, errType error
-	b.sinks, err = openSinks(c, s)
-	b.resolver, errType = c.EntityType.resolver()
-	if errType != nil {
-		err = errors.Join(err, c.wrong("entityType", errType))
-	}
-	if err != nil {
+	b := &builder{c: c, s: s, resolver: c.resolver(), app: &App{Tables: slices.Clone(c.Source.Tables)}}
+	var err error
+	if b.sinks, err = openSinks(c, s); err != nil {
 		return nil, err
 	}
 	for _, q := range c.Source.Queues {
@@ -198,64 +186,27 @@ func newBuilder(c *Config, s Setup) (*builder, error) {
 
 // add makes the route at i and registers it.
 func (b *builder) add(i int) error {
-	rt := &b.c.Routes[i]
-	field := fmt.Sprintf("routes[%d]", i)
-	b.sinks.users = []string{rt.name()}
-	made, err := b.handler(rt, field)
+	r, path := &b.c.Routes[i], element("routes", i)
+	b.sinks.users = []string{r.Name}
+	at := path + "." + r.Kind()
+	made, err := r.handlers()[0].build(b, at, r)
+	if err != nil {
+		if !errors.As(err, new(*Error)) {
+			err = b.c.wrong(at, err)
+		}
+		return err
+	}
+	options, err := r.options(b.c, path, made)
 	if err != nil {
 		return err
 	}
-	options, err := b.options(rt, field, made)
-	if err != nil {
+	if err := b.app.Router.Add(b.c.place(path), strings.Join(r.On, " "), made.handle, options...); err != nil {
 		return err
 	}
-	if err := b.app.Router.Add(b.c.place(field), strings.Join(rt.On, " "), made.handle, options...); err != nil {
-		return err
-	}
-	made.Name = rt.name()
+	made.Name, made.Kind = r.Name, r.Kind()
+	b.made = append(b.made, made)
 	b.app.Routes = append(b.app.Routes, made.BuiltRoute)
 	return nil
-}
-
-// handler makes what the route at field does.
-func (b *builder) handler(rt *Route, field string) (*built, error) {
-	var made *built
-	var err error
-	var kinds []string
-	for _, k := range []struct {
-		kind string
-		set  bool
-		make func(rt *Route, field string) (*built, error)
-	}{
-		{"send", rt.Send != nil, b.send},
-		{"project", rt.Project != nil, b.project},
-		{"cascade", rt.Cascade != nil, b.cascade},
-		{"count", rt.Count != nil, b.count},
-		{"escalate", rt.Escalate != nil, b.escalate},
-		{"log", rt.Log != nil, b.log},
-	} {
-		if !k.set {
-			continue
-		}
-		if kinds = append(kinds, k.kind); len(kinds) > 1 {
-			continue
-		}
-		if made, err = k.make(rt, field+"."+k.kind); err == nil {
-			made.Kind = k.kind
-		}
-	}
-	if len(kinds) != 1 {
-		return nil, b.c.wrong(field, fmt.Errorf("it has the handlers %q, want one of send, project, cascade, count, escalate and log", kinds))
-	}
-	return made, err
-}
-
-// name is the route's own, or the router's default.
-func (rt *Route) name() string {
-	if rt.Name != "" {
-		return rt.Name
-	}
-	return strings.Join(strings.Fields(strings.Join(rt.On, " ")), ",")
 }
 
 // consume has a queue consumed, once, be it by name or URL.
@@ -274,39 +225,17 @@ func (b *builder) consumes(queue string) bool {
 }
 
 // checkSent finds messages that the application would take from their queue
-// itself, without a route for them. What kind those of send are is not known:
-// any route for messages will do.
+// itself, without a route for them.
 func (b *builder) checkSent() error {
-	for i := range b.c.Routes {
-		rt := &b.c.Routes[i]
-		field := fmt.Sprintf("routes[%d]", i)
-		var err error
-		switch {
-		case rt.Send != nil:
-			err = b.checkTaken(rt.Send.To, field+".send.to")
-		case rt.Escalate != nil:
-			var o Escalate
-			if o, _, err = b.escalation(rt, field+".escalate"); err == nil {
-				err = errors.Join(
-					b.checkTaken(rt.Escalate.Queue, field+".escalate.queue", o.Kind+".attempt", o.Kind+".expire"),
-					b.checkTaken(rt.Escalate.Alarm, field+".escalate.alarm", o.Kind+".alarm"))
+	for _, made := range b.made {
+		for _, m := range made.sends {
+			if !b.consumes(m.queue.name) {
+				continue
+			}
+			if missing := b.c.untaken(m.kinds); missing != "" {
+				return b.c.wrong(m.field, fmt.Errorf("the queue %s is consumed by the application itself, and no route takes %s: its messages would fail for good; want a queue of their own", m.queue.name, missing))
 			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkTaken looks at messages of these kinds into the sink of that name.
-func (b *builder) checkTaken(name, field string, kinds ...string) error {
-	q := b.sinks.queues[name]
-	if q == nil || !b.consumes(q.name) {
-		return nil
-	}
-	if missing := b.c.untaken(kinds); missing != "" {
-		return b.c.wrong(field, fmt.Errorf("the queue %s is consumed by the application itself, and no route takes %s: its messages would fail for good; want a queue of their own", q.name, missing))
 	}
 	return nil
 }
@@ -316,7 +245,7 @@ func (b *builder) checkTaken(name, field string, kinds ...string) error {
 func (c *Config) untaken(kinds []string) string {
 	taken := map[string]bool{}
 	for i := range c.Routes {
-		for pattern := range strings.FieldsSeq(strings.Join(c.Routes[i].On, " ")) {
+		for _, pattern := range c.Routes[i].patterns() {
 			if kind, ok := strings.CutSuffix(pattern, "#"+string(sluice.Delivery)); ok {
 				taken[kind] = true
 			}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -81,9 +80,7 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
 		sink := c.Sinks[name]
 		field := "sinks." + name
-		var kinds []string
 		if sink.SQS != nil {
-			kinds = append(kinds, "sqs")
 			q, err := openQueue(sink.SQS, name, s)
 			if err != nil {
 				errs = append(errs, c.wrong(field+".sqs", err))
@@ -91,7 +88,6 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 			all.queues[name] = q
 		}
 		if sink.OpenSearch != nil {
-			kinds = append(kinds, "opensearch")
 			cl, err := openCluster(sink.OpenSearch, name, s)
 			if err != nil {
 				errs = append(errs, c.wrong(field+".opensearch", err))
@@ -99,14 +95,7 @@ func openSinks(c *Config, s Setup) (*sinks, error) {
 			all.clusters[name] = cl
 		}
 		if sink.DynamoDB != nil {
-			kinds = append(kinds, "dynamodb")
-			if own != nil {
-				errs = append(errs, c.wrong(field, fmt.Errorf("%s is a sink of kind dynamodb, too: want one for all tables", all.storeName)))
-			}
 			own, all.storeName = sink.DynamoDB, name
-		}
-		if len(kinds) != 1 {
-			errs = append(errs, c.wrong(field, fmt.Errorf("it is of the kinds %q, want one of sqs, opensearch and dynamodb", kinds)))
 		}
 	}
 	if own == nil {
@@ -136,7 +125,7 @@ func openQueue(o *SQS, name string, s Setup) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &queue{Queue: q, send: q.Send, sink: name, name: o.Queue, fifo: strings.HasSuffix(o.Queue, ".fifo")}
+	made := &queue{Queue: q, send: q.Send, sink: name, name: o.Queue, fifo: o.fifo()}
 	if send := s.Fakes.Send; send != nil {
 		made.send = func(ctx context.Context, m sluice.Message) error { return send(ctx, o.Queue, m) }
 	}
@@ -166,43 +155,18 @@ func openCluster(o *OpenSearch, name string, s Setup) (*cluster, error) {
 	return made, nil
 }
 
-// queue returns the queue that a route at field uses.
-func (s *sinks) queue(name, field string) (*queue, error) {
-	q, err := pick(s.c, s.queues, name, field, "sqs")
-	if err != nil {
-		return nil, err
-	}
+// queue returns the queue of a sink, for a route that uses it.
+func (s *sinks) queue(sink string) *queue {
+	q := s.queues[sink]
 	q.users = append(q.users, s.users...)
-	return q, nil
+	return q
 }
 
-func (s *sinks) cluster(name, field string) (*cluster, error) {
-	cl, err := pick(s.c, s.clusters, name, field, "opensearch")
-	if err != nil {
-		return nil, err
-	}
+// cluster is queue for a cluster.
+func (s *sinks) cluster(sink string) *cluster {
+	cl := s.clusters[sink]
 	cl.users = append(cl.users, s.users...)
-	return cl, nil
-}
-
-// pick returns the sink of that name, or the only one of its kind.
-func pick[T any](c *Config, of map[string]T, name, field, kind string) (T, error) {
-	names := slices.Sorted(maps.Keys(of))
-	if name == "" && len(names) == 1 {
-		name = names[0]
-	}
-	sink, ok := of[name]
-	if ok {
-		return sink, nil
-	}
-	have := "there is none"
-	if len(names) > 0 {
-		have = "there are: " + strings.Join(names, ", ")
-	}
-	if name == "" {
-		return sink, c.wrong(field, fmt.Errorf("it names no sink of kind %s; %s", kind, have))
-	}
-	return sink, c.wrong(field, fmt.Errorf("%q is no sink of kind %s; %s", name, kind, have))
+	return cl
 }
 
 // use returns the tables, of which a handler at field uses some.
@@ -338,12 +302,3 @@ func (e entry) Name() string               { return string(e) }
 func (e entry) IsDir() bool                { return false }
 func (e entry) Type() fs.FileMode          { return 0 }
 func (e entry) Info() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
-
-// delaying is a queue that can delay a message.
-func (b *builder) delaying(name, field string) (*queue, error) {
-	q, err := b.sinks.queue(name, field)
-	if err == nil && q.fifo {
-		return nil, b.c.wrong(field, fmt.Errorf("%s is a FIFO queue, which cannot delay a message: want a standard queue", q.name))
-	}
-	return q, err
-}

@@ -32,7 +32,7 @@ func TestChecks(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			app, err := tt.file.Build(t.Context(), newWorld().setup())
+			app, err := build(t, tt.file, newWorld().setup())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,13 +66,13 @@ func TestChecksSayWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := mapsFile()
-	app, err := c.Build(t.Context(), Setup{AWS: func(string) aws.Config {
+	app, err := build(t, c, Setup{AWS: func(string) aws.Config {
 		return aws.Config{Region: "us-east-1", BaseEndpoint: &closed, RetryMaxAttempts: 1}
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := app.Checks[0].Check(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "sinks.cascades: ") || !errors.As(err, new(*net.OpError)) {
+	if err := app.Checks[0].Check(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "f:1:") || !strings.Contains(err.Error(), ": sinks.cascades: ") || !errors.As(err, new(*net.OpError)) {
 		t.Error(err)
 	}
 }

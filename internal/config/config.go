@@ -43,27 +43,6 @@ type Source struct {
 	BackfillUnits float64 `yaml:"backfillUnits" is:"above=0"`
 }
 
-// EntityType says where the entity type is. Set one field. A text is an attribute; a
-// list is tried in order.
-type EntityType struct {
-	// Attribute that has the type.
-	Attribute string `yaml:"attribute"`
-	// Pattern that finds the type in a key attribute.
-	Key *KeyPattern `yaml:"key"`
-	// Type of each table, by its name.
-	Tables map[string]string `yaml:"tables"`
-	// First is the list form: the first that finds a type decides.
-	First []EntityType `yaml:"-"`
-}
-
-// KeyPattern finds the type in a key attribute.
-type KeyPattern struct {
-	// Key attribute.
-	Attribute string `yaml:"attribute" is:"required"`
-	// Pattern, such as "{type}#*".
-	Pattern string `yaml:"pattern" is:"required"`
-}
-
 // AWS replaces settings of the environment.
 type AWS struct {
 	// Region of the services.

@@ -17,4 +17,7 @@
 // in Go; cmd/sluice does with a daemon, cmd/sluice-lambda with a function. This
 // package links neither the poller nor the state file nor Prometheus, so that a
 // function built on it starts fast.
+//
+// A new kind of handler is a file with its struct, check and build, such as send.go, a
+// field of [Route], and a line in allHandlers. Then run go generate.
 package config

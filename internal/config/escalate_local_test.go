@@ -48,7 +48,7 @@ func TestEscalateOnServers(t *testing.T) {
 	}
 	c.Routes = append(c.Routes, Route{Name: "again", On: Strings{"call#MODIFY"}, Escalate: &Escalate{Do: "resume"}})
 	c.Routes[1].Escalate.ExpireAfter = Duration(time.Second)
-	app, err := c.Build(t.Context(), Setup{
+	app, err := build(t, c, Setup{
 		AWS: func(service string) aws.Config { return services[service] }, Check: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

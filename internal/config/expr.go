@@ -325,13 +325,13 @@ func (c *Config) validateWhen(path, text string) {
 }
 
 // readsItem reports whether the condition of a route reads the item.
-func (c *Config) readsItem(r Route) bool {
+func (c *Config) readsItem(r *Route) bool {
 	w, err := compileWhen(r.When, c.resolver())
 	return r.When != "" && err == nil && w.reads() != 0
 }
 
 func (c *Config) validateItemWhen(path, text string) {
-	if _, err := c.itemWhen(path, text); err != nil {
+	if _, err := c.itemWhen(path, text); text != "" && err != nil {
 		c.doc.report(path, err)
 	}
 }

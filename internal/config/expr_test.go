@@ -256,7 +256,7 @@ func TestBuildWhen(t *testing.T) {
 	if len(w.sent) != 1 || w.sent[0].Message.Body != "MODIFY" {
 		t.Errorf("%+v", w.sent)
 	}
-	fails(t, one(Route{When: "new.a ==", Log: &Log{}}), "routes[0].when", "line 1, column")
+	fails(t, one(Route{When: "new.a ==", Log: &Log{}}), "routes[0].when: it ends where more is expected")
 }
 
 func TestWhenNeedsImages(t *testing.T) {

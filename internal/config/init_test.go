@@ -72,7 +72,7 @@ func TestInit(t *testing.T) {
 			t.Fatalf("%+v\n%s", o, text)
 		}
 		for i, route := range c.Routes {
-			if route.kinds()[0] != o.Handlers[i] {
+			if route.Kind() != o.Handlers[i] {
 				t.Fatalf("%+v\n%s", o, text)
 			}
 		}

@@ -1,6 +1,8 @@
 package config
 
-import "github.com/sluicehq/sluice/deadletter"
+import (
+	"github.com/sluicehq/sluice/deadletter"
+)
 
 // LetterKeys reads the keys of dead letters: those of the environment, or else of
 // deadLetter.keyFile. There may be none.

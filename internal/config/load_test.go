@@ -171,6 +171,17 @@ func TestParseErrors(t *testing.T) {
 			`f.yaml:4:68: routes[0].send.group: template "{"`,
 			`f.yaml:4:81: routes[0].send.dedupe: {$now} is nothing of a record`,
 		}},
+		"message attributes": {minimal("- {name: a, on: 'a#*', send: {to: jobs, attributes: {'a b': x, AWS.x: x, a..b: x, dedupeKey: x, none: '', bad: '{', Evnt: '{$evnt}', n: 5}}}\n- {name: b, on: 'a#*', send: {to: jobs, attributes: {a: x, b: x, c: x, d: x, e: x, f: x, g: x, h: x, i: x, j: x, k: x}}}\n- {name: c, on: 'a#*', send: {to: jobs, attributes: {a: x, b: x, c: x, d: x, e: x, f: x, g: x, h: x, i: x, a.b-c_D9: x}}}\n"), nil, []string{
+			`f.yaml:4:61: routes[0].send.attributes["a b"]: SQS does not allow this name; want 1 to 256 letters, digits, _, - and single dots inside`,
+			`f.yaml:4:71: routes[0].send.attributes["AWS.x"]: SQS does not allow this name`,
+			`f.yaml:4:80: routes[0].send.attributes["a..b"]: SQS does not allow this name`,
+			`f.yaml:4:94: routes[0].send.attributes.dedupeKey: dedupeKey is an attribute of Sluice's own messages; want another name`,
+			`f.yaml:4:103: routes[0].send.attributes.none: the template is empty`,
+			`f.yaml:4:112: routes[0].send.attributes.bad: template "{"`,
+			`f.yaml:4:123: routes[0].send.attributes.Evnt: {$evnt} is nothing of a record`,
+			`f.yaml:4:137: routes[0].send.attributes.n: "5" is not what is wanted here: text, in quotes: "5"`,
+			`f.yaml:5:41: routes[1].send.attributes: there are 11; SQS allows 10 in a message`,
+		}},
 		"projection as a whole": {minimal("- {name: a, on: 'a#*', project: {index: i, id: '{a}', version: sequence, include: [a], rename: {b: c}}}\n"), nil, []string{
 			`f.yaml:4:24: routes[0].project: "b" is excluded, or not included`,
 		}},

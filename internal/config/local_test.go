@@ -55,7 +55,7 @@ func TestCountAndCascadeOnServers(t *testing.T) {
 		}
 	}
 	c.Routes[1].Cascade.Threshold = new(0) // all by the queue
-	app, err := c.Build(t.Context(), Setup{
+	app, err := build(t, c, Setup{
 		AWS: func(service string) aws.Config { return services[service] }, Check: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

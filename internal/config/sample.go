@@ -32,12 +32,11 @@ func (c *Config) CheckSample(route string, recs []*sluice.Record) error {
 		}
 		path := element("routes", i)
 		check(path+".when", r.When)
-		if r.Project != nil {
-			check(path+".project.only", r.Project.Only, "new")
-		}
-		if r.Count != nil {
-			for j, n := range r.Count.Numbers {
-				check(element(path+".count.numbers", j)+".when", n.When, "new")
+		for _, h := range r.handlers() {
+			if with, ok := h.handler.(conditional); ok {
+				for _, one := range with.conditions() {
+					check(path+"."+h.name+one.field, one.text, "new")
+				}
 			}
 		}
 	}

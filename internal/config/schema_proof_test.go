@@ -2,6 +2,8 @@
 
 package config
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestProofSchemaAgrees(t *testing.T) { schemaAgrees(t, 20_000) }

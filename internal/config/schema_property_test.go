@@ -43,15 +43,17 @@ var known = regexp.MustCompile(strings.Join([]string{
 	`routes\[\d+\]\.project: |project\.(fields|tombstone|rename|flatten|include|exclude|id|routing|index)`, // what package projection says
 	`routes\[\d+\]\.send\.body: `,
 	`plain http to another host`,
+	`send\.attributes`, // names and templates
+	`escalate\.(ladder|watch|kind): |deleteOrphans: (orphans|numbers|the key)|Serverless`, // what stands in several places
 }, "|"))
 
 // bases are files that stand at the beginning; changes are made to them.
 var bases = []string{
 	whole,
-	minimal("- {name: x, on: 'a#*', log: {level: debug, message: m}}\n- {name: y, on: 'a#INSERT', changed: [a, b.c], ttl: exclude, regions: [r], concurrency: 2, maxAge: 1h, send: {to: f, group: '{a}', dedupe: '{b}', body: new}}\n"),
+	minimal("- {name: x, on: 'a#*', log: {level: debug, message: m}}\n- {name: y, on: 'a#INSERT', changed: [a, b.c], ttl: exclude, regions: [r], concurrency: 2, maxAge: 1h, send: {to: f, group: '{a}', dedupe: '{b}', body: new, attributes: {k: '{c}', l: x}}}\n"),
 	"source: {queues: q}\nentityType: {tables: {orders: order}}\naws: {endpoints: {dynamodb: 'http://h:1'}}\nsinks: {s: {opensearch: {urls: ['https://h'], sign: es, requireAlias: true, inFlight: 2, maxBytes: 2048, timeout: 1s}}}\nroutes: [{name: x, on: 'a#*', project: {index: i, id: '{a}', version: 'attribute:v', only: new.a == 1, include: [a, b], rename: {b: c}, flatten: {a: x_}, tombstone: {t: 1}}}]\ndeadLetter: {park: item}\n",
 	"source: {tables: [orders], start: LATEST, backfill: true, backfillUnits: 5}\nentityType: [kind, {key: {attribute: pk, pattern: '{type}#*'}}]\nroutes: [{name: x, on: 'a#SNAPSHOT', log: {}}]\nlimits: {window: 5, windowBytes: 5, heldBytes: 5, maxAhead: 7, order: shard, stuckAfter: 1s}\ndaemon: {state: s.db, listen: 'off', logFormat: json, logLevel: warn}\n",
-	"source: {tables: [rows]}\nsinks: {calls: {sqs: {queue: calls}}, watch: {sqs: {queue: watch}}}\nroutes:\n- {name: x, on: 'a#INSERT', escalate: {do: start, kind: k, queue: calls, expireAfter: 1m, watch: watch, watchAfter: 20m, alarm: calls, repeat: 1, ladder: {key: {pk: '{id}'}, steps: {pk: '{ladder}'}, escalation: {id: i, ladder: l, started: s, status: t, active: a}, step: {id: i, order: o, waitSeconds: w, typeAttribute: t, type: x}, attempt: {key: {pk: '{id}{round}{number}'}, escalation: e, number: n, order: o, stepId: s, at: a}}}}\n- {name: y, on: 'b#INSERT', escalate: {do: next}}\n- {name: z, on: 'k.attempt#MESSAGE k.expire#MESSAGE', escalate: {do: contact, contact: {url: '{step.url}', body: new, timeout: 20s, lease: 1m, giveUpAfter: 5m, allowHttp: true, allowPrivate: false}}}\n",
+	"source: {tables: [rows]}\nsinks: {calls: {sqs: {queue: calls}}, watch: {sqs: {queue: watch}}}\nroutes:\n- {name: x, on: 'a#INSERT', escalate: {do: start, kind: k, queue: calls, expireAfter: 1m, watch: watch, watchAfter: 20m, alarm: calls, repeat: 1, ladder: {key: {pk: '{id}'}, steps: {pk: '{ladder}'}, escalation: {id: pk, ladder: l, started: s, status: t, active: a}, step: {id: i, order: o, waitSeconds: w, typeAttribute: t, type: x}, attempt: {key: {pk: '{id}{round}{number}'}, escalation: e, number: n, order: o, stepId: s, at: a, set: {entityType: b}}}}}\n- {name: y, on: 'b#MODIFY', escalate: {do: next}}\n- {name: z, on: 'k.attempt#MESSAGE k.expire#MESSAGE', escalate: {do: contact, contact: {url: '{step.url}', body: new, timeout: 20s, lease: 1m, giveUpAfter: 5m, allowHttp: true, allowPrivate: false}}}\n",
 	"source: {tables: [rows]}\nroutes:\n- {name: x, on: 'a#*', count: {id: c, markers: mmm, life: 30h, table: rows, deleteOrphans: ppp, numbers: [{table: ppp, attribute: n, key: [a, b], of: x, create: true, index: i, partition: a}]}}\n- {name: y, on: 'a#REMOVE', cascade: {table: rows, key: [a, b], children: [{name: k, table: ttt, key: [p, s], partition: {name: p, from: a}, sort: {name: s, from: b, before: x, after: '#'}}]}}\n",
 }
 

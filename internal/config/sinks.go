@@ -1,5 +1,9 @@
 package config
 
+import (
+	"strings"
+)
+
 // Sink is a place to write to. Set one field.
 type Sink struct {
 	// An SQS queue.
@@ -20,6 +24,8 @@ type SQS struct {
 	// Time limit of a request with its retries. Default 30s.
 	Timeout Duration `yaml:"timeout" is:"min=1s" default:"30s"`
 }
+
+func (o *SQS) fifo() bool { return strings.HasSuffix(o.Queue, ".fifo") }
 
 // OpenSearch is a cluster.
 type OpenSearch struct {

@@ -163,6 +163,13 @@ func (c *Config) fault(field, format string, args ...any) *Error {
 // the value came of the environment, since it may quote a secret.
 func (c *Config) detail(field string, err error) string { return c.source().detail(field, err) }
 
+// note notes err, unless it is nil, as a mistake at path.
+func (c *Config) note(path string, err error) {
+	if err != nil {
+		c.doc.add(path, "%s", c.doc.detail(path, err))
+	}
+}
+
 // file is the path of a file that the configuration names.
 func (c *Config) file(name string) string {
 	if filepath.IsAbs(name) {

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/awsclient"
-	"github.com/sluicehq/sluice/router"
 )
 
 // validate notes what is wrong with values that are understood one by one. It
@@ -113,112 +110,8 @@ func isURL(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-func (c *Config) validateType(path string, t EntityType) {
-	d := c.doc
-	n := 0
-	for _, set := range []bool{t.Attribute != "", t.Key != nil, t.Tables != nil, t.First != nil} {
-		if set {
-			n++
-		}
-	}
-	if _, there := d.at[path]; there && n != 1 && !d.bad[path+"?"] && !d.bad[path+".tables?"] && !d.badBelow(path) {
-		d.add(path, "want one of attribute, key and tables, and there are %d", n)
-	}
-	if t.Key != nil {
-		if _, err := router.ParseKeyPattern(t.Key.Attribute, t.Key.Pattern); err != nil && t.Key.Attribute != "" {
-			d.add(path+".key.pattern", "%s", d.detail(path+".key.pattern", err))
-		}
-	}
-	for table, typ := range t.Tables {
-		if typ == "" {
-			d.add(join(path+".tables", table), "the type is empty")
-		}
-	}
-	for i, one := range t.First {
-		c.validateType(element(path, i), one)
-	}
-}
-
 func (c *Config) anyTakes(event sluice.EventName) bool {
-	return slices.ContainsFunc(c.Routes, func(r Route) bool { return r.takes(string(event)) })
-}
-
-func (r Route) patterns() []string { return strings.Fields(strings.Join(r.On, " ")) }
-
-// kinds are the handlers that a route has.
-func (r Route) kinds() (set []string) {
-	for _, k := range []struct {
-		name string
-		set  bool
-	}{
-		{"send", r.Send != nil}, {"project", r.Project != nil}, {"cascade", r.Cascade != nil},
-		{"count", r.Count != nil}, {"escalate", r.Escalate != nil}, {"log", r.Log != nil},
-	} {
-		if k.set {
-			set = append(set, k.name)
-		}
-	}
-	return set
-}
-
-func (c *Config) validateRoutes() {
-	d := c.doc
-	if _, there := d.at["routes"]; there && len(c.Routes) == 0 {
-		d.add("routes", "there is no route, so that nothing would be handled")
-	}
-	names := map[string]int{}
-	for i, r := range c.Routes {
-		path := element("routes", i)
-		if first, twice := names[r.Name]; twice && r.Name != "" {
-			d.add(path+".name", "%s is the name of routes[%d], too (line %d)", d.show(path+".name", r.Name), first, d.where(element("routes", first)+".name").line)
-		} else {
-			names[r.Name] = i
-		}
-		c.validateRoute(path, r)
-	}
-}
-
-func (c *Config) validateRoute(path string, r Route) {
-	d := c.doc
-	c.validatePatterns(path, r)
-	switch kinds := r.kinds(); {
-	case len(kinds) > 1:
-		d.add(path, "%s are both its handler; want one, and a route for each", strings.Join(kinds, " and "))
-	case len(kinds) == 0 && !d.bad[path+"?"] && !d.badBelow(path):
-		d.add(path, "it has no handler; want one of send, project, cascade, count, escalate and log")
-	}
-	for _, list := range []struct {
-		name  string
-		paths Strings
-	}{{"changed", r.Changed}, {"changedIgnoring", r.ChangedIgnoring}} {
-		for i, p := range list.paths {
-			if strings.HasPrefix(p, ".") || strings.HasSuffix(p, ".") || strings.Contains(p, "..") {
-				at := d.one(join(path, list.name), i)
-				d.add(at, "%s has a dot that separates nothing", d.show(at, p))
-			}
-		}
-	}
-	if r.TTL == "only" && len(r.On) > 0 && !r.takes(string(sluice.Remove)) {
-		d.add(path+".ttl", "only deletions are by TTL, and on names no REMOVE")
-	}
-	if b := r.Backoff; b != nil && b.First > 0 && b.Max > 0 && b.Max < b.First {
-		d.add(path+".backoff.max", "%s is less than first", d.show(path+".backoff.max", b.Max.String()))
-	}
-	if r.When != "" {
-		c.validateWhen(path+".when", r.When)
-	}
-	switch {
-	case r.Send != nil:
-		c.validateSend(path+".send", r)
-	case r.Project != nil:
-		c.validateProject(path+".project", r)
-	case r.Cascade != nil:
-		c.validateCascade(path+".cascade", r)
-	case r.Count != nil:
-		c.validateCount(path+".count", r)
-	case r.Escalate != nil:
-		c.validateEscalate(path+".escalate", r)
-	}
+	return slices.ContainsFunc(c.Routes, func(r Route) bool { return r.takes(event) })
 }
 
 // badBelow reports whether something within path was not understood.
@@ -229,54 +122,6 @@ func (d *source) badBelow(path string) bool {
 		}
 	}
 	return false
-}
-
-// validatePatterns asks the router itself.
-func (c *Config) validatePatterns(path string, r Route) {
-	d := c.doc
-	try := func(on string, opts ...router.Option) error {
-		nothing := func(context.Context, *sluice.Record) error { return nil }
-		err := router.New().Add("", on, nothing, opts...)
-		if err != nil {
-			err = fmt.Errorf("%s", strings.TrimPrefix(err.Error(), ": "))
-		}
-		return err
-	}
-	if r.Name != "" {
-		if err := try("*#*", router.Name(r.Name)); err != nil {
-			d.add(path+".name", "%s is no name; want 1 to 200 bytes without control characters", d.show(path+".name", r.Name))
-		}
-	}
-	good := len(r.On) > 0
-	for i, on := range r.On {
-		if err := try(on); err != nil {
-			at := d.one(path+".on", i)
-			d.add(at, "%s", d.detail(at, err))
-			good = false
-		}
-	}
-	if good {
-		if err := try(strings.Join(r.patterns(), " ")); err != nil {
-			d.add(path+".on", "%s", d.detail(path+".on", err))
-		}
-	}
-}
-
-// only notes patterns of events that a handler has no use for.
-func (c *Config) only(path string, r Route, handler string, events ...sluice.EventName) {
-	for i, on := range r.On {
-		for _, p := range strings.Fields(on) {
-			event := p[strings.LastIndexByte(p, '#')+1:]
-			if event != "*" && !slices.Contains(events, sluice.EventName(event)) {
-				names := make([]string, len(events))
-				for i, e := range events {
-					names[i] = string(e)
-				}
-				at := c.doc.one(parent(path)+".on", i)
-				c.doc.add(at, "%s has no use for %s; want %s", handler, c.doc.shown(at, event), either(names))
-			}
-		}
-	}
 }
 
 // String is that of time.Duration.

@@ -141,7 +141,7 @@ func (d *source) hide(path, value string) string {
 
 // standard notes that a queue is needed that is not FIFO.
 func (c *Config) standard(path, name string) {
-	if s, ok := c.sink(path, name, "sqs"); ok && strings.HasSuffix(s.SQS.Queue, ".fifo") {
+	if s, ok := c.sink(path, name, "sqs"); ok && s.SQS.fifo() {
 		c.doc.add(path, "the sink %s is a FIFO queue, which cannot delay single messages; want a standard one", c.doc.show(path, name))
 	}
 }

@@ -65,7 +65,7 @@ func TestValidateSeesEachMistake(t *testing.T) {
 		count("", "}, {name: y, on: 'b#*', count: {id: c, markers: mmm, numbers: [{table: ppp, attribute: m, key: a}]}"):                               "f:2:144: routes[1].count.id: \"c\" is that of routes[0].count, too",
 		count("", "}, {name: y, on: 'b#*', count: {id: c, markers: nnn, numbers: [{table: ppp, attribute: m, key: a}]}"):                               "",
 		file("sinks: {s: {opensearch: {urls: 'http://h'}}}\n", "on: 'a#*', project: {index: i, id: '{a}', version: sequence, unfencedBackfill: true}"): "f:3:99: routes[0].project.unfencedBackfill: it is for version none",
-		strings.Replace(bases[4], ", type: x", "", 1):                                    "f:4:266: routes[0].escalate.ladder.step: typeAttribute and type go together",
+		strings.Replace(bases[4], ", type: x", "", 1):                                    "f:4:267: routes[0].escalate.ladder.step: typeAttribute and type go together",
 		"a: " + strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1) + "\n": "f:1:36: lists and mappings stand in each other more than 32 deep",
 		"a: " + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + "\n":     "f:1:1: unknown field \"a\"",
 	} {

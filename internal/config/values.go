@@ -1,6 +1,8 @@
 package config
 
-import "time"
+import (
+	"time"
+)
 
 // Duration is written as 30s, 5m, 1h30m.
 type Duration time.Duration

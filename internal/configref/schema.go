@@ -100,7 +100,7 @@ func (o object) schema() schema {
 		s["anyOf"] = []schema{{"required": []string{"tables"}}, {"required": []string{"queues"}}}
 	case "Route":
 		var one []schema
-		for _, handler := range []string{"send", "project", "cascade", "count", "escalate", "log"} {
+		for _, handler := range config.Kinds() {
 			one = append(one, schema{"required": []string{handler}})
 		}
 		s["oneOf"] = one

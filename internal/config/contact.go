@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -21,19 +20,53 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
+// Contact calls a URL. A POST for a step, or for each of its contacts, with
+// Idempotency-Key. 2xx: taken. 4xx but 408, 425 and 429: refused, the next step has
+// its turn. Else: tried again. Templates have {escalation.<path>}, {step.<path>},
+// {contact}, {number}, {round}, {repeat} and {dedupeKey}.
+type Contact struct {
+	// Template, such as '{step.url}'.
+	URL string `yaml:"url" is:"required"`
+	// Template, as in send. Default:
+	// {"kind":"<kind>.contact","escalation","ladder","step","contact","number","round","repeat","dedupeKey"};
+	// contact if the step has several, round and repeat if not 0.
+	Body string `yaml:"body"`
+	// Time limit of a call. Default 30s.
+	Timeout Duration `yaml:"timeout" is:"min=1s" default:"30s"`
+	// Time that a process owns a step. After a crash the step is tried again then.
+	// Default 2m.
+	Lease Duration `yaml:"lease" is:"min=2s" default:"2m"`
+	// Time for which a failing call is tried again. Default 10m.
+	GiveUpAfter Duration `yaml:"giveUpAfter" is:"min=1s" default:"10m"`
+	// Allow http. Default false.
+	AllowHTTP bool `yaml:"allowHttp" default:"false"`
+	// Allow private, loopback and link-local addresses. Default false.
+	AllowPrivate bool `yaml:"allowPrivate" default:"false"`
+}
+
 const defaultCall = 30 * time.Second // of a call
 
-// contact makes the consumer of an escalation's messages.
-func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field string) (*built, error) {
+// checkContact notes what is wrong with a route of contact. whole is o with what it
+// takes of the route of start.
+func (o *Escalate) checkContact(c *Config, path string, whole Escalate) {
 	if o.Contact == nil {
-		return nil, b.c.wrong(field+".contact", errors.New("it is missing: a route of contact calls its url"))
+		c.doc.add(path+".contact", "it is missing; a route of contact calls its url")
+		return
 	}
-	if err := errors.Join(l.written(), b.c.continued(l.Attempt.Set)); err != nil {
-		return nil, b.c.wrong(field+".ladder", err)
+	newCaller("", o.Contact, func(field string, err error) { c.note(path+".contact"+field, err) })
+	if l := whole.Ladder; l != nil {
+		c.note(path+".ladder", l.written())
+		c.note(path+".ladder", c.continued(l.Attempt.Set))
 	}
-	call, err := newCaller(o)
-	if err != nil {
-		return nil, b.c.wrong(field+".contact", err)
+}
+
+// buildContact makes the consumer of an escalation's messages.
+func (b *builder) buildContact(l *ladder, c escalation.Config, o Escalate) (*built, error) {
+	call := newCaller(o.Kind, o.Contact, func(string, error) {}) // check has seen them
+	timeout := cmp.Or(time.Duration(o.Contact.Timeout), defaultCall)
+	var err error
+	if call.hook, err = webhook.New(webhook.Options{Timeout: timeout, AllowHTTP: o.Contact.AllowHTTP, AllowPrivate: o.Contact.AllowPrivate}); err != nil {
+		return nil, err
 	}
 	consumer, err := escalation.NewConsumer(escalation.ConsumerConfig{
 		Config:       c,
@@ -49,11 +82,11 @@ func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field stri
 			}
 		},
 		Lease:       time.Duration(o.Contact.Lease),
-		Timeout:     cmp.Or(time.Duration(o.Contact.Timeout), defaultCall),
+		Timeout:     timeout,
 		GiveUpAfter: time.Duration(o.Contact.GiveUpAfter),
 	})
 	if err != nil {
-		return nil, b.c.wrong(field+".contact", err)
+		return nil, err
 	}
 	handle := func(ctx context.Context, rec *sluice.Record) error {
 		switch kind, _ := rec.New.Lookup("kind"); kind.Str() {
@@ -79,14 +112,11 @@ func (b *builder) contact(l *ladder, c escalation.Config, o Escalate, field stri
 }
 
 // written says which attributes of an attempt cannot be written.
-func (l *ladder) written() error {
+func (l *Ladder) written() error {
 	at := l.Attempt
-	for field, name := range map[string]string{
-		"escalation": at.Escalation, "number": at.Number, "order": at.Order, "stepId": at.StepID, "at": at.At, "round": at.Round, "repeat": at.Repeat,
-		"outcome": at.Outcome, "error": at.Error,
-	} {
-		if strings.Contains(name, ".") {
-			return fmt.Errorf("attempt.%s is %q, within a map: want an attribute, which is written", field, name)
+	for _, one := range append(at.names(), Text{"escalation", at.Escalation}) {
+		if strings.Contains(one.Value, ".") {
+			return fmt.Errorf("attempt.%s is %q, within a map: want an attribute, which is written", one.Name, one.Value)
 		}
 	}
 	for name := range at.Set {
@@ -152,25 +182,18 @@ type caller struct {
 	body *body // nil is the default
 }
 
-func newCaller(o Escalate) (*caller, error) {
-	c := &caller{kind: o.Kind}
+// newCaller has the templates. It gives note what is wrong with each, or nil.
+func newCaller(kind string, o *Contact, note func(field string, err error)) *caller {
+	c := &caller{kind: kind}
 	var err error
-	if c.hook, err = webhook.New(webhook.Options{
-		Timeout: cmp.Or(time.Duration(o.Contact.Timeout), defaultCall), AllowHTTP: o.Contact.AllowHTTP, AllowPrivate: o.Contact.AllowPrivate,
-	}); err != nil {
-		return nil, err
-	}
-	if c.url, err = parseText(o.Contact.URL); err != nil {
-		return nil, fmt.Errorf("url: %w", err)
-	}
-	if o.Contact.Body != "" {
-		made, err := parseBody(o.Contact.Body)
-		if err != nil {
-			return nil, err
-		}
+	c.url, err = parseText(o.URL)
+	note(".url", err)
+	if o.Body != "" {
+		made, err := parseBody(o.Body)
+		note(".body", err)
 		c.body = &made
 	}
-	return c, nil
+	return c
 }
 
 // contact calls for a step, or for one of its contacts. What a template lacks will

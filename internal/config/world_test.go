@@ -2,7 +2,10 @@ package config
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +55,7 @@ func (w *world) setup() Setup {
 // build makes c, which has no route that is wrong.
 func (w *world) build(t *testing.T, c *Config) *App {
 	t.Helper()
-	app, err := c.Build(t.Context(), w.setup())
+	app, err := build(t, c, w.setup())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +77,9 @@ func one(rt Route) *Config {
 	if rt.On == nil {
 		rt.On = Strings{"*#*"}
 	}
+	if rt.Name == "" {
+		rt.Name = "one"
+	}
 	return &Config{
 		Source: Source{Tables: []string{"orders"}},
 		Sinks: map[string]Sink{
@@ -88,7 +94,7 @@ func one(rt Route) *Config {
 // fails builds c, which fails with an error that has each of the texts.
 func fails(t *testing.T, c *Config, texts ...string) {
 	t.Helper()
-	_, err := c.Build(t.Context(), newWorld().setup())
+	_, err := build(t, c, newWorld().setup())
 	if err == nil {
 		t.Errorf("no error, want %q", texts)
 		return
@@ -98,6 +104,71 @@ func fails(t *testing.T, c *Config, texts ...string) {
 			t.Errorf("%v\nwant %q", err, text)
 		}
 	}
+}
+
+// build makes an app of c: of what Parse reads, if c was not read.
+func build(t *testing.T, c *Config, s Setup) (*App, error) {
+	t.Helper()
+	if c.doc == nil {
+		var err error
+		if c, err = Parse("f", "", []byte(inYAML(reflect.ValueOf(*c))), nil); err != nil {
+			return nil, err
+		}
+	}
+	return c.Build(t.Context(), s)
+}
+
+// inYAML is a value as a file has it.
+func inYAML(v reflect.Value) string {
+	var parts []string
+	add := func(name, value string) { parts = append(parts, strconv.Quote(name)+": "+value) }
+	switch of := v.Interface().(type) {
+	case Duration:
+		return of.String()
+	case EntityType:
+		if of.First != nil {
+			return inYAML(reflect.ValueOf(of.First))
+		}
+	case Texts:
+		for _, one := range of {
+			add(one.Name, inYAML(reflect.ValueOf(one.Value)))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case Fields:
+		for _, one := range of {
+			value := "null"
+			if one.Value != nil {
+				value = inYAML(reflect.ValueOf(one.Value))
+			}
+			add(one.Name, value)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return inYAML(v.Elem())
+	case reflect.String:
+		return strconv.Quote(strings.ReplaceAll(v.String(), "$", "$$"))
+	case reflect.Slice:
+		for i := range v.Len() {
+			parts = append(parts, inYAML(v.Index(i)))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			add(key.String(), inYAML(v.MapIndex(key)))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case reflect.Struct:
+		names, at := fieldsOf(v.Type())
+		for _, name := range names {
+			if f := v.Field(at[name]); !f.IsZero() {
+				add(name, inYAML(f))
+			}
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return fmt.Sprint(v.Interface())
 }
 
 // plain is an item from plain JSON.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,24 +10,21 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-func (b *builder) log(rt *Route, field string) (*built, error) {
-	level := slog.LevelInfo
-	switch rt.Log.Level {
-	case "debug":
-		level = slog.LevelDebug
-	case "", "info":
-	case "warn":
-		level = slog.LevelWarn
-	case "error":
-		level = slog.LevelError
-	default:
-		return nil, b.c.wrong(field+".level", fmt.Errorf("%q is not one of debug, info, warn and error", rt.Log.Level))
-	}
-	text := rt.Log.Message
-	if text == "" {
-		text = "record"
-	}
-	name, logger := rt.name(), b.s.Logger
+// Log writes a line for each record, with a hash of its key.
+type Log struct {
+	// Level of the line. Default info.
+	Level string `yaml:"level" is:"one of=debug|info|warn|error" default:"info"`
+	// Text of the line. Default record.
+	Message string `yaml:"message" default:"record"`
+}
+
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+func (*Log) check(*Config, string, *Route) {}
+
+func (o *Log) build(b *builder, _ string, r *Route) (*built, error) {
+	level, text := levels[o.Level], cmp.Or(o.Message, "record")
+	name, logger := r.Name, b.s.Logger
 	made := &built{late: true}
 	made.handle = func(ctx context.Context, rec *sluice.Record) error {
 		logger.LogAttrs(ctx, level, text,

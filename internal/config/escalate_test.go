@@ -109,7 +109,7 @@ func TestEscalationFails(t *testing.T) {
 		s := w.setup()
 		race := &racing{w.tables, nil}
 		s.Fakes.Tables = race
-		app, err := calls().Build(t.Context(), s)
+		app, err := build(t, calls(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,31 +181,34 @@ func TestNextTakesTheTableOfStart(t *testing.T) {
 
 func TestEscalateSaysWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(start, next *Escalate, c *Config){
-		"routes[1].escalate.do: \"begin\" is none of start, next, resume and contact": func(s, n *Escalate, _ *Config) { s.Do = "begin"; n.Ladder = s.Ladder; n.Queue = "tries" },
-		"routes[0].escalate.ladder: it is missing, and 2 routes of start":             func(s, _ *Escalate, c *Config) { c.Routes = append(c.Routes, Route{Escalate: s}) },
-		"routes[0].escalate.ladder: key is missing":                                   func(s, _ *Escalate, _ *Config) { s.Ladder.Key = nil },
-		"key has {id} nowhere": func(s, _ *Escalate, _ *Config) { s.Ladder.Key = map[string]string{"PK": "x"} },
+		"routes[1].escalate.do: \"begin\" is not allowed; want start, next, resume or contact": func(s, n *Escalate, _ *Config) { s.Do = "begin"; n.Ladder = s.Ladder; n.Queue = "tries" },
+		"routes[0].escalate.ladder: it is missing, and 2 routes of start": func(s, _ *Escalate, c *Config) {
+			c.Routes = append(c.Routes, Route{Name: "more", On: Strings{"alert#INSERT"}, Escalate: s})
+		},
+		"routes[1].escalate.ladder.key: it is missing":                 func(s, _ *Escalate, _ *Config) { s.Ladder.Key = nil },
+		"key has {id} nowhere":                                         func(s, _ *Escalate, _ *Config) { s.Ladder.Key = map[string]string{"PK": "x"} },
 		"key has \"call-{id}\" for PK, the attribute of escalation.id": func(s, _ *Escalate, _ *Config) { s.Ladder.Key["PK"] = "call-{id}" },
 		"key has \"\" for number, the attribute of escalation.id":      func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.ID = "number" },
 		"escalation.failed and escalation.active are both \"open\"":    func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Failed = "open" },
 		"escalation.reason and escalation.status are both \"status\"":  func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Reason = "status" },
 		"steps has {ladder} nowhere":                                   func(s, _ *Escalate, _ *Config) { s.Ladder.Steps = map[string]string{"PK": "x"} },
 		"attempt.key has {round} nowhere":                              func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key["SK"] = "a{number}" },
-		"attempt.key is missing":                                       func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key = nil },
+		"routes[1].escalate.ladder.attempt.key: it is missing":         func(s, _ *Escalate, _ *Config) { s.Ladder.Attempt.Key = nil },
 		"routes[2].escalate.kind: \"call\" is the kind of another route of start": func(s, n *Escalate, c *Config) {
 			n.Ladder, n.Queue, n.Watch = s.Ladder, s.Queue, s.Watch
 			c.Routes = append(c.Routes, Route{Name: "more", On: Strings{"alert#INSERT"}, Escalate: s})
 		},
-		"escalation.round is \"a.b\", within a map":                           func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Round = "a.b" },
-		"steps has 2 attributes":                                              func(s, _ *Escalate, _ *Config) { s.Ladder.Steps["SK"] = "x" },
-		"escalation.status is \"a.b\", within a map":                          func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Status = "a.b" },
-		"routes[1].escalate: escalation: Step.ID is missing":                  func(s, _ *Escalate, _ *Config) { s.Ladder.Step.ID = "" },
-		"routes[1].escalate.queue: tries.fifo is a FIFO queue":                func(_, _ *Escalate, c *Config) { c.Sinks["tries"].SQS.Queue = "tries.fifo" },
-		"routes[1].escalate.watch: tries is the queue of the steps, too":      func(s, _ *Escalate, _ *Config) { s.Watch = "tries" },
-		"routes[1].escalate.alarm: \"no\" is no sink of kind sqs":             func(s, _ *Escalate, _ *Config) { s.Alarm = "no" },
-		"routes[1].escalate.watch: watches.fifo is a FIFO queue":              func(_, _ *Escalate, c *Config) { c.Sinks["watches"].SQS.Queue = "watches.fifo" },
-		"routes[1].escalate.watch: it names no sink of kind sqs; there are:":  func(s, _ *Escalate, _ *Config) { s.Watch = "" },
-		"routes[0].escalate.queue: \"no\" is no sink of kind sqs; there are:": func(_, n *Escalate, _ *Config) { n.Queue = "no" },
+		"escalation.round is \"a.b\", within a map":                                                       func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Round = "a.b" },
+		"steps has 2 attributes":                                                                          func(s, _ *Escalate, _ *Config) { s.Ladder.Steps["SK"] = "x" },
+		"escalation.status is \"a.b\", within a map":                                                      func(s, _ *Escalate, _ *Config) { s.Ladder.Escalation.Status = "a.b" },
+		"routes[1].escalate.ladder.step.id: it is missing":                                                func(s, _ *Escalate, _ *Config) { s.Ladder.Step.ID = "" },
+		"routes[1].escalate.queue: the sink \"tries\" is a FIFO queue":                                    func(_, _ *Escalate, c *Config) { c.Sinks["tries"].SQS.Queue = "tries.fifo" },
+		"routes[1].escalate.watch: tries is the queue of the steps, too":                                  func(s, _ *Escalate, _ *Config) { s.Watch = "tries" },
+		"routes[0].escalate.watch: watches is the queue of the steps, too":                                func(_, n *Escalate, _ *Config) { n.Queue = "watches" },
+		"routes[1].escalate.alarm: there is no sink \"no\"; want alarms":                                  func(s, _ *Escalate, _ *Config) { s.Alarm = "no" },
+		"routes[1].escalate.watch: the sink \"watches\" is a FIFO queue":                                  func(_, _ *Escalate, c *Config) { c.Sinks["watches"].SQS.Queue = "watches.fifo" },
+		"routes[1].escalate.watch: it is missing; only other routes than those of start may leave it out": func(s, _ *Escalate, _ *Config) { s.Watch = "" },
+		"routes[0].escalate.queue: there is no sink \"no\"; want alarms":                                  func(_, n *Escalate, _ *Config) { n.Queue = "no" },
 	} {
 		c := calls()
 		edit(c.Routes[1].Escalate, c.Routes[0].Escalate, c)

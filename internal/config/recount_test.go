@@ -58,7 +58,7 @@ routes:
 				t.Fatal(err)
 			}
 			routes := w.build(t, c).Routes
-			if routes[0].CheckRecounts != nil {
+			if routes[0].Lacks != nil {
 				t.Error("a log has recounts")
 			}
 			said := func(err error) string {
@@ -68,7 +68,7 @@ routes:
 				return err.Error()
 			}
 			want := tt.want
-			if got := said(routes[1].CheckRecounts(t.Context(), true)); got != want {
+			if got := said(routes[1].Lacks(t.Context(), true)); got != want {
 				t.Errorf("%s\nwant\n%s", got, want)
 			}
 			_, err = routes[1].Recounts[0].Run(t.Context(), func(yield func(sluice.Item, error) bool) { yield(plain(`{"shop":"a"}`), nil) })
@@ -80,7 +80,7 @@ routes:
 			}
 			down := errors.New("down")
 			w.tables.ReadFault = func() error { return down }
-			if got := said(routes[1].CheckRecounts(context.Background(), false)); got != want {
+			if got := said(routes[1].Lacks(context.Background(), false)); got != want {
 				t.Errorf("of the file alone: %s\nwant\n%s", got, want)
 			}
 		})
@@ -93,7 +93,7 @@ func TestTablesOfRecountsThatAreGone(t *testing.T) {
 	app := w.build(t, one(Route{On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
 		{Table: "shops", Attribute: "orders", Key: KeyFrom{"shop": "shopId"}},
 	}}}))
-	if err := app.Routes[0].CheckRecounts(t.Context(), true); err != nil {
+	if err := app.Routes[0].Lacks(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 }
@@ -121,9 +121,9 @@ func TestRecountByAnIndexWithoutAllAttributes(t *testing.T) {
 	put(t, w.tables, "orders", `{"id":"1","shopId":"a","entityType":"order"}`)
 	s := w.setup()
 	s.Fakes.Tables = keysOnly{w.tables}
-	app, err := one(Route{On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
+	app, err := build(t, one(Route{On: Strings{"order#*"}, Count: &Count{ID: "orders", Markers: "markers", Numbers: []Counter{
 		{Table: "shops", Attribute: "orders", Key: KeyFrom{"shop": "shopId"}, Index: "byShop", Partition: "shopId"},
-	}}}).Build(t.Context(), s)
+	}}}), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/handlers/escalation"
+	"github.com/sluicehq/sluice/handlers/escalation/webhook"
 	"github.com/sluicehq/sluice/internal/keyhash"
 	"github.com/sluicehq/sluice/internal/tabletest"
 )
@@ -57,7 +58,7 @@ func newPhones(t *testing.T, edit func(*Config), items ...string) *phones {
 	s := p.setup()
 	s.Fakes.Now = func() time.Time { return p.now }
 	var err error
-	if p.app, err = c.Build(t.Context(), s); err != nil {
+	if p.app, err = build(t, c, s); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -177,9 +178,12 @@ func TestKeysOfTwoKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range kinds {
-		o := Escalate{Kind: kind, Alarm: "alarms", Contact: &Contact{URL: srv.URL, AllowHTTP: true, AllowPrivate: true}}
-		call, err := newCaller(o)
-		if err != nil {
+		call := newCaller(kind, &Contact{URL: srv.URL}, func(_ string, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if call.hook, err = webhook.New(webhook.Options{AllowHTTP: true, AllowPrivate: true}); err != nil {
 			t.Fatal(err)
 		}
 		id := "17"
@@ -189,10 +193,7 @@ func TestKeysOfTwoKinds(t *testing.T) {
 		if err := call.contact(t.Context(), escalation.Try{Escalation: escalation.Escalation{ID: id}, DedupeKey: id + "#0"}); err != nil {
 			t.Fatal(err)
 		}
-		raise, err := b.raise(o, "escalate")
-		if err != nil {
-			t.Fatal(err)
-		}
+		raise := b.raise(kind, b.sinks.queue("alarms"))
 		if err := raise(t.Context(), escalation.Alarm{Escalation: id, DedupeKey: id + "#alarm-0"}); err != nil {
 			t.Fatal(err)
 		}
@@ -232,10 +233,10 @@ func TestContactExplains(t *testing.T) {
 func TestContactSaysWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(contact, start *Escalate, c *Config){
 		"routes[2].escalate.contact: it is missing":                                                func(o, _ *Escalate, _ *Config) { o.Contact = nil },
-		"routes[1].escalate.contact: it is for a route of contact, not of start":                   func(o, s *Escalate, _ *Config) { s.Contact = o.Contact },
-		"routes[2].escalate.contact: url: ":                                                        func(o, _ *Escalate, _ *Config) { o.Contact.URL = "{step" },
-		"routes[2].escalate.contact: body":                                                         func(o, _ *Escalate, _ *Config) { o.Contact.Body = `{"a":` },
-		"routes[2].escalate.contact: escalation: Lease is 1s, want more than":                      func(o, _ *Escalate, _ *Config) { o.Contact.Lease = Duration(time.Second) },
+		"routes[1].escalate.contact: it is for a route of contact":                                 func(o, s *Escalate, _ *Config) { s.Contact = o.Contact },
+		"routes[2].escalate.contact.url: template":                                                 func(o, _ *Escalate, _ *Config) { o.Contact.URL = "{step" },
+		"routes[2].escalate.contact.body: body":                                                    func(o, _ *Escalate, _ *Config) { o.Contact.Body = `{"a":` },
+		"routes[2].escalate.contact: escalation: Lease is 2s, want more than":                      func(o, _ *Escalate, _ *Config) { o.Contact.Lease = Duration(2 * time.Second) },
 		"Watch.After is 12m0s, want more than GiveUpAfter and Lease together":                      func(_, s *Escalate, _ *Config) { s.WatchAfter = Duration(12 * time.Minute) },
 		"attempt.at is \"x.at\", within a map":                                                     func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.At = "x.at" },
 		"attempt.set has no entityType: want the entity type of attempts":                          func(_, s *Escalate, _ *Config) { s.Ladder.Attempt.Set = nil },

@@ -107,13 +107,13 @@ routes:
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = app.Routes[0].CheckIndex(t.Context())
+		err = app.Routes[0].Lacks(t.Context(), true)
 		if (tt.want == "") != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
 	app := newWorld().build(t, one(Route{Project: &Project{Index: "orders-{region}", ID: "{pk}", Version: "sequence"}}))
-	if app.Routes[0].CheckIndex != nil {
+	if app.Routes[0].Lacks != nil {
 		t.Error("a template is asked for as if it were a name")
 	}
 }
@@ -130,7 +130,7 @@ func TestIndexFileIsNamed(t *testing.T) {
 	c.Sinks["search"] = Sink{OpenSearch: &OpenSearch{URLs: []string{search.URL}, Indices: []Index{{Alias: "orders", File: file}}}}
 	s := newWorld().setup()
 	s.Check = true
-	_, err := c.Build(t.Context(), s)
+	_, err := build(t, c, s)
 	if err == nil || !strings.Contains(err.Error(), file+`: "mapings" is not allowed`) {
 		t.Errorf("%v, want the path %s", err, file)
 	}
@@ -172,7 +172,7 @@ func TestProjectLogsWhatIsLost(t *testing.T) {
 			op.Refused(document.Refusal{Version: op.Version})
 			return nil
 		}
-		app, err := one(Route{Name: "orders", Project: &Project{Index: "orders", ID: "{pk}", Version: "attribute:rev"}}).Build(t.Context(), s)
+		app, err := build(t, one(Route{Name: "orders", Project: &Project{Index: "orders", ID: "{pk}", Version: "attribute:rev"}}), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func TestLog(t *testing.T) {
 		var out bytes.Buffer
 		s := newWorld().setup()
 		s.Logger = slog.New(slog.NewJSONHandler(&out, nil))
-		app, err := one(Route{Name: "l", Log: &tt.log}).Build(t.Context(), s)
+		app, err := build(t, one(Route{Name: "l", Log: &tt.log}), s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func TestWatchdog(t *testing.T) {
 		var counts tally.Tally
 		s := w.setup()
 		s.Metrics = &counts
-		app, err := c.Build(t.Context(), s)
+		app, err := build(t, c, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,11 +76,7 @@ func TestAlarmInTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raise, err := b.raise(Escalate{Kind: "call"}, "escalate")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := raise(t.Context(), a); err != nil {
+		if err := b.raise("call", nil)(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		if _, line, _ := strings.Cut(strings.TrimSpace(log.String()), " "); line != strings.Replace(want, "(key hash)", hash, 1) {

@@ -56,7 +56,7 @@ func newMaps(t *testing.T) (*tabletest.World, *App) {
 		}
 		return queue(ctx, m)
 	}
-	app, err := mapsFile().Build(t.Context(), s)
+	app, err := build(t, mapsFile(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,9 +231,9 @@ func TestRecountsByIndex(t *testing.T) {
 		if err != nil || done != (rollup.Recounted{Parents: 1, Corrected: 1}) || all(w.tables, "shops") != `{"orders":7,"shop":"a"}` {
 			t.Errorf("%+v, %v, %s", done, err, all(w.tables, "shops"))
 		}
-		c.Routes[0].Count.Numbers[0].Index = ""
+		c.Routes[0].Count.Numbers[0].Index, c.Routes[0].Count.Numbers[0].Partition = "", ""
 		_, err = w.build(t, c).Routes[0].Recounts[0].Run(t.Context(), func(yield func(sluice.Item, error) bool) { yield(plain(`{"shop":"a"}`), nil) })
-		if err == nil || !strings.Contains(err.Error(), "routes[0].count.numbers[0].index: route order#*: a recount does not find the children") {
+		if err == nil || !strings.Contains(err.Error(), "routes[0].count.numbers[0].index: route one: a recount does not find the children") {
 			t.Error(err)
 		}
 	})
@@ -317,19 +317,22 @@ func TestQueuesOfOneName(t *testing.T) {
 
 func TestTablesSayWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(*Config){
-		"routes[0].count: count is not for SNAPSHOT, which on (point#SNAPSHOT)":                                        func(c *Config) { c.Routes[0].On = Strings{"point#SNAPSHOT"} },
-		"routes[1].cascade: cascade is not for INSERT":                                                                 func(c *Config) { c.Routes[1].On = Strings{"map#*"} },
-		"routes[0].count.deleteOrphans: \"map\" is no table of numbers":                                                func(c *Config) { c.Routes[0].Count.DeleteOrphans = "map" },
+		"routes[0].on[0]: count has no use for SNAPSHOT; want INSERT":                                                  func(c *Config) { c.Routes[0].On = Strings{"point#SNAPSHOT"} },
+		"routes[1].on[0]: cascade is for items that are deleted":                                                       func(c *Config) { c.Routes[1].On = Strings{"map#*"} },
+		"routes[0].count.deleteOrphans: \"map\" is not a table of numbers":                                             func(c *Config) { c.Routes[0].Count.DeleteOrphans = "map" },
 		"routes[0].count.deleteOrphans: the key of the parents in table maps is taken from \"a.b\"":                    func(c *Config) { c.Routes[0].Count.Numbers[0].Key["map_id"] = "a.b" },
 		"routes[0].count.deleteOrphans: orphans are deleted as they are inserted, and on (point#REMOVE) has no INSERT": func(c *Config) { c.Routes[0].On = Strings{"point#REMOVE"} },
 		"routes[0].count.deleteOrphans: numbers[0] and numbers[1] have different parents in table maps":                func(c *Config) { c.Routes[0].Count.Numbers[1].Table = "maps" },
-		"routes[0].count: rollup: Name is \"\"":                                                                        func(c *Config) { c.Routes[0].Count.ID = "" },
-		"routes[0].count: rollup: Counts[1]: Key is missing":                                                           func(c *Config) { c.Routes[0].Count.Numbers[1].Key = nil },
-		"routes[1].cascade.table: it names no table":                                                                   func(c *Config) { c.EntityType.Tables = nil },
-		"routes[1].cascade.queue: \"no\" is no sink of kind sqs; there are: cascades":                                  func(c *Config) { c.Routes[1].Cascade.Queue = "no" },
-		"is a FIFO queue, which cannot delay a message":                                                                func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
-		"routes[2].cascade.threshold: it is for a cascade with a queue":                                                func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
-		"routes[1].cascade: cascade: Children[0].Key is missing":                                                       func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
+		"routes[0].count.id: it is missing":                                                                            func(c *Config) { c.Routes[0].Count.ID = "" },
+		"routes[0].count.numbers[1].key: it is missing":                                                                func(c *Config) { c.Routes[0].Count.Numbers[1].Key = nil },
+		"routes[1].cascade.table: it is missing, and neither source nor entityType leaves only one":                    func(c *Config) { c.EntityType.Tables = nil },
+		"routes[1].cascade.table: it is missing, and neither source nor entityType leaves only one; say which has the parents\n": func(c *Config) {
+			c.EntityType.Tables, c.Source = nil, Source{Queues: Strings{"jobs"}}
+		},
+		"routes[1].cascade.queue: there is no sink \"no\"; want cascades": func(c *Config) { c.Routes[1].Cascade.Queue = "no" },
+		"is a FIFO queue, which cannot delay single messages":             func(c *Config) { c.Sinks["cascades"].SQS.Queue = "x.fifo" },
+		"routes[2].cascade.threshold: it is for a cascade with a queue":   func(c *Config) { c.Routes[2].Cascade.Threshold = new(0) },
+		"routes[1].cascade.children[0].key: it is missing":                func(c *Config) { c.Routes[1].Cascade.Children[0].Key = nil },
 		"routes[3].send.to: the queue cascades is consumed by the application itself, and no route takes MESSAGE": func(c *Config) {
 			c.Routes = append(c.Routes, Route{Name: "s", On: Strings{"map#INSERT"}, Send: &Send{To: "cascades"}})
 		},

@@ -23,7 +23,7 @@ func TestCountTellsOfWhatIsLost(t *testing.T) {
 		s.Metrics = &counts
 		c := mapsFile()
 		c.Routes[0].Count.DeleteOrphans = ""
-		app, err := c.Build(t.Context(), s)
+		app, err := build(t, c, s)
 		if err != nil {
 			t.Fatal(err)
 		}

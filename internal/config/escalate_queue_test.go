@@ -1,6 +1,8 @@
 package config
 
-import "testing"
+import (
+	"testing"
+)
 
 // Messages of escalations that the application takes from the queue itself need
 // routes for their kinds; one for others does not make them arrive.

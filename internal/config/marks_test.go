@@ -73,7 +73,7 @@ routes:
 		if written != (tt.want == "") {
 			t.Errorf("%s: written %v", tt.name, written)
 		}
-		fits("validate", app.Routes[0].CheckIndex(t.Context()))
+		fits("validate", app.Routes[0].Lacks(t.Context(), true))
 		s.Check = true
 		_, err = c.Build(t.Context(), s)
 		fits("the start", err)

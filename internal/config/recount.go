@@ -22,10 +22,9 @@ import (
 func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens []itemWhen, store Tables) ([]rollup.Recount, func(context.Context, bool) error) {
 	r := &recounter{numbers: rt.Count.Numbers, store: store, types: rt.types(), resolver: b.resolver}
 	r.wrong = func(at, format string, args ...any) error {
-		return b.c.wrong(field+at, fmt.Errorf("route %s: %w", rt.name(), fmt.Errorf(format, args...)))
+		return b.c.wrong(field+at, fmt.Errorf("route %s: %w", rt.Name, fmt.Errorf(format, args...)))
 	}
-	table, err := b.tableOf(rt, rt.Count.Table)
-	if r.table = table; err != nil {
+	if r.table = b.c.tableOf(rt, rt.Count.Table); r.table == "" {
 		r.noTable = r.wrong(".table", "a recount does not know the children's table: want its name, since source has several, and entityType does not tell which has the types of the route")
 	}
 	var all []rollup.Recount
@@ -33,7 +32,7 @@ func (b *builder) recounts(rt *Route, field string, counts []rollup.Count, whens
 		all = append(all, rollup.Recount{
 			Table: n.Table, Keys: slices.Sorted(maps.Keys(n.Key)), Attribute: n.Attribute, Of: n.Of, When: counts[i].When,
 			Children: func(ctx context.Context, parent sluice.Item) iter.Seq2[sluice.Item, error] {
-				of := fmt.Sprintf("route %q, %s.numbers[%d].when", rt.name(), field, i)
+				of := fmt.Sprintf("route %q, %s.numbers[%d].when", rt.Name, field, i)
 				return r.told(ctx, of, whens[i], r.children(ctx, i, parent))
 			},
 			Get: store.Get, Transact: store.Transact, Name: rt.Count.ID, Markers: rt.Count.Markers, Now: b.s.Fakes.Now,
@@ -246,27 +245,4 @@ func parentAttribute(n Counter, child string) string {
 
 func failing(err error) iter.Seq2[sluice.Item, error] {
 	return func(yield func(sluice.Item, error) bool) { yield(sluice.Item{}, err) }
-}
-
-// tableOf is the table whose records a route takes, as far as the file tells.
-func (b *builder) tableOf(rt *Route, named string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	tables := map[string]bool{}
-	types := rt.types()
-	for table, typ := range b.c.EntityType.Tables {
-		if slices.Contains(types, typ) {
-			tables[table] = true
-		}
-	}
-	if len(tables) == 0 && len(b.c.Source.Tables) == 1 {
-		return tableName(b.c.Source.Tables[0]), nil
-	}
-	if len(tables) == 1 {
-		for table := range tables {
-			return table, nil
-		}
-	}
-	return "", errors.New("it names no table, and neither does entityType have one table for the types of the route, nor source only one")
 }

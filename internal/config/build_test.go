@@ -42,7 +42,7 @@ func TestRouteOptions(t *testing.T) {
 		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "sequence"}}, true},
 	} {
 		app := newWorld().build(t, one(tt.route))
-		if rt := app.Router.Routes()[0]; rt.Redrive != tt.redriven || rt.Snapshot || rt.Name != "*#*" || app.Routes[0].Name != "*#*" {
+		if rt := app.Router.Routes()[0]; rt.Redrive != tt.redriven || rt.Snapshot || rt.Name != "one" || app.Routes[0].Name != "one" {
 			t.Errorf("%+v: %+v", tt.route, rt)
 		}
 	}
@@ -78,33 +78,33 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		route Route
 		want  string
 	}{
-		{Route{}, "routes[0]: it has the handlers [], want one of send"},
-		{Route{Send: &Send{To: "jobs"}, Log: &Log{}}, `routes[0]: it has the handlers ["send" "log"]`},
-		{Route{Send: &Send{To: "job"}}, `routes[0].send.to: "job" is no sink of kind sqs; there are: fifo, jobs`},
-		{Route{Send: &Send{}}, "routes[0].send.to: it names no sink of kind sqs; there are: fifo, jobs"},
+		{Route{}, "routes[0]: it has no handler; want one of send"},
+		{Route{Send: &Send{To: "jobs"}, Log: &Log{}}, `routes[0]: send and log are both its handler`},
+		{Route{Send: &Send{To: "job"}}, `routes[0].send.to: there is no sink "job"; did you mean jobs?`},
+		{Route{Send: &Send{}}, "routes[0].send.to: it is missing"},
 		{Route{Send: &Send{To: "jobs", Body: "{pk"}}, "routes[0].send.body: template \"{pk\", byte 0"},
 		{Route{Send: &Send{To: "jobs", Body: `{"a":{pk}`}}, "routes[0].send.body: body: it is neither JSON nor a text"},
 		{Route{Send: &Send{To: "jobs", Body: `{"a":"{pk"}`}}, "routes[0].send.body: body, byte 5: template"},
 		{Route{Send: &Send{To: "jobs", Body: `{"a`}}, "routes[0].send.body: body, byte 1: a string does not end"},
 		{Route{Send: &Send{To: "jobs", Body: `{"a":{$what}}`}}, "{$what} is nothing of a record; those are $event"},
-		{Route{Send: &Send{To: "jobs", Dedupe: "{pk}"}}, "routes[0].send.dedupe: jobs is no FIFO queue"},
+		{Route{Send: &Send{To: "jobs", Dedupe: "{pk}"}}, "routes[0].send.dedupe: it is for FIFO queues"},
 		{Route{Send: &Send{To: "fifo", Delay: Duration(time.Second)}}, "routes[0].send.delay: "},
-		{Route{Send: &Send{To: "jobs", Delay: Duration(time.Hour)}}, "routes[0].send.delay: 1h0m0s is not from 0s to 15m0s"},
+		{Route{Send: &Send{To: "jobs", Delay: Duration(time.Hour)}}, `routes[0].send.delay: "1h0m0s" is not what is wanted here`},
 		{Route{Send: &Send{To: "fifo", Group: "{"}}, "routes[0].send.group: template"},
-		{Route{Log: &Log{Level: "loud"}}, `routes[0].log.level: "loud" is not one of`},
-		{Route{Log: &Log{}, TTL: "maybe"}, `routes[0].ttl: "maybe" is neither`},
-		{Route{Log: &Log{}, Attempts: -1}, "routes[0]: "},
-		{Route{Log: &Log{}, On: Strings{"order"}}, `routes[0]: pattern "order"`},
-		{Route{Project: &Project{To: "jobs"}}, `routes[0].project.to: "jobs" is no sink of kind opensearch; there are: search`},
-		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "attribute:"}}, `routes[0].project: version is "attribute:": attribute: names no attribute`},
-		{Route{Project: &Project{Index: "i", ID: "x", Version: "none"}}, "routes[0].project: projection: ID: template"},
-		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "none", Fields: Fields{{"a", "{"}}}}, "routes[0].project: fields.a: template"},
+		{Route{Log: &Log{Level: "loud"}}, `routes[0].log.level: "loud" is not allowed`},
+		{Route{Log: &Log{}, TTL: "maybe"}, `routes[0].ttl: "maybe" is not allowed`},
+		{Route{Log: &Log{}, Attempts: -1}, "routes[0].attempts: "},
+		{Route{Log: &Log{}, On: Strings{"order"}}, `routes[0].on[0]: pattern "order"`},
+		{Route{Project: &Project{To: "jobs"}}, `routes[0].project.to: the sink "jobs" is of sqs, and one of opensearch is needed here; want search`},
+		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "attribute:"}}, `routes[0].project.version: "attribute:" is not allowed`},
+		{Route{Project: &Project{Index: "i", ID: "x", Version: "none"}}, "routes[0].project.id: template"},
+		{Route{Project: &Project{Index: "i", ID: "{pk}", Version: "none", Fields: Fields{{"a", "{"}}}}, `routes[0].project.fields.a: First and Last: field "a": template`},
 	} {
 		fails(t, one(tt.route), tt.want)
 	}
 	twice := one(Route{Name: "a", Log: &Log{}})
 	twice.Routes = append(twice.Routes, twice.Routes[0])
-	fails(t, twice, `routes[1]: route "a" is already registered at routes[0]`)
+	fails(t, twice, `routes[1].name: "a" is the name of routes[0], too`)
 
 	both := one(Route{Log: &Log{}})
 	both.Sinks["a"] = Sink{SQS: &SQS{Queue: "a"}, DynamoDB: &DynamoDB{}}
@@ -113,10 +113,10 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	both.Sinks["d"] = Sink{SQS: &SQS{Queue: "ftp://x"}}
 	both.Sinks["e"] = Sink{OpenSearch: &OpenSearch{URLs: []string{"nowhere"}}}
 	both.EntityType = EntityType{Key: &KeyPattern{Attribute: "pk", Pattern: "none"}}
-	fails(t, both, `sinks.a: it is of the kinds ["sqs" "dynamodb"], want one`, "sinks.b: a is a sink of kind dynamodb, too",
-		"sinks.c: it is of the kinds []", "sinks.d.sqs: ", "sinks.e.opensearch: ", "entityType: ")
+	fails(t, both, "sinks.a: sqs and dynamodb are both its kind", "sinks: a, b are all of dynamodb",
+		"sinks.c: it has no kind", "sinks.d.sqs.queue: ", "sinks.e.opensearch.urls[0]: ", "entityType.key.pattern: ")
 
-	if _, err := one(Route{Log: &Log{}}).Build(t.Context(), Setup{}); err == nil || !strings.Contains(err.Error(), "Setup.AWS is nil") {
+	if _, err := build(t, one(Route{Log: &Log{}}), Setup{}); err == nil || !strings.Contains(err.Error(), "Setup.AWS is nil") {
 		t.Error(err)
 	}
 }

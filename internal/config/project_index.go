@@ -1,0 +1,91 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/sluicehq/sluice/effect/document"
+	"github.com/sluicehq/sluice/handlers/projection"
+	"github.com/sluicehq/sluice/sinks/opensearch"
+)
+
+type writeDocument = func(context.Context, document.Op) error
+
+func always(document.Op) bool { return true }
+
+// documents writes those of a projection, and marks them if it versions them by
+// sequence.
+func (cl *cluster) documents(p *Project) (writeDocument, *opensearch.Marks, error) {
+	sequenced := p.Version == "sequence"
+	write, err := cl.writer(len(p.Tombstone) > 0 || sequenced && !p.ForgetDeleted)
+	if err != nil {
+		return nil, nil, err
+	}
+	var marks *opensearch.Marks
+	if sequenced {
+		marks = cl.indices.Marks(cmp.Or(p.Mark, projection.DefaultMark), p.ForgetDeleted)
+		marks.MustExist = cl.o.RequireAlias
+	}
+	switch {
+	case cl.fake != nil:
+	case sequenced:
+		write = marks.Writer(write)
+	default:
+		write = cl.indices.Unmarked(write)
+	}
+	return write, marks, nil
+}
+
+// claim notes how a route versions the documents of an index. All routes of an index
+// must do it in the same way.
+func (cl *cluster) claim(index string, marks *opensearch.Marks, p *Project) error {
+	how := "otherwise"
+	if marks != nil {
+		how = fmt.Sprintf("sequence, mark %q, forgetDeleted %t", cmp.Or(p.Mark, projection.DefaultMark), p.ForgetDeleted)
+	}
+	if before, ok := cl.versions[index]; ok && before != how {
+		return fmt.Errorf("another route versions the documents of %s in another way: set the same version, mark and forgetDeleted", index)
+	}
+	cl.versions[index], cl.names[index] = how, marks
+	return nil
+}
+
+// missing says what becomes of documents for an index or alias that is not there,
+// and "" when it is. A cluster that cannot be asked is no matter here.
+func (cl *cluster) missing(ctx context.Context, index string) string {
+	if cl.o.RequireAlias {
+		if behind, err := cl.indices.Behind(ctx, index); err == nil && len(behind[index]) == 0 {
+			return fmt.Sprintf("there is no alias %s, and requireAlias writes to no other name: every document waits until there is one", index)
+		}
+		return ""
+	}
+	var status *opensearch.StatusError
+	err := cl.client.Call(ctx, http.MethodHead, "/"+url.PathEscape(index), nil, nil)
+	if errors.As(err, &status) && status.Status == http.StatusNotFound {
+		return fmt.Sprintf("there is no index or alias %s: OpenSearch makes an index with the first document, and guesses its mappings; to choose them, name a file in indices of the sink", index)
+	}
+	return ""
+}
+
+// lacks says what is wrong with the index or alias that field names. A cluster that
+// cannot be asked is no matter here.
+func (cl *cluster) lacks(ctx context.Context, c *Config, field, index string) error {
+	marks, inspect := cl.names[index], cl.indices.CheckUnmarked
+	if marks != nil {
+		inspect = marks.Inspect
+	}
+	if marks == nil || cl.o.RequireAlias { // else it is made
+		if missing := cl.missing(ctx, index); missing != "" {
+			return c.fault(field, "%s", c.source().masked(missing))
+		}
+	}
+	var scheme *opensearch.SchemeError
+	if err := inspect(ctx, index); errors.As(err, &scheme) {
+		return c.wrong(field, scheme)
+	}
+	return nil
+}
