@@ -45,7 +45,6 @@ record whose type attribute is not a string; a daemon would park it.
 Without --view the filters fit every stream. With --view they are narrower, and wrong
 for a stream with another view.`,
 		Example: `  sluice lambda filters --view NEW_AND_OLD_IMAGES
-  sluice lambda filters --table orders --format sam
   aws lambda update-event-source-mapping --uuid ID --filter-criteria "$(sluice lambda filters --table orders)"`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {

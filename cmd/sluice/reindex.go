@@ -36,8 +36,8 @@ and written to. sluice run and Cluster.Follow write to both; stop other writers.
 
   start, swap, then finish; or rollback, and swap again; abandon gives up
 
-You can run an interrupted or finished step again. The mapping is the sink's file for
-the alias (indices), or in --indices.
+You can run a step again. The mapping is the sink's file for the alias (indices), or
+in --indices.
 
 ` + routeHelp + `
 
@@ -53,10 +53,10 @@ the alias (indices), or in --indices.
 	f.StringVar(&r.index, "index", "", "the `alias`")
 	r.route.add(cmd, f)
 	r.route.instead = append(r.described(), "index")
-	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "how long writers cache the alias, at most")
-	f.DurationVar(&r.longest, "longest", time.Minute, "longest time of one write; finish and abandon wait that long")
-	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection has changed, too")
-	f.BoolVar(&r.asJSON, "json", false, "print JSON, several objects one a line")
+	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "longest time that writers cache the alias")
+	f.DurationVar(&r.longest, "longest", time.Minute, "longest time of one write; finish and abandon wait for it")
+	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection changed too")
+	f.BoolVar(&r.asJSON, "json", false, "print JSON, one object a line")
 	cmd.AddCommand(r.start(), r.status(),
 		r.step("swap", "Point the alias to the new index", "force", "swap without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
 			return x.Swap(ctx, force)
@@ -184,7 +184,7 @@ the two differ.`,
 		},
 	}
 	r.addProjection(cmd.Flags())
-	cmd.Flags().StringVar(&folder, "indices", "", "`folder` with indices/<alias>.json, the new settings and mappings")
+	cmd.Flags().StringVar(&folder, "indices", "", "`folder` with indices/<alias>.json, the new mappings")
 	_ = cmd.MarkFlagDirname("indices")
 	cmd.Flags().BoolVar(&skip, "skip-failed", false, "skip items that cannot be projected or written")
 	return cmd
