@@ -57,11 +57,10 @@ command deletes those that succeed. The others stay, with the new error.
 A route without redrive in the configuration refuses: an old change may undo a newer
 one. Compare the item with its effect, then use --allow ROUTE.
 
-A letter named by id is refused while earlier changes of its item are parked. Use
---earlier to run those first, or --force to skip only this check.
+A letter is refused while earlier changes of its item are parked. Use --earlier to
+run those first, or --force to skip only this check.
 
-Letters of a queue must be signed. Look at an unsigned letter with sluice dlq show
---payload, then use --unsigned ID.
+Letters of a queue must be signed. Look at an unsigned one, then use --unsigned ID.
 
 Exit code 1 also means that a letter failed, was refused or waits.`,
 		Example: `  sluice dlq redrive --all --dry-run
@@ -141,7 +140,7 @@ Exit code 1 also means that a letter failed, was refused or waits.`,
 	fs.BoolVar(&how.Earlier, "earlier", false, "first run the item's earlier parked changes")
 	fs.BoolVar(&how.Force, "force", false, "skip the check for earlier changes")
 	fs.StringArrayVar(&how.Allow, "allow", nil, "run letters of this `route` without its redrive; repeatable")
-	fs.StringArrayVar(&how.Unsigned, "unsigned", nil, "run this letter (`id`) without a signature; repeatable")
+	fs.StringArrayVar(&how.Unsigned, "unsigned", nil, "run this letter without a signature, by `id`; repeatable")
 	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	completeBy(cmd, "allow", c.routeNames())
 	_ = cmd.RegisterFlagCompletionFunc("unsigned", place.complete(many))

@@ -30,13 +30,13 @@ func lambdaInvokeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "invoke [event.json]",
 		Short: "Run the function on this machine with one event",
-		Long: `Run the Lambda function on this machine with one event, the batch of a stream or a
-queue. Print its log, the effects of its routes, and its answer. It sends, writes and
-deletes as under Lambda; sluice explain only shows the effects.
+		Long: `Run the Lambda function on this machine with one event, and print its log, effects
+and answer. It sends, writes and deletes as under Lambda; sluice explain only shows
+the effects.
 
 The function is that of the configuration file, or the program of --bootstrap, whose
-folder stands for /var/task. It has the command's environment: set
-SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS for local servers.
+folder stands for /var/task. Set SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS for
+local servers.
 
 Exit codes: 0 every record is settled; 3 Lambda would send some again; 1 an invalid
 event, or no answer.`,

@@ -75,9 +75,9 @@ func sweepCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Delete old tombstones of projections by sequence",
-		Long: `Delete old tombstones. A projection with version: sequence leaves a tombstone for
-each deleted document, and sluice run deletes old ones every hour. Run this command
-if only Lambda functions write the documents, or if the index name is a template.
+		Long: `Delete old tombstones of projections with version: sequence. sluice run does that
+every hour. Run this command if only Lambda functions write the documents, or if the
+index name is a template.
 
 Without its tombstone, a record that comes again can restore a deleted document.`,
 		Example: `  sluice sweep`,

@@ -43,10 +43,10 @@ With more counters to lower than --max-deletes, a repair lowers none. It also lo
 none if most of these parents have no child, unless you give --trust-tables. More:
 docs/counters.md.
 
-Exit codes: 0 every counter was right; 3 one was wrong, also after a repair; 1 not
-counted, or a counter is not a number.`,
+Exit codes: 0 right; 3 wrong, also after a repair; 1 not counted, or a counter is not
+a number.`,
 		Example: `  sluice recount
-  sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s --repair`,
+  sluice recount --route points --key '{"user_id":"1","map_id":"7"}' --repair`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.recount(cmd.Context(), o) },
 	}

@@ -37,9 +37,8 @@ func replayCommand(c *cli) *cobra.Command {
 configuration. A file may mix:
 
   records as NDJSON, and arrays of them
-  events of Lambda, of a stream or a queue
-  on-failure records of Lambda (SQS, SNS, S3): those without a payload are read
-    again from the stream, which holds them for 24 hours
+  events of Lambda
+  on-failure records of Lambda (SQS, SNS, S3)
   dead letters, each for the route that it failed on
 
 Records of one item run in order. A record that fails --attempts times goes to
