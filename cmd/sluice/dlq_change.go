@@ -57,8 +57,8 @@ command deletes those that succeed. The others stay, with the new error.
 A route without redrive in the configuration refuses: an old change may undo a newer
 one. Compare the item with its effect, then use --allow ROUTE.
 
-A letter is refused while earlier changes of its item are parked. Use --earlier to
-run those first, or --force to skip only this check.
+A letter named by id is refused while earlier changes of its item are parked. Use
+--earlier to run those first, or --force to skip only this check.
 
 Letters of a queue must be signed. Look at an unsigned one, then use --unsigned ID.
 

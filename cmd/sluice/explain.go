@@ -31,8 +31,7 @@ take it. The command sends, writes and deletes nothing. It may read tables.
 The input is a Lambda event, an answer of GetRecords, an array of EventBridge Pipes,
 or records of sluice tail --json. Or name an item by --table and --key.`,
 		Example: `  sluice explain record.json
-  sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload
-  sluice explain event.json --json | jq -r '.routes[] | select(.takes) | .route'`,
+  sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("%d files are named: want one", len(args))

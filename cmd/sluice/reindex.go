@@ -137,9 +137,8 @@ func (r *reindexing) start() *cobra.Command {
 		Long: `Make the new index, have writers write to both, fill the new index from the tables,
 and compare the two. Searches still use the old index. Exit code 1 also means that
 the two differ.`,
-		Example: `  sluice reindex start --route products --json | jq '.differences[].id'
-  sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev`,
-		Args: noArguments,
+		Example: `  sluice reindex start --route products --json | jq '.differences[].id'`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if byFlags, err := r.route.byFlags(cmd.Flags()); err == nil && byFlags { // what is missing, all at once

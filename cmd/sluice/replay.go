@@ -45,7 +45,6 @@ Records of one item run in order. A record that fails --attempts times goes to
 --failed, as does unreadable input. You can replay that file again. A stopped replay
 prints the --offset to go on.`,
 		Example: `  sluice replay records.ndjson --dry-run
-  sluice replay again.ndjson --failed again-2.ndjson --route 'new search'
   aws sqs receive-message --queue-url "$URL" --max-number-of-messages 10 | sluice replay -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {

@@ -38,8 +38,7 @@ With a configuration, also show the routes, and mark those that would fail.
 
 The command stores and handles nothing, but a stream serves only two readers. The
 table is a name or the ARN of a stream.`,
-		Example: `  sluice tail orders --type order --event MODIFY --values
-  sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
+		Example: `  sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
   sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson
   sluice tail orders --sequence 4421584500000000017450439091`,
 		Args: func(_ *cobra.Command, args []string) error {
