@@ -26,10 +26,7 @@ at once, with file:line:column, and calls no service.
 
 --connect also asks sinks and tables, and creates the indices that the file defines.
 --sample tries the conditions with records, and finds comparisons of a number with a
-text.
-
-Warnings name routes that sluice recount cannot recount and, with --connect, missing
-indices.`,
+text.`,
 		Example: `  sluice validate --config orders.yaml --connect
   sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -`,
 		Args: noArguments,
