@@ -93,7 +93,7 @@ docs/audit.md.
 	f.IntVar(&maxDeletes, "max-deletes", 0, "most `documents` to delete (default: 1000, at most 5 %)")
 	f.BoolVar(&trust, "trust-tables", false, "repair although table and index seem to differ")
 	f.Float64Var(&sample, "sample", 1, "`share` of the items; below 1 finds no ghosts")
-	f.DurationVar(&settle, "settle", 5*time.Second, "longest way of a change to the index")
+	f.DurationVar(&settle, "settle", 5*time.Second, "longest time from the table to the index")
 	f.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	return cmd
 }

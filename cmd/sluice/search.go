@@ -47,7 +47,7 @@ type search struct {
 }
 
 func (s *search) addConnection(f *pflag.FlagSet) {
-	f.StringSliceVar(&s.urls, "opensearch", nil, "`URL` of OpenSearch ($SLUICE_OPENSEARCH)")
+	f.StringSliceVar(&s.urls, "opensearch", nil, "`URL` of OpenSearch, may have user:password@ ($SLUICE_OPENSEARCH)")
 	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of PEM certificates to trust")
 	f.StringSliceVar(&s.plainHTTP, "allow-plain-http", nil, "`host` that may get passwords or signatures by http")
 	f.StringVar(&s.sign, "opensearch-sign", "", "sign for the `service` es or aoss")
@@ -56,7 +56,7 @@ func (s *search) addConnection(f *pflag.FlagSet) {
 func (s *search) addProjection(f *pflag.FlagSet) {
 	f.StringVar(&s.table, "table", "", "`name` of the table")
 	f.StringVar(&s.id, "id", "", "`template` of the document ids, such as '{pk}:{sk}'")
-	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` of the version, which every change raises; or seconds:, millis:, micros:attribute; or created,counter")
+	f.StringVar(&s.versionAttribute, "version-attribute", "", "`attribute` of the version: a number or ISO 8601 time that every change raises; or seconds:, millis:, micros:attribute; or created,counter")
 	f.BoolVar(&s.bySequence, "version-sequence", false, "the index has versions by sequence numbers")
 	f.BoolVar(&s.unversioned, "unversioned", false, "the documents have no versions")
 	f.StringSliceVar(&s.types, "type", nil, "only this entity `type`; repeatable")
