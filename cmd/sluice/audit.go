@@ -27,9 +27,9 @@ Exit codes: 0 equal, 3 different, also when a repair succeeded, 1 not compared.
 
 ` + routeHelp + `
 
-A repair deletes at most 1,000 ghosts and 5 % of the documents, or --max-deletes;
-with more it deletes none. It refuses if the documents seem to belong to another
-table, unless you give --trust-tables. More: docs/audit.md.
+With more ghosts than --max-deletes, a repair deletes none. It refuses if the
+documents seem to belong to another table, unless you give --trust-tables. More:
+docs/audit.md.
 
 ` + searchHelp,
 		Example: `  sluice audit --route products --repair
@@ -90,11 +90,11 @@ table, unless you give --trust-tables. More: docs/audit.md.
 	f.StringVar(&s.index, "index", "", "index or alias, or a `template` such as 'orders-{region|lower}'")
 	s.route.instead = append(s.described(), "index")
 	f.BoolVar(&repair, "repair", false, "write and delete documents")
-	f.IntVar(&maxDeletes, "max-deletes", 0, "most `documents` to delete (default: 1000, and 5 % of the index)")
-	f.BoolVar(&trust, "trust-tables", false, "repair although table and index seem not to match")
-	f.Float64Var(&sample, "sample", 1, "`share` of the items to compare; less than 1 finds no ghosts")
-	f.DurationVar(&settle, "settle", 5*time.Second, "longest time of a change from the table to the index")
-	f.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	f.IntVar(&maxDeletes, "max-deletes", 0, "most `documents` to delete (default: 1000, at most 5 %)")
+	f.BoolVar(&trust, "trust-tables", false, "repair although table and index seem to differ")
+	f.Float64Var(&sample, "sample", 1, "`share` of the items; below 1 finds no ghosts")
+	f.DurationVar(&settle, "settle", 5*time.Second, "longest time from the table to the index")
+	f.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	return cmd
 }
 

@@ -52,8 +52,8 @@ func backfillCommand(c *cli) *cobra.Command {
 		Long: `Read a whole table, and write a document for each item into an OpenSearch index. A
 document replaces only an older version, so changes made meanwhile stay.
 
-Run a stopped backfill again: it goes on where it was. A finished one needs --again.
-Exit code 1 also means that items became dead letters.
+A stopped backfill goes on where it was. A finished one needs --again. Exit code 1
+also means that items became dead letters.
 
 ` + routeHelp + `
 
@@ -103,28 +103,28 @@ docs/backfill.md.`,
 	fs.StringSliceVar(&o.Tables, "table", nil, "`table` to read ($SLUICE_TABLES)")
 	by.add(cmd, fs)
 	fs.StringSliceVar(&to.urls, "opensearch", nil, "`URL` of OpenSearch, may have user:password@ ($SLUICE_OPENSEARCH)")
-	fs.StringVar(&to.caFile, "opensearch-ca", "", "`file` of more trusted PEM certificates")
+	fs.StringVar(&to.caFile, "opensearch-ca", "", "`file` of PEM certificates to trust")
 	fs.StringSliceVar(&to.plainHTTP, "allow-plain-http", nil, "`host` that may get passwords or signatures by http")
-	fs.StringVar(&to.sign, "opensearch-sign", "", "sign with AWS credentials for the `service` es or aoss (Serverless)")
+	fs.StringVar(&to.sign, "opensearch-sign", "", "sign for the `service` es or aoss")
 	fs.StringVar(&to.index, "index", "", "index or alias, or a `template` such as 'orders-{region|lower}'")
-	fs.IntVar(&to.maxIndices, "max-indices", projection.DefaultMaxIndices, "most `names` that the template of --index makes")
+	fs.IntVar(&to.maxIndices, "max-indices", projection.DefaultMaxIndices, "most `names` that --index makes")
 	fs.StringVar(&to.id, "id", "", "`template` of the document ids, such as '{pk}:{sk}'")
 	fs.StringVar(&to.versionAttribute, "version-attribute", "", "`attribute` of the version: a number or ISO 8601 time that every change raises; or seconds:, millis:, micros:attribute; or created,counter")
 	fs.BoolVar(&to.bySequence, "version-sequence", false, "the index has versions by sequence numbers")
 	fs.BoolVar(&to.never, "unversioned", false, "write without versions: documents may keep an old state")
 	fs.StringSliceVar(&to.types, "type", nil, "only this entity `type`; repeatable")
 	fs.StringVar(&to.typeAttribute, "type-attribute", "entityType", "`attribute` of the entity type, without a configuration")
-	fs.IntVar(&s.Scan.Segments, "segments", 0, "parts of the table to read in parallel (default: by its size)")
+	fs.IntVar(&s.Scan.Segments, "segments", 0, "parts read in parallel (default: by size)")
 	fs.Float64Var(&s.Scan.ReadUnits, "read-units", 0, "read `units` a second (default: --share, or 1000 on demand)")
-	fs.Float64Var(&s.Scan.Share, "share", 0, "share of the provisioned read capacity to use (default 0.25)")
-	fs.BoolVar(&s.Scan.Eventual, "eventual", false, "read eventually consistent, for half the units")
-	fs.BoolVar(&s.Again, "again", false, "read the table again after a finished backfill")
-	fs.BoolVar(&s.WithoutStream, "without-stream", false, "begin without a position of the table's stream")
+	fs.Float64Var(&s.Scan.Share, "share", 0, "share of the provisioned read capacity (default 0.25)")
+	fs.BoolVar(&s.Scan.Eventual, "eventual", false, "read eventually consistent, at half the units")
+	fs.BoolVar(&s.Again, "again", false, "read the table again")
+	fs.BoolVar(&s.WithoutStream, "without-stream", false, "begin without a stream position")
 	fs.StringVar(&o.State, "state", "sluice.db", "`file` of positions and dead letters ($SLUICE_STATE)")
-	fs.StringVar(&o.Application, "application", "", "`name` of the application in the state file ($SLUICE_APPLICATION)")
+	fs.StringVar(&o.Application, "application", "", "`name` of the application ($SLUICE_APPLICATION)")
 	fs.DurationVar(&o.Grace, "grace", 25*time.Second, "time from SIGTERM to the exit ($SLUICE_GRACE)")
 	fs.StringVar(&o.Endpoint, "endpoint-dynamodb", "", "`URL` of DynamoDB ($SLUICE_ENDPOINT_DYNAMODB)")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	fs.StringVar(&o.LogFormat, "log-format", "text", "text or json ($SLUICE_LOG_FORMAT)")
 	fs.StringVar(&o.LogLevel, "log-level", "info", "debug, info, warn or error ($SLUICE_LOG_LEVEL)")
 	completeBy(cmd, "table", c.tableNames)

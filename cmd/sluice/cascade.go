@@ -30,18 +30,16 @@ after a lost record, or a deletion before the route existed. If the parent exist
 the command deletes nothing and exits with 1.
 
 With a queue, it deletes up to threshold rows; sluice run deletes the rest. --key has
-the parent's key, and other attributes by which the route finds or keeps (notNewer)
-children.`,
-		Example: `  sluice cascade --key '{"map_id":"7"}' --dry-run
-  sluice cascade --route 'delete points' --key '{"map_id":"7"}'`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.cascade(cmd.Context(), o) },
+the parent's key, and other attributes that the route reads of a parent.`,
+		Example: `  sluice cascade --key '{"map_id":"7"}' --dry-run`,
+		Args:    noArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.cascade(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.route, "route", "", "`name` of the route (default: the only one of its kind)")
-	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}', or in DynamoDB's form")
+	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}'")
 	f.BoolVar(&o.dryRun, "dry-run", false, "change nothing, show what would happen")
-	f.BoolVar(&o.asJSON, "json", false, "print JSON, several objects one a line")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, one object a line")
 	completeBy(cmd, "route", c.routeNames("cascade"))
 	return cmd
 }

@@ -22,11 +22,9 @@ func dlqCommand(c *cli) *cobra.Command {
 		Short: "List, run again and delete dead letters",
 		Long: `List dead letters, the records that failed for good, run them again, or delete them.
 
-The command asks the running daemon on this machine. --state opens the state file of
-a stopped daemon, --file that of your own program. --queue reads the SQS queue of a
-Lambda function, and hides its letters from other readers meanwhile.
-
-You can shorten an id. More: docs/dead-letters.md.`,
+The command asks the running daemon on this machine. --state, --file and --queue name
+other places; letters of a queue are hidden from other readers meanwhile. You can
+shorten an id. More: docs/dead-letters.md.`,
 		Example: `  sluice dlq list
   sluice dlq show ID --payload
   sluice dlq redrive --route 'new search' --dry-run
@@ -60,12 +58,12 @@ type filterFlags struct {
 
 func (f *filterFlags) add(fs *pflag.FlagSet, kinds bool) {
 	f.given = fs.Changed
-	fs.StringVar(&f.route, "route", "", "only letters of this `route`")
-	fs.StringVar(&f.table, "table", "", "only letters of this `table` or queue")
-	fs.StringArrayVar(&f.key, "key", nil, "only letters of the item with this `attribute=value`; repeat it for the sort key")
-	fs.StringVar(&f.since, "since", "", "only letters parked since this `time`: 2026-01-31T15:04:05Z, or 30m (ago)")
-	fs.StringVar(&f.until, "until", "", "only letters parked before this `time`, as for --since")
-	fs.StringVar(&f.text, "error", "", "only letters with this `text` in their first or last error")
+	fs.StringVar(&f.route, "route", "", "only this `route`")
+	fs.StringVar(&f.table, "table", "", "only this `table` or queue")
+	fs.StringArrayVar(&f.key, "key", nil, "only this item: `attribute=value`; repeat it for the sort key")
+	fs.StringVar(&f.since, "since", "", "parked since this `time`: 2026-01-31T15:04:05Z, or 30m (ago)")
+	fs.StringVar(&f.until, "until", "", "parked before this `time`")
+	fs.StringVar(&f.text, "error", "", "only this `text` in the first or last error")
 	if kinds {
 		fs.StringVar(&f.kind, "kind", "", "only record or only gap (default both)")
 	}
@@ -153,7 +151,7 @@ func dlqListCommand(c *cli) *cobra.Command {
 	fs.StringVar(&after, "after", "", "go on after the letter of this `id`")
 	_ = cmd.RegisterFlagCompletionFunc("after", place.complete(many))
 	fs.BoolVar(&count, "count", false, "count by table and route")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	place.addFlags(fs)
 	return cmd
 }

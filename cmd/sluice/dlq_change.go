@@ -60,14 +60,12 @@ one. Compare the item with its effect, then use --allow ROUTE.
 A letter named by id is refused while earlier changes of its item are parked. Use
 --earlier to run those first, or --force to skip only this check.
 
-Letters of a queue must be signed. Look at an unsigned letter with sluice dlq show
---payload, then use --unsigned ID.
+Letters of a queue must be signed. Look at an unsigned one, then use --unsigned ID.
 
 Exit code 1 also means that a letter failed, was refused or waits.`,
 		Example: `  sluice dlq redrive --all --dry-run
   sluice dlq redrive cea09b34 --earlier
-  sluice dlq redrive --route mail --allow mail
-  sluice dlq redrive --queue failed --unsigned cea09b34`,
+  sluice dlq redrive --route mail --allow mail`,
 		ValidArgsFunction: place.complete(many),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
@@ -140,10 +138,10 @@ Exit code 1 also means that a letter failed, was refused or waits.`,
 	fs.BoolVar(&all, "all", false, "all dead letters except gaps")
 	fs.BoolVar(&how.DryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&how.Earlier, "earlier", false, "first run the item's earlier parked changes")
-	fs.BoolVar(&how.Force, "force", false, "run it although an earlier change of its item is parked")
-	fs.StringArrayVar(&how.Allow, "allow", nil, "run letters although the `route` does not allow it; repeatable")
-	fs.StringArrayVar(&how.Unsigned, "unsigned", nil, "run the letter of this `id` without a valid signature; repeatable")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&how.Force, "force", false, "skip the check for earlier changes")
+	fs.StringArrayVar(&how.Allow, "allow", nil, "run letters of this `route` without its redrive; repeatable")
+	fs.StringArrayVar(&how.Unsigned, "unsigned", nil, "run this letter without a signature, by `id`; repeatable")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	completeBy(cmd, "allow", c.routeNames())
 	_ = cmd.RegisterFlagCompletionFunc("unsigned", place.complete(many))
 	place.addFlags(fs)
@@ -207,7 +205,6 @@ func dlqPurgeCommand(c *cli) *cobra.Command {
 		Use:   "purge [ID…]",
 		Short: "Delete dead letters",
 		Long: `Delete dead letters, by id or by filter. Sluice has no other copy of their records.
-
 Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges it.`,
 		Example: `  sluice dlq purge --table orders --error 'no such customer' --dry-run
   sluice dlq purge --since 2h --yes --json | jq .deleted`,
@@ -277,7 +274,7 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 	fs.BoolVar(&all, "all", false, "all dead letters except gaps")
 	fs.BoolVar(&dryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	place.addFlags(fs)
 	return cmd
 }

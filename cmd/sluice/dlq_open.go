@@ -50,13 +50,13 @@ func (p *letterPlace) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&p.state, "state", "", "state `file` of a stopped daemon ($"+stateEnv+"; default: the configuration's, or sluice.db)")
 	fs.StringVar(&p.file, "file", "", "dead-letter `file` of your own program")
 	fs.StringVar(&p.queue, "queue", "", "SQS `queue` of a Lambda function's dead letters")
-	fs.StringVar(&p.keyFile, "letter-key-file", "", "`file` of the signing keys ($"+access.LetterKeyFileEnv+"; default: deadLetter.keyFile; $"+access.LetterKeyEnv+" is the keys themselves)")
+	fs.StringVar(&p.keyFile, "letter-key-file", "", "`file` of the signing keys ($"+access.LetterKeyFileEnv+", or the keys in $"+access.LetterKeyEnv+"; default: deadLetter.keyFile)")
 	p.addApplicationFlag(fs)
 }
 
 func (p *letterPlace) addDaemonFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&p.daemon, "daemon", "", "`URL` of the daemon ($"+daemonEnv+"; default: the daemon of the state file)")
-	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+"; default: beside its state file; $"+access.TokenEnv+" is the token itself)")
+	fs.StringVar(&p.tokenFile, "token-file", "", "`file` of the daemon's token ($"+access.TokenFileEnv+", or the token in $"+access.TokenEnv+"; default: beside the state file)")
 }
 
 func (p *letterPlace) addApplicationFlag(fs *pflag.FlagSet) {

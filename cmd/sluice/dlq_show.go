@@ -44,7 +44,7 @@ func dlqShowCommand(c *cli) *cobra.Command {
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&payload, "payload", false, "also print the record")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	place.addFlags(fs)
 	return cmd
 }

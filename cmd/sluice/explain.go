@@ -28,13 +28,10 @@ func explainCommand(c *cli) *cobra.Command {
 		Long: `Show which routes a record takes, what each would do, and why other routes do not
 take it. The command sends, writes and deletes nothing. It may read tables.
 
-The file or standard input holds a Lambda event, an answer of GetRecords, an array of
-EventBridge Pipes, or records of sluice tail --json. Or name an item by --table and
---key.`,
+The input is a Lambda event, an answer of GetRecords, an array of EventBridge Pipes,
+or records of sluice tail --json. Or name an item by --table and --key.`,
 		Example: `  sluice explain record.json
-  sluice tail orders --json --limit 1 | sluice explain
-  sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload
-  sluice explain event.json --json | jq -r '.routes[] | select(.takes) | .route'`,
+  sluice explain --table orders --key '{"pk":"7"}' --event INSERT --payload`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("%d files are named: want one", len(args))
@@ -50,12 +47,12 @@ EventBridge Pipes, or records of sluice tail --json. Or name an item by --table 
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explain(cmd.Context(), args, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.table, "table", "", "`name` of the table (default: the records', or the only one of the file)")
-	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}', or in DynamoDB's form")
-	f.StringVar(&o.event, "event", string(sluice.Modify), "event of the item's record: INSERT, MODIFY, REMOVE or SNAPSHOT")
+	f.StringVar(&o.table, "table", "", "`name` of the table (default: the only one)")
+	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}'")
+	f.StringVar(&o.event, "event", string(sluice.Modify), "INSERT, MODIFY, REMOVE or SNAPSHOT")
 	f.StringVar(&o.route, "route", "", "only explain this `route`")
 	f.BoolVar(&o.payload, "payload", false, "show the contents of messages and documents")
-	f.BoolVar(&o.asJSON, "json", false, "print JSON, several objects one a line")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, one object a line")
 	completeBy(cmd, "table", c.tableNames)
 	completeBy(cmd, "route", c.routeNames())
 	complete(cmd, "event", string(sluice.Insert), string(sluice.Modify), string(sluice.Remove), string(sluice.Snapshot))

@@ -80,7 +80,7 @@ func gapsAsk(c *cli, cmd *cobra.Command, method, path, before string) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return show(cmd.Context()) }
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	place.given = fs.Changed
 	place.addDaemonFlag(fs)
 	place.addApplicationFlag(fs)

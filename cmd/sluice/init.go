@@ -22,11 +22,10 @@ func initCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a first configuration, with comments",
-		Long: `Write a first configuration, with comments. Without flags, the command asks a few
-questions if it runs in a terminal. --config - writes to standard output.`,
+		Long: `Write a first configuration, with comments. In a terminal, without flags, the
+command asks a few questions. --config - writes to standard output.`,
 		Example: `  sluice init --table orders --queue jobs
-  sluice init --table orders --type order,invoice --handler send,log
-  sluice init --config - --cluster https://search.example.com:9200`,
+  sluice init --table orders --type order,invoice --handler send,log`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := 0

@@ -38,14 +38,12 @@ func lambdaFiltersCommand(c *cli) *cobra.Command {
 		Long: `Print the FilterCriteria of the routes, for the event source mapping of a table's
 stream. Then Lambda does not call the function for records that no route takes.
 
-A filter never drops a record that a route takes. It knows events, entity types and
-deletions by time to live, and leaves when and changed to the function. It drops a
-record whose type attribute is not a string; a daemon would park it.
+A filter never drops a record that a route takes, unless its type attribute is not a
+string. It leaves when and changed to the function.
 
 Without --view the filters fit every stream. With --view they are narrower, and wrong
 for a stream with another view.`,
 		Example: `  sluice lambda filters --view NEW_AND_OLD_IMAGES
-  sluice lambda filters --table orders --format sam
   aws lambda update-event-source-mapping --uuid ID --filter-criteria "$(sluice lambda filters --table orders)"`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {

@@ -30,18 +30,17 @@ func lambdaInvokeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "invoke [event.json]",
 		Short: "Run the function on this machine with one event",
-		Long: `Run the Lambda function on this machine with one event, the batch of a stream or a
-queue. Print its log, the effects of its routes, and its answer. It sends, writes and
-deletes as under Lambda; sluice explain only shows the effects.
+		Long: `Run the Lambda function on this machine with one event, and print its log, effects
+and answer. It sends, writes and deletes as under Lambda; sluice explain only shows
+the effects.
 
 The function is that of the configuration file, or the program of --bootstrap, whose
-folder stands for /var/task. It has the command's environment: set
-SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS for local servers.
+folder stands for /var/task. Set SLUICE_ENDPOINT_DYNAMODB and SLUICE_ENDPOINT_SQS for
+local servers.
 
 Exit codes: 0 every record is settled; 3 Lambda would send some again; 1 an invalid
 event, or no answer.`,
-		Example: `  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s
-  sluice lambda invoke event.json --json | jq .answer.batchItemFailures`,
+		Example: `  sluice lambda invoke event.json --bootstrap deploy/lambda/build/bootstrap --timeout 3s`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("%d files are named: want one event", len(args))
@@ -64,7 +63,7 @@ event, or no answer.`,
 	f := cmd.Flags()
 	f.StringVar(&o.bootstrap, "bootstrap", "", "run this built `file`, or the folder of bootstrap")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "time limit of the start, and of the answer")
-	f.BoolVar(&o.asJSON, "json", false, "print JSON, several objects one a line")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, one object a line")
 	return cmd
 }
 

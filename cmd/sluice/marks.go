@@ -75,14 +75,13 @@ func sweepCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Delete old tombstones of projections by sequence",
-		Long: `Delete old tombstones. A projection with version: sequence leaves a tombstone for
-each deleted document, and sluice run deletes old ones every hour. Run this command
-if only Lambda functions write the documents, or if the index name is a template.
+		Long: `Delete old tombstones of projections with version: sequence. sluice run does that
+every hour. Run this command if only Lambda functions write the documents, or if the
+index name is a template.
 
 Without its tombstone, a record that comes again can restore a deleted document.`,
-		Example: `  sluice sweep
-  sluice sweep --index orders-eu --keep 72h`,
-		Args: noArguments,
+		Example: `  sluice sweep`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep < opensearch.LeastKept {
 				return usage("--keep %v: want %v or more: without its tombstone, a redelivered record could restore a deleted document", keep, opensearch.LeastKept)
@@ -108,7 +107,7 @@ Without its tombstone, a record that comes again can restore a deleted document.
 	fs.SortFlags = false
 	fs.DurationVar(&keep, "keep", keepTombstones, "age at which tombstones are deleted: 25h or more")
 	fs.StringVar(&name, "index", "", "`name` of the index or alias (default: all but templates)")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	return cmd
 }
 
@@ -119,8 +118,7 @@ func adoptCommand(c *cli) *cobra.Command {
 		Use:   "adopt",
 		Short: "Prepare an existing index for version: sequence",
 		Long: `Prepare an index that has documents for version: sequence. The command maps the field
-of the marks, records in the mapping how documents are versioned, and makes the alias
-hide tombstones. The index needs an alias.
+of the marks, and makes the alias hide tombstones. The index needs an alias.
 
 First stop all programs that write to the index, and set version: sequence in the
 file. From then on every change replaces a document without a mark. Afterwards run
@@ -162,7 +160,7 @@ sluice audit --repair: it deletes the documents of items deleted meanwhile.`,
 	fs.SortFlags = false
 	fs.StringVar(&name, "index", "", "`name` of the index or alias")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	return cmd
 }
 

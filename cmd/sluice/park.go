@@ -22,14 +22,13 @@ func parkCommand(c *cli) *cobra.Command {
 		Use:   "park",
 		Short: "Park the records that a route fails for",
 		Long: `Have the running daemon park, at once, the records whose last call of a route failed
-with an error.
+with an error. A record in a call now is parked if that call fails.
 
 Use it when a route fails for bad records and works for others. If the sink is down,
 repair it instead.
 
-A pending record is in a call now, and is parked if that call fails. The command does
-not park messages of queues, records refused for load, and records whose handler
-asked to be called later.`,
+The command does not park messages of queues, records refused for load, and records
+whose handler asked to be called later.`,
 		Example: `  sluice park --route 'new search' --dry-run
   sluice park --route 'new search' --yes --json | jq .parked`,
 		Args: noArguments,
@@ -49,7 +48,7 @@ asked to be called later.`,
 	fs.StringVar(&route, "route", "", "`name` of the route")
 	fs.BoolVar(&dryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	place.given = fs.Changed
 	place.addDaemonFlag(fs)
 	place.addApplicationFlag(fs)

@@ -39,27 +39,27 @@ The command looks at a wrong counter twice, --settle apart: longer than a record
 takes from its write to its effect. Run it without lag and without dead letters of
 the route.
 
-A repair lowers at most 1,000 counters of a kind and 5 % of those looked at, or
---max-deletes; with more it lowers none. It also lowers none if most of these parents
-have no child, unless you give --trust-tables. More: docs/counters.md.
+With more counters to lower than --max-deletes, a repair lowers none. It also lowers
+none if most of these parents have no child, unless you give --trust-tables. More:
+docs/counters.md.
 
-Exit codes: 0 every counter was right; 3 one was wrong, also after a repair; 1 not
-counted, or a counter is not a number.`,
+Exit codes: 0 right; 3 wrong, also after a repair; 1 not counted, or a counter is not
+a number.`,
 		Example: `  sluice recount
-  sluice recount --route points --table maps --key '{"user_id":"1","map_id":"7"}' --settle 10s --repair`,
+  sluice recount --route points --key '{"user_id":"1","map_id":"7"}' --repair`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.recount(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.route, "route", "", "`name` of the route (default: the only one of its kind)")
-	f.StringVar(&o.table, "table", "", "`name` of the parents' table (default: those of all counters)")
+	f.StringVar(&o.table, "table", "", "`name` of the parents' table (default: all)")
 	f.StringVar(&o.attribute, "attribute", "", "`name` of the counter (default: all)")
-	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}', or in DynamoDB's form")
-	f.DurationVar(&o.settle, "settle", time.Minute, "time between two looks at a wrong counter")
+	f.StringVar(&o.key, "key", "", "key as `JSON`, such as '{\"pk\":\"1\"}'")
+	f.DurationVar(&o.settle, "settle", time.Minute, "time between the two looks")
 	f.BoolVar(&o.repair, "repair", false, "correct the counters")
-	f.IntVar(&o.maxDeletes, "max-deletes", 0, "most `counters` to lower (default: 1000, and 5 % of the parents)")
-	f.BoolVar(&o.trust, "trust-tables", false, "lower counters although hardly any parent has a child")
-	f.BoolVar(&o.asJSON, "json", false, "print JSON, several objects one a line")
+	f.IntVar(&o.maxDeletes, "max-deletes", 0, "most `counters` to lower (default: 1000, at most 5 %)")
+	f.BoolVar(&o.trust, "trust-tables", false, "lower although hardly any parent has a child")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON, one object a line")
 	completeBy(cmd, "route", c.routeNames("count"))
 	completeBy(cmd, "table", c.ofFile(counterTables))
 	return cmd

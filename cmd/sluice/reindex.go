@@ -35,8 +35,8 @@ and written to. sluice run and Indices.Follow write to both; stop other writers.
 
   start, swap, then finish; or rollback, and swap again; abandon gives up
 
-You can run an interrupted or finished step again. The mapping is the sink's file for
-the alias (indices), or in --indices.
+You can run a step again. The mapping is the sink's file for the alias (indices), or
+in --indices.
 
 ` + routeHelp + `
 
@@ -52,10 +52,10 @@ the alias (indices), or in --indices.
 	f.StringVar(&r.index, "index", "", "the `alias`")
 	r.route.add(cmd, f)
 	r.route.instead = append(r.described(), "index")
-	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "how long writers cache the alias, at most")
-	f.DurationVar(&r.longest, "longest", time.Minute, "longest time of one write; finish and abandon wait that long")
-	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection has changed, too")
-	f.BoolVar(&r.asJSON, "json", false, "print JSON, several objects one a line")
+	f.DurationVar(&r.ttl, "ttl", reindex.DefaultTTL, "longest time that writers cache the alias")
+	f.DurationVar(&r.longest, "longest", time.Minute, "longest time of one write; finish and abandon wait for it")
+	f.BoolVar(&r.newBodies, "new-bodies", false, "do not compare bodies: the projection changed too")
+	f.BoolVar(&r.asJSON, "json", false, "print JSON, one object a line")
 	cmd.AddCommand(r.start(), r.status(),
 		r.step("swap", "Point the alias to the new index", "force", "swap without a comparison", func(ctx context.Context, x reindex.Reindex, force bool) error {
 			return x.Swap(ctx, force)
@@ -136,9 +136,8 @@ func (r *reindexing) start() *cobra.Command {
 		Long: `Make the new index, have writers write to both, fill the new index from the tables,
 and compare the two. Searches still use the old index. Exit code 1 also means that
 the two differ.`,
-		Example: `  sluice reindex start --route products --json | jq '.differences[].id'
-  sluice reindex start --index products --indices search --table products --id '{id}' --version-attribute rev`,
-		Args: noArguments,
+		Example: `  sluice reindex start --route products --json | jq '.differences[].id'`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if byFlags, err := r.route.byFlags(cmd.Flags()); err == nil && byFlags { // what is missing, all at once
@@ -183,7 +182,7 @@ the two differ.`,
 		},
 	}
 	r.addProjection(cmd.Flags())
-	cmd.Flags().StringVar(&folder, "indices", "", "`folder` with indices/<alias>.json, the new settings and mappings")
+	cmd.Flags().StringVar(&folder, "indices", "", "`folder` with indices/<alias>.json, the new mappings")
 	_ = cmd.MarkFlagDirname("indices")
 	cmd.Flags().BoolVar(&skip, "skip-failed", false, "skip items that cannot be projected or written")
 	return cmd

@@ -37,16 +37,14 @@ func replayCommand(c *cli) *cobra.Command {
 configuration. A file may mix:
 
   records as NDJSON, and arrays of them
-  events of Lambda, of a stream or a queue
-  on-failure records of Lambda (SQS, SNS, S3): those without a payload are read
-    again from the stream, which holds them for 24 hours
+  events of Lambda
+  on-failure records of Lambda (SQS, SNS, S3)
   dead letters, each for the route that it failed on
 
 Records of one item run in order. A record that fails --attempts times goes to
---failed as a dead letter, as does unreadable input. You can replay that file again.
-A stopped replay prints the --offset to go on.`,
+--failed, as does unreadable input. You can replay that file again. A stopped replay
+prints the --offset to go on.`,
 		Example: `  sluice replay records.ndjson --dry-run
-  sluice replay again.ndjson --failed again-2.ndjson --route 'new search'
   aws sqs receive-message --queue-url "$URL" --max-number-of-messages 10 | sluice replay -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -67,9 +65,9 @@ A stopped replay prints the --offset to go on.`,
 	fs.BoolVar(&r.dryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.StringVar(&r.route, "route", "", "only run this `route`")
 	fs.StringVar(&r.failed, "failed", "replay-failed.ndjson", "`file` for what fails")
-	fs.IntVar(&r.attempts, "attempts", 5, "`times` to try a route with a record")
-	fs.Int64Var(&r.offset, "offset", 0, "go on at this `byte`, as the stopped replay said")
-	fs.BoolVar(&r.asJSON, "json", false, "print JSON, several objects one a line")
+	fs.IntVar(&r.attempts, "attempts", 5, "`times` to try a record")
+	fs.Int64Var(&r.offset, "offset", 0, "go on at this `byte`")
+	fs.BoolVar(&r.asJSON, "json", false, "print JSON, one object a line")
 	return cmd
 }
 

@@ -47,9 +47,9 @@ type search struct {
 
 func (s *search) addConnection(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.urls, "opensearch", nil, "`URL` of OpenSearch, may have user:password@ ($SLUICE_OPENSEARCH)")
-	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of more trusted PEM certificates")
+	f.StringVar(&s.caFile, "opensearch-ca", "", "`file` of PEM certificates to trust")
 	f.StringSliceVar(&s.plainHTTP, "allow-plain-http", nil, "`host` that may get passwords or signatures by http")
-	f.StringVar(&s.sign, "opensearch-sign", "", "sign with AWS credentials for the `service` es or aoss (Serverless)")
+	f.StringVar(&s.sign, "opensearch-sign", "", "sign for the `service` es or aoss")
 }
 
 func (s *search) addProjection(f *pflag.FlagSet) {

@@ -34,10 +34,8 @@ repeated or skipped, and asks.
   --to forgotten     count the stream as never read: the next start needs --start
 
 --shard needs --to TRIM_HORIZON. It also resets the shard's descendants, to keep the
-changes of an item in order.
-
-Handlers must tolerate repetition: docs/idempotency.md. Dead letters and backfills
-stay.`,
+changes of an item in order. Handlers must tolerate repetition. Dead letters and
+backfills stay.`,
 		Example: `  sluice state reset orders --to LATEST
   sluice state reset orders --shard shardId-00000001414576573621-f55eea83 --to TRIM_HORIZON`,
 		Args:              oneStream,
@@ -70,7 +68,7 @@ stay.`,
 	fs.StringVar(&to, "to", "", "TRIM_HORIZON, LATEST or forgotten")
 	fs.StringVar(&shard, "shard", "", "reset the shard of this `id` and its descendants")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	file.addFlags(fs)
 	complete(cmd, "to", poller.TrimHorizon, poller.Latest, forgotten)
 	return cmd

@@ -18,15 +18,13 @@ func statusCommand(c *cli) *cobra.Command {
 		Use:   "status",
 		Short: "Show the running daemon, and why it is not ready",
 		Long: `Show the running daemon: why it is not ready, which routes fail, how far behind its
-shards are, and which records are parked.
+shards are, and which records are parked. sluice finds the token beside the state
+file.
 
-The daemon answers only with its token, which sluice finds beside the state file.
-
---link prints a link for a browser. Open it and press its button within a minute; it
-works once. The browser then has access for 12 hours.`,
+--link prints a link for a browser. Open it and press its button within a minute. It
+works once, and gives access for 12 hours.`,
 		Example: `  sluice status --held
-  sluice status --json | jq .reasons
-  sluice status --daemon https://sluice.example.com --token-file token`,
+  sluice status --json | jq .reasons`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if held && link || link && asJSON {
@@ -65,9 +63,9 @@ works once. The browser then has access for 12 hours.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&held, "held", false, "show the items that wait, each with its error")
+	fs.BoolVar(&held, "held", false, "show the items that wait, with errors")
 	fs.BoolVar(&link, "link", false, "print a link for a browser")
-	fs.BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	fs.BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	place.given = fs.Changed
 	place.addDaemonFlag(fs)
 	place.addApplicationFlag(fs)

@@ -33,14 +33,12 @@ func tailCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail [table]",
 		Short: "Show the changes of a table as they happen",
-		Long: `Show the changes of a table as its stream delivers them: time, event, entity type,
-key and changed attributes. With a configuration, also show the routes, and mark
-those that would fail.
+		Long: `Show the changes of a table: time, event, entity type, key and changed attributes.
+With a configuration, also show the routes, and mark those that would fail.
 
 The command stores and handles nothing, but a stream serves only two readers. The
 table is a name or the ARN of a stream.`,
-		Example: `  sluice tail orders --type order --event MODIFY --values
-  sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
+		Example: `  sluice tail orders --where 'new.status == "failed" && old.status != "failed"'
   sluice tail orders --from TRIM_HORIZON --limit 100 --json > records.ndjson
   sluice tail orders --sequence 4421584500000000017450439091`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -70,13 +68,13 @@ table is a name or the ARN of a stream.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.start, "from", poller.Latest, "where to begin: TRIM_HORIZON (the oldest record) or LATEST")
+	f.StringVar(&o.start, "from", poller.Latest, "begin at TRIM_HORIZON or LATEST")
 	f.StringSliceVar(&o.types, "type", nil, "only this entity `type`; repeatable")
-	f.StringSliceVar(&o.events, "event", nil, "only this `event`: INSERT, MODIFY or REMOVE (default: all)")
+	f.StringSliceVar(&o.events, "event", nil, "only this `event`: INSERT, MODIFY or REMOVE")
 	f.StringVar(&o.typeAttribute, "type-attribute", "entityType", "`attribute` of the entity type, without a configuration")
-	f.StringVar(&o.where, "where", "", "only records that fulfil this `expression`")
-	f.StringVar(&o.sequence, "sequence", "", "show the record of this sequence `number`, and end")
-	f.IntVar(&o.limit, "limit", 0, "end after this many records (default: never)")
+	f.StringVar(&o.where, "where", "", "only records for which this `expression` is true")
+	f.StringVar(&o.sequence, "sequence", "", "show the record of this `number`, and end")
+	f.IntVar(&o.limit, "limit", 0, "end after this many records")
 	f.BoolVar(&o.values, "values", false, "also show values of attributes")
 	f.BoolVar(&o.asJSON, "json", false, "print whole records as JSON, one a line")
 	complete(cmd, "from", poller.TrimHorizon, poller.Latest)

@@ -22,19 +22,13 @@ func validateCommand(c *cli) *cobra.Command {
 		Use:   "validate",
 		Short: "Check the configuration and list its routes",
 		Long: `Check the configuration file and list its routes. The command reports every mistake
-at once, each with file:line:column. It calls no service.
+at once, with file:line:column, and calls no service.
 
---connect also asks sinks and tables whether they exist, and creates the indices that
-the file defines.
-
---sample tries the conditions with records. That finds comparisons of a number with a
-text.
-
-Warnings name routes that sluice recount cannot recount and, with --connect, missing
-indices.`,
+--connect also asks sinks and tables, and creates the indices that the file defines.
+--sample tries the conditions with records, and finds comparisons of a number with a
+text.`,
 		Example: `  sluice validate --config orders.yaml --connect
-  sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -
-  sluice validate --json | jq -r '.routes[].name'`,
+  sluice tail orders --from TRIM_HORIZON --limit 100 --json | sluice validate --sample -`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, _ := c.path()
@@ -62,7 +56,7 @@ indices.`,
 	}
 	cmd.Flags().BoolVar(&connect, "connect", false, "also ask sinks and tables")
 	cmd.Flags().StringVar(&sample, "sample", "", "try conditions with the records of this `file`; - is standard input")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	return cmd
 }
 

@@ -12,12 +12,11 @@ import (
 func versionCommand(c *cli) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Long:  "Print the version of this program, of Go, and the platform of the build.",
-		Example: `  sluice version
-  sluice version --json`,
-		Args: noArguments,
+		Use:     "version",
+		Short:   "Print the version",
+		Long:    "Print the version of this program, of Go, and the platform of the build.",
+		Example: `  sluice version`,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return printJSON(c.stdout, map[string]string{"version": buildversion.Get(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
@@ -26,7 +25,7 @@ func versionCommand(c *cli) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, several objects one a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
 	return cmd
 }
 
