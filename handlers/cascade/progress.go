@@ -9,13 +9,13 @@ import (
 	"github.com/sluicehq/sluice/internal/keyhash"
 )
 
-// Reason says why a message was sent.
-type Reason string
+// reason says why a message was sent: a label of the metric, and a word of errors.
+type reason string
 
 const (
-	HandOver Reason = "hand-over" // Remove has reached its limit
-	Continue Reason = "continue"  // the time for a message was over
-	Sweep    Reason = "sweep"     // nothing is left, for now
+	handOver reason = "hand-over" // Remove has reached its limit
+	proceed  reason = "continue"  // the time for a message was over
+	sweep    reason = "sweep"     // nothing is left, for now
 )
 
 // Progress is how far one record or message has come.

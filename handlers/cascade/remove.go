@@ -82,7 +82,7 @@ func (c *Cascade) inline(ctx context.Context, t *target, p *purge) error {
 		if c.c.Threshold == Unlimited {
 			return fmt.Errorf("children of %s come into table %s as fast as they are deleted", keyhash.Item(t.parent), t.child.Table)
 		}
-		return c.send(ctx, t, HandOver, 0)
+		return c.send(ctx, t, handOver, 0)
 	}
 	if t.child.Index != "" {
 		return c.sendSweep(ctx, t)
@@ -108,18 +108,18 @@ func (c *Cascade) stopped(t *target) error {
 }
 
 func (c *Cascade) sendSweep(ctx context.Context, t *target) error {
-	sweep := *t
-	sweep.sweep = true
-	return c.send(ctx, &sweep, Sweep, c.c.SweepAfter)
+	later := *t
+	later.sweep = true
+	return c.send(ctx, &later, sweep, c.c.SweepAfter)
 }
 
-func (c *Cascade) send(ctx context.Context, t *target, why Reason, delay time.Duration) error {
+func (c *Cascade) send(ctx context.Context, t *target, why reason, delay time.Duration) error {
 	m := t.message()
 	m.Delay = delay
 	return c.sendMessage(ctx, t, m, why)
 }
 
-func (c *Cascade) sendMessage(ctx context.Context, t *target, m sluice.Message, why Reason) error {
+func (c *Cascade) sendMessage(ctx context.Context, t *target, m sluice.Message, why reason) error {
 	if c.c.Send == nil {
 		return sluice.Permanent(fmt.Errorf("%s of %s in table %s: there is no Config.Send", why, keyhash.Item(t.parent), t.child.Table))
 	}

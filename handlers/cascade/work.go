@@ -81,7 +81,7 @@ func (w worker) work(ctx context.Context, rec *sluice.Record) error {
 	case end == parentBack:
 		return c.stopped(t)
 	case end == more:
-		return c.sendMessage(ctx, t, sluice.Message{Body: m.Body, Attributes: m.Attributes}, Continue)
+		return c.sendMessage(ctx, t, sluice.Message{Body: m.Body, Attributes: m.Attributes}, proceed)
 	case t.sweep:
 		c.counts.sweeps.Add(1, t.child.Table)
 		c.counts.swept.Add(float64(p.deleted), t.child.Table)
