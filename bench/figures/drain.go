@@ -104,13 +104,13 @@ func (b *bench) drain(ctx context.Context, name, table, stream, state string) (d
 	if err != nil {
 		return d, err
 	}
-	defer c.kill()
+	defer c.Kill()
 	l, err := c.next(ctx, drainTime)
 	if err != nil {
 		return d, err
 	}
 	if l.Drained == nil {
-		return d, c.failure(errors.New("a report of something else"))
+		return d, c.Failure(errors.New("a report of something else"))
 	}
 	d.took = time.Duration(l.Drained.Last - l.Drained.First).Seconds()
 	d.cpu = time.Duration(l.Drained.CPU).Seconds()

@@ -43,7 +43,7 @@ func (b *bench) pickupFigures(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer d.kill()
+	defer d.Kill()
 
 	// A record of each shard, so that all are read and busy.
 	for i, table := range tables {
@@ -56,11 +56,9 @@ func (b *bench) pickupFigures(ctx context.Context) error {
 			return err
 		}
 	}
-	var metrics string
-	select {
-	case metrics = <-d.metrics:
-	default:
-		return d.failure(errors.New("it does not say where its metrics are"))
+	metrics, err := d.Address(ctx, patience)
+	if err != nil {
+		return err
 	}
 	before, err := polls(ctx, metrics)
 	if err != nil {

@@ -62,7 +62,7 @@ func (b *bench) startOnce(ctx context.Context, table, start string, i int, idle 
 	if err != nil {
 		return 0, 0, err
 	}
-	defer d.kill()
+	defer d.Kill()
 	l, err := d.next(ctx, patience)
 	if err != nil {
 		return 0, 0, err

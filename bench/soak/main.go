@@ -122,17 +122,17 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer d.kill()
+	defer d.Kill()
 	wrong, err := w.soak(ctx, d)
 	if err != nil {
-		return d.failure(err)
+		return d.Failure(err)
 	}
-	if err := d.stop(); err != nil {
+	if err := d.Stop(); err != nil {
 		wrong = append(wrong, fmt.Errorf("the daemon did not end in order: %w", err))
 	}
 	fmt.Printf("soak wrong %d\n", len(wrong))
 	if len(wrong) > 0 {
-		return d.failure(errors.Join(wrong...))
+		return d.Failure(errors.Join(wrong...))
 	}
 	return nil
 }
