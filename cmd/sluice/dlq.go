@@ -56,7 +56,7 @@ type filterFlags struct {
 	given                                  func(flag string) bool
 }
 
-func (f *filterFlags) add(fs *pflag.FlagSet, kinds bool) {
+func (f *filterFlags) add(fs *pflag.FlagSet, kinds string) {
 	f.given = fs.Changed
 	fs.StringVar(&f.route, "route", "", "only this `route`")
 	fs.StringVar(&f.table, "table", "", "only this `table` or queue")
@@ -64,8 +64,8 @@ func (f *filterFlags) add(fs *pflag.FlagSet, kinds bool) {
 	fs.StringVar(&f.since, "since", "", "parked since this `time`: 2026-01-31T15:04:05Z, or 30m (ago)")
 	fs.StringVar(&f.until, "until", "", "parked before this `time`")
 	fs.StringVar(&f.text, "error", "", "only this `text` in the first or last error")
-	if kinds {
-		fs.StringVar(&f.kind, "kind", "", "only record or only gap (default both)")
+	if kinds != "" {
+		fs.StringVar(&f.kind, "kind", "", "only record or only gap (default "+kinds+")")
 	}
 }
 
@@ -146,7 +146,7 @@ func dlqListCommand(c *cli) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	f.add(fs, true)
+	f.add(fs, "both")
 	fs.IntVar(&limit, "limit", 100, "list at most this `number`")
 	fs.StringVar(&after, "after", "", "go on after the letter of this `id`")
 	_ = cmd.RegisterFlagCompletionFunc("after", place.complete(many))

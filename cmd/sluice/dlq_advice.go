@@ -104,7 +104,7 @@ var advices = []advice{
 	},
 	{
 		shows: "anything else",
-		do:    "The handler refused the record for good. Correct the handler or the item, then `sluice dlq redrive ID`, or `sluice dlq purge ID`.",
+		do:    "The handler refused the record, or kept failing. Correct the handler, then `sluice dlq redrive ID`. Or correct the item, then `sluice dlq purge ID`: the letter keeps the old image.",
 	},
 }
 

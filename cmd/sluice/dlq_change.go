@@ -134,7 +134,7 @@ Exit code 1 also means that a letter failed, was refused or waits.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	f.add(fs, false)
+	f.add(fs, "")
 	fs.BoolVar(&all, "all", false, "all dead letters except gaps")
 	fs.BoolVar(&how.DryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&how.Earlier, "earlier", false, "first run the item's earlier parked changes")
@@ -270,7 +270,7 @@ Gaps stay, unless you give --kind gap or their ids. Deleting a gap acknowledges 
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	f.add(fs, true)
+	f.add(fs, "record")
 	fs.BoolVar(&all, "all", false, "all dead letters except gaps")
 	fs.BoolVar(&dryRun, "dry-run", false, "change nothing, show what would happen")
 	fs.BoolVar(&yes, "yes", false, "do not ask")

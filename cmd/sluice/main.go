@@ -188,7 +188,11 @@ func knownFlag(cmd *cobra.Command, err error) error {
 // noArguments is cobra.NoArgs with an error that counts as wrong usage.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("unexpected argument %q: %s takes flags only", args[0], cmd.CommandPath())
+		hint := ""
+		if cmd.Flags().Lookup("config") != nil && strings.HasSuffix(args[0], "ml") {
+			hint = "; --config names the file"
+		}
+		return usage("unexpected argument %q: %s takes flags only%s", args[0], cmd.CommandPath(), hint)
 	}
 	return nil
 }

@@ -296,6 +296,8 @@ func TestParseErrors(t *testing.T) {
 		"syntax":        {"source: {tables: [orders]\nroutes: []\n", nil, []string{"f.yaml:2:1: no YAML: "}},
 		"too deep":      {"source:\n  tables: [orders]\n    name: x\nroutes: []\n", nil, []string{"f.yaml:3:5: no YAML: value is not allowed in this context; is the line, or the one before it, indented as far as its neighbours?"}},
 		"too shallow":   {"source:\n  tables: [orders]\n name: x\nroutes: []\n", nil, []string{"f.yaml:3:2: no YAML: value is not allowed in this context; is the line, or the one before it, indented as far as its neighbours?"}},
+		"star":          {minimal("- {name: a, log: {}, on: *#*}\n"), nil, []string{"f.yaml:4:26: no YAML: undefined alias name; a pattern that begins with * stands in quotes: '*#*'"}},
+		"star in list":  {minimal("- name: a\n  on: [*#*]\n  log: {}\n"), nil, []string{"f.yaml:6:8: no YAML: unexpected map key; a pattern that begins with * stands in quotes: '*#*'"}},
 		"flow variable": {"source: {tables: [${T}]}\n", map[string]string{"T": "x"}, []string{`f.yaml:1:20: no YAML: ',' or ']' must be specified; within [ ] and { } a variable stands in quotes: "${NAME}"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -203,6 +204,9 @@ func tooDeep(s string) (line, column int) {
 	return 0, 0
 }
 
+// unquotedStar is an alias, to YAML.
+var unquotedStar = regexp.MustCompile(`[:\[,-]\s*\*`)
+
 // syntaxError says where the library found a file not to be YAML.
 func syntaxError(name, source string, err error) error {
 	e := &Error{File: name, Line: 1, Column: 1}
@@ -227,6 +231,8 @@ func syntaxError(name, source string, err error) error {
 		e.Problem = "a tab in the indentation, for which YAML takes spaces only"
 	case strings.Contains(line, "${"):
 		e.Problem += "; within [ ] and { } a variable stands in quotes: \"${NAME}\""
+	case unquotedStar.MatchString(line), e.Line > 1 && unquotedStar.MatchString(lines[e.Line-2]):
+		e.Problem += "; a pattern that begins with * stands in quotes: '*#*'"
 	case strings.Contains(e.Problem, "not allowed in this context"):
 		e.Problem += "; is the line, or the one before it, indented as far as its neighbours?"
 	}

@@ -32,10 +32,10 @@ type Route struct {
 	// Regions of a global table to take writes from. Default all.
 	Regions Strings `yaml:"regions"`
 
-	// Failures before a record is parked, in a time (poisonAfter) in which the route
-	// works for others. Default 8.
+	// Failures before a record can be parked as poison. Default 8. More conditions:
+	// guides/failure-semantics.md#poison.
 	Attempts int `yaml:"attempts" is:"min=1" default:"8"`
-	// Time for which the item of a record fails before it is parked. Default 10m.
+	// Time for which its item fails before that, while the route works. Default 10m.
 	PoisonAfter Duration `yaml:"poisonAfter" is:"min=1s" default:"10m"`
 	// Waits between attempts.
 	Backoff *Backoff `yaml:"backoff"`

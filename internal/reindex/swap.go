@@ -19,7 +19,7 @@ func (r Reindex) Swap(ctx context.Context, force bool) error {
 		return err
 	}
 	if st.Stage != Filled {
-		return fmt.Errorf("reindex: %s is %v, want filled: start it, or go on", r.Alias, st.Stage)
+		return fmt.Errorf("reindex: %s is %v, want filled: run sluice reindex start again", r.Alias, st.Stage)
 	}
 	if !force {
 		c, err := r.compare(ctx, st)
