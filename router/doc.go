@@ -19,8 +19,8 @@
 //
 // Every route that a record matches runs, in order of registration, and once
 // even if several of its patterns match. A record that matches none is
-// unrouted, which is no error. [Hooks] tell why. A message that no route is for
-// fails permanently: a queue forgets what was taken from it.
+// unrouted, which is no error; [Router.OnUnrouted] tells why. A message that no
+// route is for fails permanently: a queue forgets what was taken from it.
 //
 // # Names
 //

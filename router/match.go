@@ -66,13 +66,16 @@ func (r *Router) Match(dst []*sluice.Route, rec *sluice.Record) ([]*sluice.Route
 		}
 		return dst, sluice.Permanent(fmt.Errorf("%s: no route takes messages of kind %q; a queue forgets what is taken from it", where(rec), string(typ)))
 	}
-	if len(dst) == n && len(r.unrouted) > 0 {
+	if len(dst) == n && (len(r.unrouted) > 0 || r.counted != nil) {
 		why := NoRoute
 		switch {
 		case len(routes) > 0:
 			why = Filtered
 		case len(typ) == 0:
 			why = Untyped
+		}
+		if r.counted != nil {
+			r.counted[why](1)
 		}
 		for _, f := range r.unrouted {
 			f(rec, why)

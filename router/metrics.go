@@ -1,7 +1,6 @@
 package router
 
 import (
-	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/metrics"
 )
 
@@ -12,7 +11,7 @@ var (
 
 // Count has the router count with m the records that take no route, and those that
 // the filters of a route pass over. The program of run.Main does so by itself. The
-// table is fixed then; call Count before Match.
+// table is fixed then; call Count before Match. A second call replaces m.
 func (r *Router) Count(m metrics.Meter) {
 	var none [Filtered + 1]func(float64)
 	for why := range none {
@@ -20,8 +19,8 @@ func (r *Router) Count(m metrics.Meter) {
 			none[why] = func(float64) {}
 		}
 	}
-	r.OnUnrouted(func(_ *sluice.Record, why Reason) { none[why](1) })
 	r.fixed()
+	r.counted = &none
 	passed := passedOver.Of(m)
 	for _, rt := range r.routes {
 		if len(rt.filters) > 0 {

@@ -19,6 +19,7 @@ type Router struct {
 	resolver   Resolver
 	middleware []sluice.Middleware
 	unrouted   []func(rec *sluice.Record, why Reason)
+	counted    *[Filtered + 1]func(float64) // counts unrouted records; may be nil
 
 	mu     sync.Mutex // guards routes until table is set
 	routes []*route

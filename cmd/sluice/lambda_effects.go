@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -18,11 +19,12 @@ type effects struct {
 }
 
 type routeEffects struct {
-	Route   string `json:"route"`
-	Done    int    `json:"done"`
-	Skipped int    `json:"skipped"`
-	Parked  int    `json:"parked"`
-	Failed  int    `json:"failed"`
+	Route    string `json:"route"`
+	Done     int    `json:"done"`
+	Skipped  int    `json:"skipped"`
+	Filtered int    `json:"filtered"`
+	Parked   int    `json:"parked"`
+	Failed   int    `json:"failed"`
 }
 
 type sinkEffects struct {
@@ -34,7 +36,7 @@ type sinkEffects struct {
 func (e *effects) text(line func(name, format string, args ...any)) {
 	line("records", "%d, %d settled%s", e.Records, e.Settled, others(count{e.Unrouted, "taken by no route"}))
 	for _, r := range e.Routes {
-		line("route", "%s: %d done%s", plain(r.Route), r.Done, others(count{r.Skipped, "skipped"}, count{r.Parked, "parked"}, count{r.Failed, "failed"}))
+		line("route", "%s: %d done%s", plain(r.Route), r.Done, others(count{r.Skipped, "skipped"}, count{r.Filtered, "passed over by its conditions"}, count{r.Parked, "parked"}, count{r.Failed, "failed"}))
 	}
 	for _, s := range e.Sinks {
 		line("sink", "%s: %d sent or written%s", plain(s.Sink), s.Items-s.Failures, others(count{s.Failures, "failed"}))
@@ -78,13 +80,14 @@ func (a *amount) UnmarshalJSON(data []byte) error {
 }
 
 // metricLine is a line of the embedded metric format that package metrics/emf
-// writes: of an invocation, of a route or of a sink.
+// writes: of an invocation, or of a route or a sink, which may have several.
 type metricLine struct {
 	AWS                           json.RawMessage `json:"_aws"`
 	Route, Sink                   *string
 	Invocations                   amount
 	Records, Settled, Unrouted    amount
 	Done, Skipped, Parked, Failed amount
+	Filtered                      amount
 	CommitItems, CommitFailures   amount
 }
 
@@ -96,13 +99,28 @@ func (e *effects) addLine(line []byte) bool {
 	}
 	switch {
 	case m.Route != nil:
-		e.Routes = append(e.Routes, routeEffects{*m.Route, int(m.Done), int(m.Skipped), int(m.Parked), int(m.Failed)})
+		r := of(&e.Routes, func(r routeEffects) bool { return r.Route == *m.Route })
+		*r = routeEffects{
+			*m.Route, r.Done + int(m.Done), r.Skipped + int(m.Skipped), r.Filtered + int(m.Filtered), r.Parked + int(m.Parked), r.Failed + int(m.Failed),
+		}
 	case m.Sink != nil:
-		e.Sinks = append(e.Sinks, sinkEffects{*m.Sink, int(m.CommitItems), int(m.CommitFailures)})
+		s := of(&e.Sinks, func(s sinkEffects) bool { return s.Sink == *m.Sink })
+		*s = sinkEffects{*m.Sink, s.Items + int(m.CommitItems), s.Failures + int(m.CommitFailures)}
 	case m.Invocations > 0:
 		e.Records, e.Settled, e.Unrouted = int(m.Records), int(m.Settled), int(m.Unrouted)
 	}
 	return true
+}
+
+// of returns the one of all that is, or a new one: metrics of one route or sink have
+// several lines.
+func of[T any](all *[]T, is func(T) bool) *T {
+	i := slices.IndexFunc(*all, is)
+	if i < 0 {
+		i = len(*all)
+		*all = append(*all, *new(T))
+	}
+	return &(*all)[i]
 }
 
 // functionLog takes a function's output apart: metrics, and the lines of its log.

@@ -122,6 +122,7 @@ func TestFunctionLog(t *testing.T) {
 		"hello\n" +
 		`{"_aws":{},"Route":"r","Done":3,"Skipped":0,"Parked":1,"Failed":1}` + "\n" +
 		`{"_aws":{},"Sink":"s","CommitItems":[2,3],"CommitFailures":1}` + "\n" +
+		`{"_aws":{},"Route":"r","Filtered":2}` + "\n" + `{"_aws":{},"Route":"none","Filtered":5}` + "\n" + `{"_aws":{},"Sink":"s","Own":7}` + "\n" +
 		`{"_aws":"broken"` + "\nthe end"
 	for _, b := range []byte(text) {
 		if _, err := l.Write([]byte{b}); err != nil {
@@ -133,7 +134,7 @@ func TestFunctionLog(t *testing.T) {
 		t.Errorf("lines %q", l.lines)
 	}
 	r := invoked{Effects: l.effects, Answer: []byte(`{}`), TookMS: 1, StartMS: 2}
-	const want = "records  5, 4 settled, 1 taken by no route\nroute    r: 3 done, 1 parked, 1 failed\nsink     s: 4 sent or written, 1 failed\nanswer   {}\ntook     1.0 ms, after 2.0 ms to start\n"
+	const want = "records  5, 4 settled, 1 taken by no route\nroute    r: 3 done, 2 passed over by its conditions, 1 parked, 1 failed\nroute    none: 0 done, 5 passed over by its conditions\nsink     s: 4 sent or written, 1 failed\nanswer   {}\ntook     1.0 ms, after 2.0 ms to start\n"
 	if got := r.text(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

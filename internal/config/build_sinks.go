@@ -270,7 +270,7 @@ func (cl *cluster) writer(tombstones bool) (writeDocument, error) {
 	return w.New()
 }
 
-// folder is the folder "indices" of package indices, with files by their names.
+// folder has the folder "indices" that Indices.Apply reads, with files by their names.
 type folder map[string][]byte
 
 func (f folder) Open(name string) (fs.File, error) {

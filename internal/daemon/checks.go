@@ -137,7 +137,8 @@ func isDown(err error) bool {
 	case awserror.Of(err) == awserror.NoCredentials, errors.As(err, new(*tls.CertificateVerificationError)):
 		return false
 	case errors.As(err, &answer):
-		if status := answer.HTTPStatusCode(); status != 0 {
+		// A lower status says nothing: the rest of the answer may be lost.
+		if status := answer.HTTPStatusCode(); status >= 400 {
 			return status >= 500 || status == http.StatusTooManyRequests
 		}
 	}

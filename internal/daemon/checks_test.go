@@ -182,6 +182,14 @@ func proxied(status int) error {
 	}}
 }
 
+// broken is the error of a call to AWS whose answer, of status 200, ends too early.
+func broken(err error) error {
+	return &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl", Err: &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusOK}},
+		Err:      &smithy.DeserializationError{Err: err},
+	}}
+}
+
 func TestIsDown(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -204,6 +212,8 @@ func TestIsDown(t *testing.T) {
 		{proxied(503), true},
 		{proxied(429), true},
 		{proxied(404), false},
+		{broken(io.ErrUnexpectedEOF), true},
+		{broken(context.DeadlineExceeded), true},
 		{errors.New("it is a FIFO queue"), false},
 	} {
 		if got := isDown(tt.err); got != tt.want {

@@ -1,6 +1,7 @@
 package emf
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,7 @@ type declared struct {
 type series struct {
 	name   string
 	unit   unit
-	count  int
+	count  float64
 	sample *sample // of a histogram; nil: it is a counter
 }
 
@@ -69,7 +70,7 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 		if s.sample != nil {
 			s.sample.add(v * times)
 		} else {
-			s.count += int(v)
+			s.count += v * times
 		}
 	}
 }
@@ -85,7 +86,8 @@ func (d *declared) flush(dst []byte, m *Metrics, now time.Time) []byte {
 			l.sample(s.name, s.unit, s.sample)
 			s.sample.reset()
 		case s.count != 0:
-			l.count(s.name, s.count)
+			l.metric(s.name, s.unit)
+			l.values = strconv.AppendFloat(l.values, s.count, 'f', -1, 64)
 			s.count = 0
 		}
 	}

@@ -120,6 +120,26 @@ func TestCount(t *testing.T) {
 	}
 }
 
+var (
+	parts = metrics.New(metrics.Metric{CloudWatch: "TestParts"})
+	spent = metrics.New(metrics.Metric{Name: "test_spent_seconds", CloudWatch: "TestSpent"})
+)
+
+// Parts add up, and seconds are milliseconds.
+func TestCountOfParts(t *testing.T) {
+	var out bytes.Buffer
+	m := New(&out, Options{Dimensions: []Dimension{}})
+	for range 4 {
+		parts.Of(m).Add(0.5)
+	}
+	spent.Of(m).Add(12.25)
+	m.Lambda().Invoked(lambda.Invocation{})
+	docs := documents(t, out.Bytes())
+	if len(docs) != 2 || docs[1]["TestParts"] != 2.0 || docs[1]["TestSpent"] != 12250.0 || !strings.Contains(out.String(), `{"Name":"TestSpent","Unit":"Milliseconds"}`) {
+		t.Errorf("%v", docs)
+	}
+}
+
 func TestLines(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "searches")
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 // Sweep deletes the tombstones of items that were deleted before that time, and
 // returns how many tombstones it found. The time must be LeastKept ago at least.
 // Sweep keeps a document that replaces a tombstone meanwhile. write is Write of a
-// sinks/Sink.
+// [Sink].
 func (m *Marks) Sweep(ctx context.Context, name string, before time.Time, write func(context.Context, document.Op) error) (n int, err error) {
 	if least := time.Now().Add(-LeastKept); before.After(least) {
 		return 0, fmt.Errorf("opensearch: %s: tombstones younger than %v cannot be swept: a redelivered record could restore the document", name, LeastKept)
@@ -119,7 +119,7 @@ func sweepAll(ctx context.Context, ops []document.Op, write func(context.Context
 
 // Tombstones returns a function that lists the tombstones of an index or alias with
 // their versions, revisions and sources. list is ListMatching of a
-// sinks/Client.
+// [Client].
 func (m *Marks) Tombstones(list func(ctx context.Context, index string, query map[string]any) iter.Seq2[document.Doc, error]) func(context.Context, string) iter.Seq2[document.Doc, error] {
 	return func(ctx context.Context, name string) iter.Seq2[document.Doc, error] {
 		return func(yield func(document.Doc, error) bool) {
