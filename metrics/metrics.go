@@ -80,9 +80,13 @@ type Series struct {
 	bound map[labels]func(float64)
 }
 
-// Of returns the series of m that meter takes; nil for a nil meter.
+// Of returns the series of m that meter takes; nil for a nil meter, and for one whose
+// method Wants(*Metric) bool says no.
 func (m *Metric) Of(meter Meter) *Series {
 	if meter == nil {
+		return nil
+	}
+	if w, ok := meter.(interface{ Wants(*Metric) bool }); ok && !w.Wants(m) {
 		return nil
 	}
 	return &Series{metric: m, meter: meter, bound: map[labels]func(float64){}}

@@ -6,8 +6,9 @@ import (
 )
 
 var (
-	plain   = New(Metric{Name: "test_plain_total"})
-	twofold = New(Metric{Name: "test_twofold_total", Labels: []string{"a", "b"}})
+	plain    = New(Metric{Name: "test_plain_total"})
+	unwanted = New(Metric{Name: "test_unwanted_total"})
+	twofold  = New(Metric{Name: "test_twofold_total", Labels: []string{"a", "b"}})
 )
 
 // bound counts how often a series was asked for, and adds up.
@@ -15,6 +16,8 @@ type bound struct {
 	asked int
 	sums  map[string]float64
 }
+
+func (b *bound) Wants(m *Metric) bool { return m != unwanted }
 
 func (b *bound) Bind(m *Metric, labels ...string) func(float64) {
 	b.asked++
@@ -39,6 +42,9 @@ func TestSeries(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { s.Add(1, "x", "y") }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
+	if unwanted.Of(m) != nil {
+		t.Error("a series that the meter does not want")
+	}
 	var nobody *Series = plain.Of(nil)
 	nobody.Add(1)
 	if nobody.Bind() != nil {
@@ -61,7 +67,7 @@ func TestDeclarations(t *testing.T) {
 			New(m)
 		}()
 	}
-	if all := All(); len(all) != 2 || all[0] != plain || all[1] != twofold {
+	if all := All(); len(all) != 3 || all[0] != plain || all[2] != twofold {
 		t.Errorf("%d are declared", len(all))
 	}
 }

@@ -61,8 +61,8 @@ type Setup struct {
 	AWS func(service string) aws.Config
 
 	// Metrics takes what handlers, sinks and your own code count: give it to their
-	// Options. The router counts without, if Routes returns it as it is. Metrics is nil
-	// in a redrive, and under Lambda if SLUICE_EMF is off.
+	// Options. A *router.Router counts by itself, also in a Matcher that has a method
+	// Unwrap() sluice.Matcher. nil in a redrive, and under Lambda if SLUICE_EMF is off.
 	Metrics metrics.Meter
 
 	check func(sink string, check func(context.Context) error, routes ...string) // nil: none are made

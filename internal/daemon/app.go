@@ -57,12 +57,29 @@ func (a App) routes(ctx context.Context, s Setup) (sluice.Matcher, error) {
 	if m == nil || len(m.Routes()) == 0 {
 		return nil, errors.New("there is no route: nothing would be handled")
 	}
-	if r, ok := m.(interface {
-		OnUnrouted(func(*sluice.Record, router.Reason))
-	}); ok && s.unrouted != nil {
-		r.OnUnrouted(s.unrouted.saw)
-	}
+	s.observe(m)
 	return m, nil
+}
+
+// observe has a router count and tell, also one in another Matcher that has a method
+// Unwrap.
+func (s Setup) observe(m sluice.Matcher) {
+	for m != nil {
+		if r, ok := m.(*router.Router); ok {
+			if s.unrouted != nil {
+				r.OnUnrouted(s.unrouted.saw)
+			}
+			if s.Metrics != nil {
+				r.Count(s.Metrics)
+			}
+			return
+		}
+		outer, ok := m.(interface{ Unwrap() sluice.Matcher })
+		if !ok {
+			return
+		}
+		m = outer.Unwrap()
+	}
 }
 
 func (a App) withDefaults() App {

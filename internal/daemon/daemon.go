@@ -17,7 +17,6 @@ import (
 	"github.com/sluicehq/sluice/internal/access"
 	"github.com/sluicehq/sluice/internal/buildversion"
 	"github.com/sluicehq/sluice/internal/letters"
-	"github.com/sluicehq/sluice/metrics"
 	"github.com/sluicehq/sluice/metrics/prom"
 	"github.com/sluicehq/sluice/state/boltstate"
 )
@@ -49,9 +48,6 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		Tables: o.tableNames(), Queues: o.Queues, Env: env, Logger: everyLine(logger), AWS: aws,
 		Metrics: counts, unrouted: &unrouted{logger: everyLine(logger)}, checks: checks,
 	})
-	if r, ok := m.(interface{ Count(metrics.Meter) }); ok {
-		r.Count(counts)
-	}
 	if err == nil {
 		err = checks.start(ctx, m, o.RequireSinks)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/snapshot"
+	"github.com/sluicehq/sluice/internal/tally"
 	"github.com/sluicehq/sluice/router"
 	"github.com/sluicehq/sluice/streamtest"
 )
@@ -32,6 +33,32 @@ func TestUntypedIsToldOnce(t *testing.T) {
 	}
 	if u.n.Load() != 9 {
 		t.Errorf("%d counted, want 9", u.n.Load())
+	}
+}
+
+// wrapped is an application's Matcher around a router.
+type wrapped struct{ sluice.Matcher }
+
+func (w wrapped) Unwrap() sluice.Matcher { return w.Matcher }
+
+// A router counts and tells also inside the Matcher of an application.
+func TestRouterInsideIsObserved(t *testing.T) {
+	for name, wrap := range map[string]func(*router.Router) sluice.Matcher{
+		"a router":      func(r *router.Router) sluice.Matcher { return r },
+		"in two others": func(r *router.Router) sluice.Matcher { return wrapped{wrapped{r}} },
+	} {
+		r := router.New()
+		r.Handle("a#INSERT", func(context.Context, *sluice.Record) error { return nil })
+		var counts tally.Tally
+		u := &unrouted{logger: slog.New(slog.DiscardHandler)}
+		m := wrap(r)
+		Setup{Metrics: &counts, unrouted: u}.observe(m)
+		if _, err := m.Match(nil, &sluice.Record{EventName: sluice.Remove, Table: "t"}); err != nil {
+			t.Fatal(err)
+		}
+		if counts.Sum("sluice_unrouted_total") != 1 || u.n.Load() != 1 {
+			t.Errorf("%s: %d counted, %d told", name, counts.Sum("sluice_unrouted_total"), u.n.Load())
+		}
 	}
 }
 

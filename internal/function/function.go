@@ -80,6 +80,7 @@ func New(ctx context.Context) (*router.Router, lambda.Options, error) {
 		o.Order = flow.ByShard
 	}
 	if observed {
+		app.Router.Count(lines)
 		o.Hooks, o.FlowHooks = lines.Lambda(), lines.Flow(app.Router)
 	}
 	if cfg.DeadLetter.Queue != "" {

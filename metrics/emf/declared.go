@@ -25,6 +25,9 @@ type series struct {
 	sample *sample // of a histogram; nil: it is a counter
 }
 
+// Wants reports whether the metric has a name in CloudWatch: see metrics.Meter.
+func (m *Metrics) Wants(of *metrics.Metric) bool { return of.CloudWatch != "" }
+
 // Bind is that of metrics.Meter. What has no name in CloudWatch is not told.
 func (m *Metrics) Bind(of *metrics.Metric, labels ...string) func(float64) {
 	if of.CloudWatch == "" {

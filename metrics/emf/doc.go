@@ -3,6 +3,7 @@
 // metrics. No call is made, and no agent is needed.
 //
 //	m := emf.New(os.Stdout, emf.Options{})
+//	router.Count(m)
 //	lambda.Start(router, lambda.Options{Hooks: m.Lambda(), FlowHooks: m.Flow(router)})
 //
 // At the end of each invocation one line tells of it, and one more of each route

@@ -129,12 +129,8 @@ func (m *Metrics) Lambda() lambda.Hooks {
 	return lambda.Hooks{Invoked: m.invoked}
 }
 
-// Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher. It has
-// a router count what its filters pass over.
+// Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher.
 func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
-	if r, ok := matcher.(interface{ Count(metrics.Meter) }); ok {
-		r.Count(m)
-	}
 	routes := make([]*route, len(matcher.Routes()))
 	m.mu.Lock()
 	defer m.mu.Unlock()
