@@ -39,6 +39,8 @@ type gate struct {
 
 	waiting     int // tasks of all flows
 	successes   uint64
+	fails       uint64 // plain ones
+	succeeded   uint64 // fails as the latest call began that has succeeded
 	succeededAt time.Time
 	err         error  // the last failure
 	streak      streak // of calls
@@ -67,6 +69,7 @@ type call struct {
 	flow  *Flow
 	cuts  int    // limiter.cuts as it began
 	seen  uint64 // successes as it began
+	after uint64 // fails as it began
 	first bool   // of its record
 	probe int    // outage.number; 0: it is none
 
@@ -185,7 +188,7 @@ func (g *gate) wanted() bool {
 }
 
 func (g *gate) begin(f *Flow, first bool, now time.Time) *call {
-	c := &call{gate: g, flow: f, cuts: g.limiter.cuts, seen: g.successes, first: first}
+	c := &call{gate: g, flow: f, cuts: g.limiter.cuts, seen: g.successes, after: g.fails, first: first}
 	c.self = c
 	g.running++
 	if first {
@@ -291,6 +294,9 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	switch k {
 	case succeeded:
 		g.successes++
+		if c != nil { // else it began before the route failed
+			g.succeeded = max(g.succeeded, c.after)
+		}
 		g.succeededAt = now
 		g.streak, g.fresh = streak{}, streak{}
 		g.items.succeed(hash)
@@ -317,7 +323,8 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 			g.fresh.add(hash, now)
 		}
 		if k == failed {
-			it = g.items.fail(hash, g.state.Healthy(), g.healthyTime(now), g.successes, now)
+			g.fails++
+			it = g.items.fail(hash, g.state.Healthy(), g.healthyTime(now), g.successes, g.fails, now)
 			if it != nil && it.clock >= g.poison && len(g.items.failed) > g.items.tolerated(now) {
 				g.crowded = now // one of too many: nobody knows whether it is poison
 			}
@@ -337,7 +344,7 @@ func (g *gate) ended(c *call, hash uint64, k kind, err error) (h history, moved 
 	moved = g.moves(now)
 	h = history{state: g.state, poison: g.attempts, poisonAfter: g.poison, backoff: g.backoff, maxBackoff: g.maxBackoff}
 	if it != nil {
-		h.clock, h.attempts, h.parked, h.vouched = it.clock, it.attempts, it.parked, g.successes != it.began
+		h.clock, h.attempts, h.parked, h.vouched = it.clock, it.attempts, it.parked, g.succeeded >= it.began
 		h.successes = g.successes - it.first
 		h.failed, h.tolerated = len(g.items.failed), g.items.tolerated(now)
 	}

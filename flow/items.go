@@ -30,7 +30,7 @@ type failedItem struct {
 	counted  time.Duration // and at the last one that the clock counted
 	seen     uint64        // the route's successes then
 	first    uint64        // and at the first failure
-	began    uint64        // and at the first failure of the change that fails now
+	began    uint64        // number of the first failure of the change that fails now
 }
 
 // items counts, over the last 10 minutes, the distinct items for which a route
@@ -49,9 +49,9 @@ type items struct {
 	boundAt time.Time
 }
 
-// fail notes a failure of the item at now. healthy and successes are the
+// fail notes a failure of the item at now. healthy, successes and failures are the
 // route's. It returns nil for an item that is not remembered: there are too many.
-func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes uint64, now time.Time) *failedItem {
+func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes, failures uint64, now time.Time) *failedItem {
 	it := s.failed[hash]
 	switch {
 	case it == nil && len(s.failed) >= maxItems:
@@ -78,7 +78,7 @@ func (s *items) fail(hash uint64, works bool, healthy time.Duration, successes u
 		}
 	}
 	if !it.failing {
-		it.failing, it.began = true, successes
+		it.failing, it.began = true, failures
 		s.failing++
 	}
 	it.last, it.healthy, it.seen = now, healthy, successes

@@ -37,7 +37,7 @@ func TestPoisonClock(t *testing.T) {
 	now := time.Unix(6000, 0)
 	// The route works for the whole time: healthy is the time since the begin.
 	fail := func(at time.Duration, works bool, successes uint64) failedItem {
-		return *s.fail(7, works, at, successes, now.Add(at))
+		return *s.fail(7, works, at, successes, 0, now.Add(at))
 	}
 	for _, c := range []struct {
 		what      string
@@ -91,7 +91,7 @@ func TestPoisonClockOfFrequentRetries(t *testing.T) {
 		now := time.Unix(6000, 0)
 		const retry = 400 * time.Millisecond
 		for at := time.Duration(0); at <= defaultPoisonAfter+retry; at += retry {
-			got = s.fail(7, true, at, uint64(at/c.every), now.Add(at))
+			got = s.fail(7, true, at, uint64(at/c.every), 0, now.Add(at))
 		}
 		if got.clock > c.clock || got.clock < c.clock-min(c.every, mostQuiet)-retry {
 			t.Errorf("others succeed every %v: the clock shows %v after 10 minutes, want %v", c.every, got.clock, c.clock)
@@ -102,8 +102,8 @@ func TestPoisonClockOfFrequentRetries(t *testing.T) {
 func TestItemsAreForgotten(t *testing.T) {
 	s := items{keep: 2 * time.Hour}
 	now := time.Unix(6000, 0)
-	s.fail(1, true, 0, 0, now)
-	s.fail(2, true, 0, 0, now)
+	s.fail(1, true, 0, 0, 0, now)
+	s.fail(2, true, 0, 0, 0, now)
 	if s.failing != 2 {
 		t.Errorf("%d failing", s.failing)
 	}
@@ -117,7 +117,7 @@ func TestItemsAreForgotten(t *testing.T) {
 		t.Errorf("%d failing, %d failed: what still fails is remembered, what does not is not", s.failing, len(s.failed))
 	}
 	later := now.Add(2*time.Hour + time.Minute)
-	s.fail(4, true, 0, 0, later)
+	s.fail(4, true, 0, 0, 0, later)
 	if s.turn(later.Add(time.Minute)); s.failing != 1 || s.failed[2] != nil {
 		t.Errorf("%d failing: what is not tried any more is forgotten at last", s.failing)
 	}
@@ -128,7 +128,7 @@ func TestItemsAreForgotten(t *testing.T) {
 		t.Errorf("%d failing", s.failing)
 	}
 	for hash := range uint64(maxItems + 10) {
-		s.fail(hash, true, 0, 0, now.Add(lookBack))
+		s.fail(hash, true, 0, 0, 0, now.Add(lookBack))
 	}
 	if len(s.failed) > maxItems {
 		t.Errorf("%d items are remembered", len(s.failed))

@@ -31,7 +31,7 @@ type history struct {
 	attempts  int           // failures in that time
 	successes uint64        // of the route, for others, since its first failure
 	parked    bool          // an earlier change of it was poison, and no change of it has succeeded since
-	vouched   bool          // the route succeeded for others between two failures of this change
+	vouched   bool          // between two failures of this change a call for another began and succeeded
 
 	// Of the route in the last 10 minutes.
 	failed    int // distinct items

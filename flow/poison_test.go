@@ -115,3 +115,32 @@ func TestThePoisonClockStandsWhileTheRouteFails(t *testing.T) {
 		})
 	}
 }
+
+// A call that was under way when an item failed says nothing of the route since:
+// in a blip of the whole route such calls still succeed.
+func TestOnlyALaterCallVouchesForTheRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(&sluice.Route{})
+		g.wait()
+		f := &Flow{}
+		begin := func() *call { g.mu.Lock(); defer g.mu.Unlock(); return g.begin(f, true, time.Now()) }
+		vouched := func() bool {
+			h, _ := g.ended(begin(), 7, failed, errDown)
+			return h.vouched
+		}
+		g.ended(begin(), 7, failed, errDown)
+		g.done(7, true, true) // poison, and its next change comes
+		before := begin()
+		if vouched() {
+			t.Error("at the first failure")
+		}
+		g.ended(before, 8, succeeded, nil)
+		if vouched() {
+			t.Error("by a call that began before the failure")
+		}
+		g.ended(begin(), 9, succeeded, nil)
+		if !vouched() {
+			t.Error("not by a call that began after it")
+		}
+	})
+}
