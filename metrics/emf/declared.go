@@ -8,8 +8,7 @@ import (
 	"github.com/sluicehq/sluice/metrics"
 )
 
-// declared are the metrics of one dimension that packages of the program have
-// declared.
+// declared is the metrics of one dimension that packages have declared.
 type declared struct {
 	dimension Dimension
 
@@ -21,10 +20,10 @@ type series struct {
 	name   string
 	unit   unit
 	count  int
-	sample *sample // of a histogram; nil: it is a counter
+	sample *sample // of a histogram; nil for a counter
 }
 
-// Bind is that of metrics.Meter. What has no name in CloudWatch is not told.
+// Bind implements metrics.Meter. It drops metrics without a CloudWatch name.
 func (m *Metrics) Bind(of *metrics.Metric, labels ...string) func(float64) {
 	if of.CloudWatch == "" {
 		return nil
@@ -49,7 +48,7 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 	s := (*series)(nil)
 	for _, other := range d.series {
 		if other.name == of.CloudWatch {
-			s = other // of other values of labels
+			s = other // with other label values
 		}
 	}
 	if s == nil {
@@ -74,7 +73,7 @@ func (d *declared) bind(of *metrics.Metric) func(float64) {
 	}
 }
 
-// flush tells what has happened, without counters that are 0.
+// flush appends the values since the last flush, without counters that are 0.
 func (d *declared) flush(dst []byte, m *Metrics, now time.Time) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
