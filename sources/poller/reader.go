@@ -269,7 +269,7 @@ func (r *reader) lost() bool {
 		return false
 	case r.after != "":
 		return true
-	case r.latest: // the poller finds out from the stored position
+	case r.latest: // locate decides
 		return false
 	}
 	return r.origin.ours(r.clock.now())
