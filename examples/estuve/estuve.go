@@ -102,7 +102,7 @@ func NewRouter(d Deps) (*router.Router, error) {
 	return r, nil
 }
 
-// Names of what is counted, which must never change.
+// Names of the counters. They must never change.
 const (
 	pointsName = "estuve.points"
 	mapsName   = "estuve.maps"

@@ -57,8 +57,8 @@ func (a *app) unreferred(ctx context.Context, rec *sluice.Record) error {
 	return a.writer.CleanCount(ctx, rec.Old)
 }
 
-// referred looks whether what a new reference points to is there. Where it is
-// not it may come yet: order holds for one item only, and not all writers make
+// referred checks whether the targets of a new reference exist. A missing target
+// may still come: order holds for one item only, and not all writers use
 // transactions.
 func (a *app) referred(ctx context.Context, rec *sluice.Record) error {
 	d, dangling, err := a.writer.Dangling(ctx, rec.Keys)

@@ -1,12 +1,12 @@
-// Package warehouse derives the status of builds from an event log, and keeps
-// what is the newest of each thing: heads, packages, release lines. Packages and
-// builds can be searched for.
+// Package warehouse derives the status of builds from an event log, and keeps the
+// newest heads, packages and release lines. Packages and builds can be searched.
 //
-// A build service appends status events and knows nothing else. Everything here
-// comes from the tables' streams and holds in any order of arrival, since each
-// write either commutes with the others or is conditional on what it replaces.
+// A build service appends status events and needs no other knowledge. All other
+// data comes from the tables' streams. It is right in any order of arrival,
+// because each write either commutes with the others or is conditional on the
+// state that it replaces.
 //
-// [NewRouter] is the whole of it; main runs it as a daemon or as a Lambda
+// [NewRouter] makes all routes; main runs them as a daemon or as a Lambda
 // function.
 package warehouse
 
