@@ -111,7 +111,7 @@ func checkMode(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Check says what is wrong with a token that somebody has chosen.
+// Check returns the mistakes of a user's token.
 func Check(token string) error {
 	if len(token) < leastToken {
 		return fmt.Errorf("a token has %d characters at least, such as those of openssl rand -hex 16", leastToken)

@@ -110,8 +110,8 @@ func (r *Result) count(d Drift) {
 	}
 }
 
-// judge compares what an item asks for with the document that is there; 0 is
-// agreement. want is nil when the item is absent or has no such document.
+// judge compares an item's document with the existing one; 0 is agreement. want is
+// nil if the item is absent or has no such document.
 func judge(want *document.Op, doc document.Doc) (kind Kind, path string) {
 	if want == nil || want.Action != document.Put {
 		if doc.Found {

@@ -214,8 +214,8 @@ func (r *run) scanFor(ctx context.Context, unseen map[document.Ref]document.Doc)
 // notFound ends the turn of a document that neither scan gave.
 func (r *run) notFound(ctx context.Context, doc, listed document.Doc) error {
 	if !doc.Found || doc.Version != listed.Version {
-		// It went the way of its item; or a change of its item has reached it
-		// since, so that the item is there, or was until a moment ago.
+		// It was deleted with its item. Or a change of its item has reached it
+		// since, so the item exists, or did a moment ago.
 		r.result.Settled++
 		return nil
 	}

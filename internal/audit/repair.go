@@ -35,8 +35,8 @@ func (r *run) repair(ctx context.Context, d Drift, op *document.Op, doc document
 	return nil
 }
 
-// remedy is the write that repairs d. Whatever is newer than what was read is
-// newer than it.
+// remedy returns the write that repairs d. Any state newer than the one read is
+// newer than the repair.
 func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	if r.Marks != nil {
 		return r.Marks.remedy(d, op, doc)
@@ -62,8 +62,8 @@ func (r *run) remedy(d Drift, op *document.Op, doc document.Doc) document.Op {
 	return fix
 }
 
-// write writes a remedy and reads what is there then: a refusal by version is no
-// error of Write.
+// write writes a remedy and reads the result: a refusal by version is not an error
+// of Write.
 func (r *run) write(ctx context.Context, fix document.Op) error {
 	if err := r.Write(ctx, fix); err != nil || fix.Fence == document.Unchanged {
 		return err // of what has changed since, somebody was faster

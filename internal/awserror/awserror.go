@@ -30,7 +30,7 @@ const (
 	Denied        // a permission lacks
 	BadKey        // the KMS key of a table or queue cannot be used
 	Missing       // no such table, index or queue
-	Invalid       // what was asked for can never be
+	Invalid       // the request is impossible
 	Other         // as its code says
 )
 

@@ -42,7 +42,7 @@ type Setup struct {
 	Metrics        metrics.Meter
 
 	unrouted *unrouted // nil: nobody asks
-	checks   *checks   // nil: none are made
+	checks   *checks   // nil: no checks
 }
 
 // routes makes the routes.

@@ -18,7 +18,7 @@ import (
 
 const (
 	slowAfter    = 3 * time.Second  // a call that runs for so long is shown
-	triedAfter   = 10 * time.Second // an error that is older is told with its time
+	triedAfter   = 10 * time.Second // an older error is shown with its time
 	failureCount = 4                // records of a route whose failures are kept: of more, flow knows that the route is in trouble
 	failureLasts = 2 * time.Minute  // a failure counts for so long, unless the record is tried again: a message may be with another process
 )

@@ -169,8 +169,8 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 	return nil
 }
 
-// logged adds a line for each record at level debug: its position, its route
-// and the outcome, never what is in it.
+// logged logs a line for each record at level debug: its position, its route and
+// the outcome, never its content.
 func logged(h flow.Hooks, logger *slog.Logger) flow.Hooks {
 	ctx := context.Background()
 	if !logger.Enabled(ctx, slog.LevelDebug) {

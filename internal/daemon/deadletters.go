@@ -118,7 +118,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// statusError is an answer that is none of a failure.
+// statusError is a response that reports no failure.
 type statusError struct {
 	status int
 	error
@@ -261,7 +261,7 @@ func (s *letterServer) redrive(w http.ResponseWriter, r *http.Request, q url.Val
 			told(o)
 		}
 		err := s.box.Redrive(ctx, s.routes, id, how)
-		if report.Failed+report.Waiting > 0 { // it was told
+		if report.Failed+report.Waiting > 0 { // already reported
 			err = nil
 		}
 		return report, err

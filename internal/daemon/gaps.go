@@ -18,7 +18,7 @@ type gaps interface {
 // OpenGaps is the answer of GET /gaps and of POST /gaps/acknowledge.
 type OpenGaps struct {
 	Gaps   []OpenGap `json:"gaps"`
-	Repair []string  `json:"repair,omitempty"` // commands that repair what was lost, to be run before the gaps are acknowledged
+	Repair []string  `json:"repair,omitempty"` // commands that repair the loss, to run before the gaps are acknowledged
 }
 
 // OpenGap is a gap that nobody has acknowledged, or that somebody just has.

@@ -49,8 +49,8 @@ type Options struct {
 	// Repairs are commands that write again what a gap lost, for messages to people.
 	Repairs []string
 
-	// Limits of what is in progress at a time have no flags: an application's
-	// configuration sets them.
+	// Limits of concurrent work have no flags: an application's configuration
+	// sets them.
 	Limits Limits
 
 	// BackfillUnits is --backfill-units, SLUICE_BACKFILL_UNITS: read units a
@@ -233,7 +233,8 @@ func (o Options) level() (l slog.Level) {
 	return l
 }
 
-// streams names what is read: a value with the form of an ARN is a stream's.
+// streams returns the configured sources: a value in the form of an ARN is a
+// stream.
 func (o Options) streams() []poller.Stream {
 	var all []poller.Stream
 	for _, t := range o.Tables {

@@ -14,8 +14,8 @@ import (
 // locks and waits for nothing else.
 const deadAfter = 24 * readyEvery
 
-// pulse tells a process that a restart would mend from one that waits for
-// somebody else: only the former does not beat.
+// pulse distinguishes a process that needs a restart from one that waits for
+// others: only the first stops beating.
 type pulse struct {
 	logger *slog.Logger
 

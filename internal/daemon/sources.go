@@ -153,7 +153,7 @@ func (s *sources) unready() (reasons []string) {
 	return withRepair(reasons, s.Gaps(), s.repairs)
 }
 
-// showLife has life told until ctx ends.
+// showLife reports the sources until ctx ends.
 func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
 	var lag func() time.Duration
 	if s.poller != nil {
@@ -162,7 +162,8 @@ func (s *sources) showLife(ctx context.Context, logger *slog.Logger) {
 	s.life.watch(ctx, logger, lag, func() int { return len(s.waiting()) })
 }
 
-// routes tells of every route as it is at present, and then of those that fail for all messages of a queue.
+// routes returns the current state of every route, and then of those that fail for
+// all messages of a queue.
 func (s *sources) routes() []flow.RouteState { return s.calls.present(s.lastStates(), time.Now()) }
 
 // lastStates tells of the routes by their last calls.

@@ -13,7 +13,7 @@ import (
 type unrouted struct {
 	logger *slog.Logger
 	n      atomic.Int64
-	told   sync.Map // tables of which an untyped one was told
+	told   sync.Map // tables with a reported untyped record
 }
 
 // saw tells of a table's first record without an entity type. Items of other

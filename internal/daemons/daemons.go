@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 )
 
-// Daemon is one that runs, or did when it was noted: one that was killed leaves its
-// note. The lock on its state file tells.
+// Daemon is a daemon that runs, or ran when it was noted. A killed daemon leaves
+// its note; the lock on its state file tells.
 type Daemon struct {
 	State       string `json:"state"` // absolute path
 	Application string `json:"application"`

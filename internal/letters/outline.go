@@ -30,13 +30,13 @@ type Outline struct {
 	Last      Fault           `json:"lastError"`
 	Created   time.Time       `json:"created,omitzero"` // when the change was made, about
 	ParkedAt  time.Time       `json:"parkedAt"`
-	Gap       string          `json:"gap,omitempty"` // what was lost
+	Gap       string          `json:"gap,omitempty"` // the lost range
 
 	// Unverified says why its signature does not prove who sent it; see [deadletter.Entry].
 	Unverified string `json:"unverified,omitempty"`
 
 	Record json.RawMessage `json:"record,omitempty"`
-	Base64 []byte          `json:"recordBase64,omitempty"` // one that is no JSON
+	Base64 []byte          `json:"recordBase64,omitempty"` // a record that is not JSON
 }
 
 // Fault is a [deadletter.Fault].

@@ -99,7 +99,7 @@ func (p *process) begin() error {
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			p.cmd.Wait() //nolint:errcheck // how it ended is told by its log
+			p.cmd.Wait() //nolint:errcheck // its log shows how it ended
 			close(p.done)
 		}
 	}()

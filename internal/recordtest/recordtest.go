@@ -33,8 +33,8 @@ type Spec struct {
 
 var last atomic.Int64
 
-// Sequence returns the nth sequence number of a stream, and none for 0. Like those
-// of AWS it is long, and its width grows: from 27 digits to 28 with the tenth.
+// Sequence returns the nth sequence number of a stream; empty for 0. Like those of
+// AWS it is long, and its width grows: from 27 digits to 28 with the tenth.
 func Sequence(n int) sluice.Sequence {
 	if n == 0 {
 		return ""

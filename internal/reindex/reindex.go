@@ -54,9 +54,8 @@ type Reindex struct {
 	// Scan returns the table's items as SNAPSHOT records, read after it was called.
 	// A record is read until the next one is asked for.
 	Scan func(ctx context.Context) iter.Seq2[*sluice.Record, error]
-	// Project returns what is to be written for a SNAPSHOT record, by the options
-	// that are to hold in the new index. Ops for other indices than Alias are left
-	// out.
+	// Project returns the writes for a SNAPSHOT record, by the options of the
+	// new index. Ops for other indices than Alias are ignored.
 	Project func(rec *sluice.Record) ([]document.Op, error)
 	// Write writes to an index that is named itself: not by a [Writer].
 	Write func(ctx context.Context, op document.Op) error
@@ -87,7 +86,7 @@ type Reindex struct {
 	Failed func(key sluice.Item, err error)
 	// Progress is called for every 1000 items of the backfill (default: nothing).
 	Progress func(Backfilled)
-	// Step is called with what is done next (default: nothing).
+	// Step is called with the next step (default: nothing).
 	Step func(what string)
 }
 

@@ -44,7 +44,7 @@ type Status struct {
 	Other   string // the second index: of Swapped the old one, else the new one; empty when Idle
 
 	meta  mark   // of the new index
-	alias string // the one that leads to Other
+	alias string // leads to Other
 }
 
 // mark is what a new index says about itself, in _meta.sluice of its mapping.
@@ -121,8 +121,7 @@ func (r Reindex) stage(ctx context.Context, st *Status) error {
 	return fmt.Errorf("reindex: the alias %s leads to %s, and neither it nor %s says in its mapping's _meta that it succeeds the other: no reindex made them; remove the alias", st.alias, st.Other, st.Current)
 }
 
-// mark reads what an index says about itself; all is empty of one that says
-// nothing.
+// mark reads the mark of an index; empty if it has none.
 func (r Reindex) mark(ctx context.Context, index string) (m mark, found bool, err error) {
 	meta, found, err := r.Cluster.Meta(ctx, index)
 	if err != nil {

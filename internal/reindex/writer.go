@@ -14,9 +14,9 @@ import (
 // DefaultTTL is how long writers go by what they know of aliases.
 const DefaultTTL = 10 * time.Second
 
-// Writer writes to the index behind an alias, and to a second one while a
-// reindex asks for it. All writers of an alias must be such, with the same TTL:
-// one that is not writes to the first index alone, which [Reindex.Compare] finds.
+// Writer writes to the index behind an alias, and to a second one during a
+// reindex. All writers of an alias must be Writers with the same TTL: another
+// writer writes to the first index alone, which [Reindex.Compare] finds.
 type Writer struct {
 	// Write writes to an index.
 	Write func(ctx context.Context, op document.Op) error

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice/flow"
 )
 
-// Items are those of which a change has failed, by route: later changes are kept
-// behind it. The zero value has none. It is safe for concurrent use.
+// Items is the items with a failed change, by route: later changes are kept behind
+// it. The zero value is empty. It is safe for concurrent use.
 type Items struct {
 	mu     sync.Mutex
 	failed map[itemRoute]bool

@@ -57,9 +57,9 @@ func New(cfg aws.Config) *Reader {
 	return &Reader{streams: streamsapi.New(cfg), tables: dynamodb.NewFromConfig(cfg), region: cfg.Region, pause: 200 * time.Millisecond}
 }
 
-// Records calls f with the records of a range, in their order, a page at a time.
-// f's error ends it. An error that wraps [ErrTrimmed] says that not all of the
-// range is there: f may have been called with its beginning.
+// Records calls f with the records of a range in order, a page at a time. f's
+// error ends it. An error that wraps [ErrTrimmed] says that part of the range is
+// gone: f may already have the beginning.
 func (r *Reader) Records(ctx context.Context, rng Range, f func([]sluice.Record) error) error {
 	if !rng.First.Valid() || !rng.Last.Valid() || rng.Last.Compare(rng.First) < 0 {
 		return fmt.Errorf("%v: the sequence numbers are none, or in the wrong order", rng)
@@ -205,8 +205,8 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	if name == "" || keys.Len() == 0 {
 		return nil, failed(errors.New("its table or its key is not known, so that nobody can say whether it is there"))
 	}
-	// Of the same name, another table may be in another place: that the item is
-	// not there says nothing, and what is there is another.
+	// A table of the same name may be elsewhere: a missing item there proves
+	// nothing, and a found one is another.
 	if in := arnPart(tableARN, 3); r.tables.Options().BaseEndpoint == nil && in != r.region {
 		return nil, failed(fmt.Errorf("it is in Region %s, and Region %s is set: set the other one, by AWS_REGION or aws.region", in, r.region))
 	}

@@ -5,7 +5,8 @@ package retrying
 
 import "context"
 
-// Listener is told of failures. It is safe for concurrent use, is fast and does not block.
+// Listener learns of failures. It is safe for concurrent use, is fast and does not
+// block.
 type Listener interface {
 	// Retrying is called before each further try with the error of the last one.
 	Retrying(err error)

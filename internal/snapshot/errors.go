@@ -14,7 +14,7 @@ import (
 // TableError says why a table could not be read.
 type TableError struct {
 	Table  string
-	Action string // what was asked of the service, such as dynamodb:Scan; may be empty
+	Action string // call to the service, such as dynamodb:Scan; may be empty
 	Do     string // what to do about it
 	Err    error
 }

@@ -28,8 +28,8 @@ type ScanOptions struct {
 	Segments int
 
 	// Eventual reads with eventual consistency, for half the units. A page may
-	// then lack what was written shortly before; see the package's
-	// documentation for what that means beside live reading.
+	// then lack recent writes; see the package comment for the consequences
+	// beside live reading.
 	Eventual bool
 
 	// ReadUnits is how many read units are taken a second. By default it is
@@ -62,13 +62,12 @@ type Options struct {
 	// its own, such as those of two indices (default "": the only one).
 	Name string
 
-	// Again reads a table again whose backfill is finished. One that is not
-	// goes on where it was.
+	// Again reads a table again after its backfill is finished. An unfinished
+	// backfill continues.
 	Again bool
 
-	// WithoutStream begins although no position of the table's stream is
-	// stored. What is written to the table from then on may be lost, or be
-	// overwritten by what was read before.
+	// WithoutStream begins without a stored position of the table's stream.
+	// Later writes to the table may be lost, or be overwritten by older items.
 	WithoutStream bool
 
 	Scan ScanOptions
@@ -127,7 +126,7 @@ type Progress struct {
 	Name  string
 
 	Items    int64   // read
-	Settled  int64   // of them; what is not comes again after a restart
+	Settled  int64   // of them; unsettled ones come again after a restart
 	Bytes    int64   // of the items' text
 	Units    float64 // read units consumed
 	Segments int

@@ -144,7 +144,7 @@ func (e *expression) update(it sluice.Item) (sluice.Item, error) {
 	return item.Parse([]byte("{" + strings.Join(b, ",") + "}"))
 }
 
-// sum adds by to what is there; "" is nothing and counts as 0.
+// sum adds by to there; "" counts as 0.
 func sum(there, by string) (string, error) {
 	n, ok := parse(by).Int64()
 	if !ok {

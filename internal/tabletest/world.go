@@ -19,9 +19,9 @@ type World struct {
 
 	// Twice hands over each record and message twice.
 	Twice bool
-	// Rand, if it is set, chooses what comes next among what is ready: the
-	// first record of each item, and all messages that are due. It hands over
-	// some of them again, at once or later.
+	// Rand, if set, selects the next event among the ready ones: the first
+	// record of each item, and all due messages. It repeats some of them, at
+	// once or later.
 	Rand *rand.Rand
 
 	Sent   []Sent  // all that was sent
