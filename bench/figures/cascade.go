@@ -126,8 +126,8 @@ func (b *bench) storeCascade(ctx context.Context, cfg aws.Config, capacity float
 	return maps.Remove(ctx, &sluice.Record{EventName: sluice.Remove, Table: "maps", Keys: key, Old: key.With(item.Number("version", "1"))})
 }
 
-// loopCascade is what is usually written: pages of keys, deleted 25 at a time,
-// one request after another, and what comes back unprocessed once more.
+// loopCascade is the usual loop: pages of keys, deleted 25 at a time, one request
+// after another, and unprocessed keys once more.
 func (b *bench) loopCascade(ctx context.Context, cfg aws.Config, _ float64) error {
 	client := sdk.NewFromConfig(cfg)
 	pages := sdk.NewQueryPaginator(client, &sdk.QueryInput{

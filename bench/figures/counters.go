@@ -177,7 +177,7 @@ func transactEach(ctx context.Context, db *awsdynamodb.Client, id string, counte
 	}
 }
 
-// exact fails when a counter shows anything else than what was counted.
+// exact fails when a counter differs from the real count.
 func (b *bench) exact(ctx context.Context, c *counted) error {
 	for i := range counters {
 		var out struct {

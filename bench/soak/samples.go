@@ -135,9 +135,9 @@ type pace struct {
 	lowered    int
 }
 
-// next adapts to the lag and to what was written in the last second: the rate
-// rises by a tenth as long as the daemon follows and the writer comes that far,
-// and makes way at once when the daemon does not.
+// next adapts the rate to the lag and to the writes of the last second. The rate
+// rises by a tenth while the daemon follows and the writer reaches it. It falls at
+// once when the daemon does not follow.
 func (p *pace) next(lag, bound int, written float64) float64 {
 	switch {
 	case lag > bound:

@@ -78,7 +78,7 @@ func (c *cli) load() (*config.Config, error) {
 	return config.Load(path, c.lookup)
 }
 
-// loadMaybe is load for commands that do without a file: nil when there is none
+// loadMaybe is load for commands that work without a file: nil if there is none
 // and nobody has named one.
 func (c *cli) loadMaybe() (*config.Config, error) {
 	cfg, err := c.load()
@@ -138,8 +138,8 @@ func quiet(o *awsconfig.LoadOptions) error {
 
 func endpointVar(service string) string { return "SLUICE_ENDPOINT_" + strings.ToUpper(service) }
 
-// endpointName is what has set the endpoint of a service; "" when neither the
-// file has nor a variable of Sluice's.
+// endpointName returns the name of the setting that set the endpoint of a service;
+// "" if neither the file nor a variable of Sluice sets it.
 func (c *cli) endpointName(service string, cfg *config.Config) string {
 	switch {
 	case c.env(endpointVar(service)) != "":
@@ -189,8 +189,8 @@ func (c *cli) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// route finds a route by its name; with "" the only one that has what the
-// command needs, which is called kind.
+// route finds a route by its name. With "" it returns the only route that has what
+// the command needs; kind names that.
 func route(app *config.App, name, kind string, has func(config.BuiltRoute) bool) (config.BuiltRoute, error) {
 	var names, all []string
 	var found []config.BuiltRoute

@@ -128,7 +128,7 @@ func (c *cli) inState(ctx context.Context, flag string, find func(context.Contex
 	})
 }
 
-// soon is what is found within a second.
+// soon returns what find returns within a second.
 func soon[T any](ctx context.Context, find func(context.Context) []T) []T {
 	ctx, cancel := context.WithTimeout(ctx, completionEnd)
 	defer cancel()

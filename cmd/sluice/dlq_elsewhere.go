@@ -53,8 +53,8 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// stateAt is the state file of the running daemon that listens at a URL, or "" where
-// none was noted.
+// stateAt returns the state file of the running daemon that listens at a URL, or
+// "" if unknown.
 func (p *letterPlace) stateAt(at string, cfg *config.Config) string {
 	for _, d := range daemons.Noted(p.c.env) {
 		if url, err := p.holderURL(d.State, cfg); err == nil && url == strings.TrimSuffix(at, "/") && isHeld(d.State) {

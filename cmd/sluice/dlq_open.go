@@ -247,7 +247,7 @@ func (c *cli) statePath(flag string, cfg *config.Config) string {
 	return "sluice.db"
 }
 
-// openState opens a state file that is there; it makes none.
+// openState opens an existing state file.
 func openState(path string) (*boltstate.Store, error) { return openStateWithin(path, time.Second) }
 
 // openStateWithin waits so long for the file's lock.
@@ -340,7 +340,7 @@ func (p *letterPlace) inside(ctx context.Context, cfg *config.Config, redriving 
 		path, _ := p.c.path()
 		m, fetch = ofTables{app.Router, app, path}, daemon.Fetch(services("dynamodb"))
 	}
-	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // who asks is told
+	h := daemon.DeadLetters(ctx, box, "", m, fetch, slog.New(slog.DiscardHandler)) // the caller reports
 	client := &letterClient{base: defaultDaemon, http: &http.Client{Transport: within{h}}}
 	return &lettersOpen{api: client, where: where, close: end}, nil
 }

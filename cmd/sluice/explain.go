@@ -131,7 +131,7 @@ type explainer struct {
 	filters map[string]config.Route
 	when    map[string]func(*sluice.Record) (bool, error)
 	built   map[string]config.BuiltRoute
-	n, bad  int // records; those that could not be explained
+	n, bad  int // records; records that could not be explained
 }
 
 func (x *explainer) all(ctx context.Context, in io.Reader) error {
@@ -147,7 +147,7 @@ func (x *explainer) all(ctx context.Context, in io.Reader) error {
 	return x.result()
 }
 
-// named gives a record that does not name its table the one that it must be of.
+// named sets the table of a record that does not name it, if only one is possible.
 func (x *explainer) named(rec *sluice.Record) {
 	switch {
 	case rec.Table != "":
@@ -165,7 +165,7 @@ func (x *explainer) result() error {
 	return nil
 }
 
-// explanation is what is said of one record.
+// explanation is the output for one record.
 type explanation struct {
 	Event    sluice.EventName `json:"event,omitempty"`
 	EventID  string           `json:"eventID,omitempty"`

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/internal/config"
 )
 
-// Limits of an event source mapping: how many filters, of which one that passes
-// is enough, and how long each may be.
+// Limits of an event source mapping: the number of filters, one of which must
+// pass, and the length of each.
 const (
 	maxFilters = 5
 	maxPattern = 4096

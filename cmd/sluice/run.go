@@ -65,7 +65,8 @@ func (c *cli) daemon(ctx context.Context, cfg *config.Config, o daemon.Options, 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	routes := func(start context.Context, s daemon.Setup) (sluice.Matcher, error) {
-		// The daemon makes the checks, and goes on without a sink that is down.
+		// The daemon runs the checks, and continues without a sink that is
+		// down.
 		app, err := cfg.Build(start, config.Setup{AWS: s.AWS, Logger: s.Logger, Metrics: s.Metrics})
 		if err != nil {
 			return nil, err

@@ -68,7 +68,7 @@ func (s *screen) write(to io.Writer, rest *string, b []byte) (int, error) {
 	if len(b) > 0 && b[0] == '\r' && b[len(b)-1] != '\n' {
 		text := string(bytes.TrimPrefix(b[bytes.LastIndexByte(b, '\r')+1:], []byte("\x1b[K")))
 		text, _ = clean(text)
-		_, err := fmt.Fprintf(s.out, "\r\x1b[K%s", fitting(text, s.width()-1)) // one that wraps could not be taken away
+		_, err := fmt.Fprintf(s.out, "\r\x1b[K%s", fitting(text, s.width()-1)) // a wrapped line could not be removed
 		s.status = text != ""
 		return len(b), err
 	}

@@ -19,10 +19,10 @@ type daemonToken struct {
 	refused string
 }
 
-// token finds that of a daemon: the one that somebody names, or else the one beside
-// the state file that the daemon holds. state is "" where the daemon is only known by
-// its URL: a token that nobody has named goes there only if the holder of the state
-// file listens there. Another user's program could.
+// token finds a daemon's token: the one that the user names, or the one beside the
+// state file that the daemon holds. state is "" if only the daemon's URL is known.
+// A token that the user did not name goes to the URL only if the holder of the
+// state file listens there: another user's program could.
 func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemonToken, error) {
 	ip := net.ParseIP(u.Hostname())
 	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
@@ -113,8 +113,8 @@ func holdsAndListens(state string, u *url.URL) bool {
 	return isHeld(state)
 }
 
-// daemonURL reads the address of a daemon. localhost is 127.0.0.1, where a daemon
-// listens that is told so: at [::1] another user's program may.
+// daemonURL parses the address of a daemon. localhost is 127.0.0.1, because a
+// daemon told localhost listens there. At [::1] another user's program may listen.
 func daemonURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
