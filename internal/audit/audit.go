@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/effect/document"
 )
 
-// Audit compares a table with an index. Its functions are called from several
-// goroutines at once, Scan, List and the hooks from one at a time.
+// Audit compares a table with an index. Its functions run concurrently; Scan, List
+// and the hooks do not.
 type Audit struct {
 	// Scan returns the table's items as SNAPSHOT records. It is called twice when
 	// ghosts are looked for without KeyOf. A record is read until the next one is
@@ -25,7 +25,7 @@ type Audit struct {
 	// the indices: any other document is a ghost.
 	Project func(rec *sluice.Record) ([]document.Op, error)
 
-	// Read reads an item, consistently; the absent Item if there is none.
+	// Read reads an item, consistently; a missing item is the absent Item.
 	Read func(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 
 	// Get reads documents as they are now, in the order of refs.
@@ -51,9 +51,9 @@ type Audit struct {
 	// returns an [*ApartError].
 	TrustTables bool
 
-	// Behind returns the indices that the name of an index or alias leads to, and
-	// nothing for a name that is no alias (default: each name is an index). So
-	// documents are the same by whichever name they are written.
+	// Behind returns the indices behind the name of an index or alias, and
+	// nothing for a name that is not an alias (default: each name is an index).
+	// So a document is the same under every name.
 	Behind func(ctx context.Context, name string) ([]string, error)
 
 	// Foreign reports whether a document without an item is another
@@ -188,10 +188,10 @@ func (a Audit) validate() error {
 
 var errEnded = errors.New("the audit ended before")
 
-// Run compares the two. It ends at the first error of a function, and can then
-// be run again from the start; what it returns was found until then. Ghosts are
-// deleted at its end, when all of them are known; a [*BrakeError] says that there
-// are too many, and an [*ApartError] that nothing was written at all.
+// Run compares the two. It ends at the first error of a function, and can then be
+// run again from the start. The result has the findings up to then. Ghosts are
+// deleted at the end, when all of them are known. A [*BrakeError] says that there
+// are too many, and an [*ApartError] that nothing was written.
 func (a Audit) Run(ctx context.Context) (Result, error) {
 	a = a.withDefaults()
 	if err := a.validate(); err != nil {

@@ -102,7 +102,7 @@ func (r *run) leave(reason error) {
 	r.brake.held = nil
 }
 
-// mostDeletes is how many ghosts may be deleted, whatever their share.
+// mostDeletes is the number of ghosts that may be deleted, whatever their share.
 func (r *run) mostDeletes() int64 {
 	if r.MaxDeletes > 0 {
 		return int64(r.MaxDeletes)

@@ -41,7 +41,7 @@ type Setup struct {
 	AWS            func(service string) aws.Config
 	Metrics        metrics.Meter
 
-	unrouted *unrouted // nil: nobody asks
+	unrouted *unrouted // may be nil
 	checks   *checks   // nil: no checks
 }
 

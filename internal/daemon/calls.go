@@ -217,8 +217,8 @@ func (rc *routeCalls) end(c *oneCall, rec *sluice.Record, err error) {
 	}
 }
 
-// tellsOfRoute reports whether err may be the fault of what the route calls. A
-// handler that asks for a delay says that it is not.
+// tellsOfRoute reports whether the route's target may have caused err. A handler
+// that asks for a delay says that it has not.
 func tellsOfRoute(err error) bool {
 	var after time.Duration
 	if wish, ok := errors.AsType[*sluice.RetryError](err); ok {
@@ -294,8 +294,8 @@ func (rc *routeCalls) trouble(now time.Time) string {
 	return text
 }
 
-// troubled counts the records that trouble tells of, since when the first has
-// failed, and the last error. mu is held.
+// troubled returns the number of records in trouble, the time of the first
+// failure, and the last error. mu is held.
 func (rc *routeCalls) troubled(now time.Time, running []slow) (n int, since time.Time, err error) {
 	var last time.Time
 	for _, f := range rc.failures {
@@ -344,7 +344,7 @@ type slow struct {
 	origin  sluice.Origin
 	began   time.Time
 	retries bool  // its sink tries again by itself
-	err     error // what it comes to by now
+	err     error // current error
 }
 
 // slow lists the calls that have run for slowAfter, the oldest first.

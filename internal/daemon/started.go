@@ -18,8 +18,8 @@ func startedz(starting func() string) http.Handler {
 	})
 }
 
-// starting says what the sources have to open before they read, and "" from then
-// on. It names no cause: whoever reaches the daemon may read it.
+// starting returns what the sources must open before they read, and "" afterwards.
+// It names no cause, because anybody who reaches the daemon may read it.
 func (s *sources) starting() string {
 	switch {
 	case s.poller != nil && !closed(s.poller.Opened()):

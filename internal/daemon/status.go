@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/sources/poller"
 )
 
-// status is what the page at / shows.
+// status is the content of the page at /.
 type status struct {
 	Application string             `json:"application"`
 	Version     string             `json:"version"`
@@ -272,12 +272,12 @@ type letterCounts struct {
 	mu       sync.Mutex
 	last     []deadletter.Count
 	next     time.Time
-	counting chan struct{} // closed when it is over; nil: nobody counts
+	counting chan struct{} // closed when it is over; nil: no count runs
 }
 
 const (
 	countEvery  = 30 * time.Second
-	countWithin = 2 * time.Second // whoever asks waits no longer
+	countWithin = 2 * time.Second // longest wait of a request
 )
 
 func (l *letterCounts) get() []deadletter.Count {

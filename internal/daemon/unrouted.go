@@ -16,9 +16,9 @@ type unrouted struct {
 	told   sync.Map // tables with a reported untyped record
 }
 
-// saw tells of a table's first record without an entity type. Items of other
-// kinds may have none; but where the type is looked for in the wrong place no
-// record has one, and nothing would fail.
+// saw reports a table's first record without an entity type. Items of other kinds
+// may have none. But if the type is looked for in the wrong place, no record has
+// one, and nothing would fail.
 func (u *unrouted) saw(rec *sluice.Record, why router.Reason) {
 	u.n.Add(1)
 	if why != router.Untyped {

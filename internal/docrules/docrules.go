@@ -15,8 +15,8 @@ const (
 	DeletesSuffix = ".deletes" // deletions do
 )
 
-// TieBits are the last bits of the Version of an Exact write: a write that goes
-// by a Revision adds one to the version that was there.
+// TieBits is the number of last bits in the Version of an Exact write: a write by
+// a Revision adds one to the existing version.
 const TieBits = 6
 
 // WithMark returns a body, a JSON object, with a mark in a field. It replaces an

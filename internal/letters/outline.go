@@ -46,8 +46,8 @@ type Fault struct {
 	Details []map[string]string `json:"details,omitempty"`
 }
 
-// outline leaves out of the details what a service gives as its reason, unless
-// payloads are wanted: OpenSearch quotes the value that it refuses.
+// faultOf omits a service's reason from the details, unless payloads are wanted:
+// OpenSearch quotes the value that it refuses.
 func faultOf(f deadletter.Fault, payload bool) Fault {
 	o := Fault(f)
 	if payload {

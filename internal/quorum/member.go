@@ -70,11 +70,11 @@ func (m *Member) Park() {
 	m.Scope.Leave(1)
 }
 
-// Unpark says, for each of ms, that one of its goroutines is about to be
-// released. All callers of a commit are unparked before any is released: else
-// the first that parks again would find the others still counted as waiting,
-// and its next batch would go without them. Nil entries are passed over. It
-// must be called without locks.
+// Unpark notes, for each of ms, that one of its goroutines is about to be
+// released. All callers of a commit are unparked before any is released. Otherwise
+// the first that parks again would find the others still counted as waiting, and
+// its next batch would go without them. It skips nil entries. Call it without
+// locks.
 func Unpark(ms []*Member) {
 	var last *Member // of a run of members of one flow
 	n := 0

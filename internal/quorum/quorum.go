@@ -29,15 +29,15 @@ type Scope struct {
 // Enter counts n more in, without looking at idleness.
 func (s *Scope) Enter(n int) { s.active.Add(int64(n)) }
 
-// Leave counts n out and, when nobody is left, makes the open batches due. It
-// must not be called with a lock held that MarkDue or a flow needs.
+// Leave counts n out. If no member is left, it makes the open batches due. Do not
+// call it with a lock that MarkDue or a flow needs.
 func (s *Scope) Leave(n int) {
 	if s.active.Add(-int64(n)) <= 0 {
 		s.markDue()
 	}
 }
 
-// Idle reports whether nobody is left who could join.
+// Idle reports whether no member is left to join.
 func (s *Scope) Idle() bool { return s.active.Load() <= 0 }
 
 // Watch makes the scope call b once when it becomes idle, unless Unwatch comes

@@ -61,9 +61,8 @@ func Nth[S ~string](seq S) int {
 	return n
 }
 
-// New returns the record that s describes, decoded from JSON as a source would
-// do it; it shares no memory with any other. It panics on a Spec that is no
-// valid record.
+// New returns the record that s describes, decoded from JSON like a source's; it
+// shares no memory with others. It panics if s is not a valid record.
 func New(s Spec) sluice.Record {
 	page, err := sluice.DecodeGetRecords(fmt.Appendf(nil, `{"Records":[%s]}`, JSON(s)), sluice.Source{ShardID: s.Shard})
 	if err != nil {

@@ -107,9 +107,9 @@ func (r Reindex) compare(ctx context.Context, st Status) (Comparison, error) {
 }
 
 // counts counts the other index, and the current one from a while before until
-// right after. What is written meanwhile reaches one before the other, so that
-// the two are hardly ever equal; but as long as each holds what the other does, a
-// moment earlier or later, the one number lies between those of the other.
+// right after. Writes reach one before the other, so the two are rarely equal. But
+// while each holds what the other does, a moment earlier or later, the one number
+// is between those of the other.
 func (r Reindex) counts(ctx context.Context, c *Comparison, while time.Duration) error {
 	if c.CountsEqual {
 		return backoff.Sleep(ctx, while)
@@ -209,7 +209,7 @@ func (r Reindex) look(ctx context.Context, st Status, pend []pending) (open []pe
 	return open, differ, nil
 }
 
-// shown is a document as searches show it: a tombstone is none.
+// shown is a document as searches show it: no tombstone.
 func (r Reindex) shown(d document.Doc) (document.Doc, error) {
 	if r.MarkField == "" {
 		return d, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/internal/docrules"
 )
 
-// maxViews bounds what a writer remembers of names that it writes to.
+// maxViews limits the names that a writer caches.
 const maxViews = 1000
 
 // view is where the writes for one name go.

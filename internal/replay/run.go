@@ -42,7 +42,7 @@ type Options struct {
 	Tell func(rec *sluice.Record, routes []*sluice.Route, err error)
 	// Progress is called every second, and at the end; may be nil.
 	Progress func(Progress)
-	// Grace is for what runs when ctx ends (default 10 s).
+	// Grace is for running handlers when ctx ends (default 10 s).
 	Grace time.Duration
 }
 
@@ -80,8 +80,8 @@ type replayer struct {
 	p  Progress
 }
 
-// mark is the end of a batch: when its flow has settled so many, all up to the
-// offset is done.
+// mark is the end of a batch: when its flow has settled that many records,
+// everything up to the offset is done.
 type mark struct {
 	flow    *flow.Flow // nil: nothing to wait for
 	ordinal uint64

@@ -1,7 +1,7 @@
-// Package reread reads records of DynamoDB streams again, by their position: what
-// an on-failure record of Lambda names, or a dead letter that was too large to be
-// kept whole. A stream holds a record for a day; of what it has forgotten, the
-// item as it is now may be all that is left.
+// Package reread reads records of DynamoDB streams again, by position: for an
+// on-failure record of Lambda, or for a dead letter that was too large to keep
+// whole. A stream keeps a record for a day. Later only the current item may be
+// left.
 package reread
 
 import (
@@ -24,7 +24,8 @@ import (
 )
 
 var (
-	// ErrTrimmed says that the stream has forgotten the records, or is no more.
+	// ErrTrimmed says that the stream no longer has the records, or no longer
+	// exists.
 	ErrTrimmed = errors.New("the stream does not hold it any more")
 	// ErrNoItem says that the table has no such item. That the table is not there is
 	// another error: other credentials may lead to it.
@@ -226,7 +227,7 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 		})
 	}
 	switch {
-	case errors.Is(err, ErrTrimmed): // the service says so of a table that is no more, and of another account's
+	case errors.Is(err, ErrTrimmed): // the service's answer for a deleted table, and for another account's
 		return nil, failed(fmt.Errorf("it is %s, and the credentials lead to no table of this name (ResourceNotFoundException): use those of its account; only if the table was deleted is the item gone", tableARN))
 	case err != nil:
 		return nil, failed(err)
@@ -279,8 +280,8 @@ func (r *Reader) again(ctx context.Context, call func(context.Context) error) er
 	}
 }
 
-// temporary reports whether a call may succeed when it is made again; whoever
-// gives out credentials may be back by then, too.
+// temporary reports whether a repeated call may succeed, for example because
+// credentials may be available again.
 func temporary(err error) bool {
 	m := awserror.Of(err)
 	return m.Passes() || m == awserror.NoCredentials

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Max is the longest wait that Parse returns, whatever the header says.
+// Max is the longest wait that Parse returns.
 const Max = time.Hour
 
 // Parse parses seconds or a date (RFC 9110, section 10.2.3). It returns 0 for an

@@ -1,6 +1,6 @@
 // Package retrying lets a sink tell the caller of a handler that a call failed and
-// that the sink itself tries it again. Without it nobody learns of a failure before
-// the sink gives up, which can take a minute.
+// that the sink itself retries it. Otherwise nobody learns of a failure before the
+// sink gives up, which can take a minute.
 package retrying
 
 import "context"
@@ -21,7 +21,7 @@ type Context struct {
 	Listener Listener
 }
 
-// Value returns the listener to From, and else what the context inside has.
+// Value returns the listener to From, and the inner context's value otherwise.
 func (c *Context) Value(k any) any {
 	if k == (key{}) {
 		return c.Listener

@@ -41,7 +41,7 @@ var ErrNoStream = errors.New("no position of the table's stream is stored")
 // was read.
 var ErrRecreated = errors.New("the table is another than the one whose reading began")
 
-// kind is what an error of a call asks of the caller.
+// kind is the reaction that an error calls for.
 type kind uint8
 
 const (

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Filter has DynamoDB leave items out. They are read, and cost units, all the
-// same; only their way here is saved.
+// Filter makes DynamoDB omit items. They are still read and cost units; only their
+// transfer is saved.
 type Filter struct {
 	Expression string            // a FilterExpression, such as "#t = :t"
 	Names      map[string]string // such as "#t": "entityType"
@@ -39,7 +39,7 @@ type ScanOptions struct {
 	Share     float64 // more than 0, at most 1 (default 0.25)
 
 	Filter    *Filter
-	PageItems int32 // items that one call looks at at most (default: the service's 1 MB)
+	PageItems int32 // items read per call at most (default: the service's 1 MB)
 
 	CallTimeout  time.Duration // of one call (default 30 s)
 	StartTimeout time.Duration // for the service to answer at the start (default 5 s)
@@ -84,8 +84,8 @@ type Options struct {
 	Hooks Hooks
 }
 
-// Store is what a Source keeps its progress in, and looks for the positions of
-// streams in. The stores of package state are ones.
+// Store keeps the progress of a Source, and has the positions of streams. The
+// stores of package state implement it.
 type Store interface {
 	state.Store
 	state.Values

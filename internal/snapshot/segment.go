@@ -149,7 +149,7 @@ func (g *segment) end() {
 }
 
 // settle moves durable up to the last page whose records are all settled, and
-// returns it when it is to be stored.
+// returns it if it must be stored.
 func (g *segment) settle() (mark, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -130,14 +130,14 @@ func (s *Source) Run(ctx context.Context) error {
 }
 
 // Opened returns a channel that is closed when the table was found and may be
-// read: Run does not return one of the errors of a start any more.
+// read: after that Run no longer returns an error of the start.
 func (s *Source) Opened() <-chan struct{} { return s.opened }
 
 // terms are contexts that end at different times after Run's has.
 type terms struct {
-	flows    context.Context // nothing is handled any more, and handlers are cancelled
+	flows    context.Context // its end starts no records and cancels handlers
 	handlers context.Context // its end gives up on handlers that ignore cancellation
-	writes   context.Context // the store is not called any more
+	writes   context.Context // its end stops calls to the store
 }
 
 // reserve is the part of Grace that is kept for cancelled handlers to return,

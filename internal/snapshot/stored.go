@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/state"
 )
 
-// Stored is what a store has of one backfill.
+// Stored is a store's state of one backfill.
 type Stored struct {
 	Name     string    `json:"name,omitempty"`
 	TableARN string    `json:"tableArn"`

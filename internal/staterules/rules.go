@@ -1,5 +1,5 @@
-// Package staterules has what the stores of package state share: which names and values
-// they take, and which owners live.
+// Package staterules has rules that the stores of package state share: valid names
+// and values, and living owners.
 package staterules
 
 import (
