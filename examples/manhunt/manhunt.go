@@ -26,7 +26,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store Store
 	Table string // default DefaultTable
@@ -60,7 +60,7 @@ type Deps struct {
 // DefaultTable is the table's name where no other is given.
 const DefaultTable = "manhunt"
 
-// app is what the handlers share.
+// app is shared by the handlers.
 type app struct {
 	d     Deps
 	table *Table
@@ -89,9 +89,9 @@ func NewRouter(d Deps) (*router.Router, error) {
 	return r, Register(r, d)
 }
 
-// Register adds Manhunt's routes to a router with TypeFrom. They read the table before they act, and what
-// they change they change once, on condition that nobody else has: so they take
-// records that come twice, late, or from the dead letters.
+// Register adds Manhunt's routes to a router with TypeFrom. They read the table
+// before they act, and make each change once, on condition that nobody else has.
+// So they accept records that come twice, late, or from the dead letters.
 func Register(r *router.Router, d Deps) error {
 	if d.Store == nil || d.Send == nil || d.Watch == nil {
 		return errors.New("manhunt: Deps.Store, Deps.Send and Deps.Watch: want all three")
@@ -145,7 +145,7 @@ func Register(r *router.Router, d Deps) error {
 		return fmt.Errorf("manhunt: %w", err)
 	}
 
-	// Each handler knows when what it runs for has happened.
+	// Each handler knows the time of the record that it handles.
 	handle := func(pattern string, h sluice.Handler, opts ...router.Option) {
 		r.Handle(pattern, h, append(opts, router.Use(caused))...)
 	}

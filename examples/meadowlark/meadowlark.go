@@ -28,7 +28,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store     writer.Store
 	Table     string // default writer.DefaultTable
@@ -47,7 +47,7 @@ type Deps struct {
 	Logger  *slog.Logger              // default slog.Default()
 }
 
-// app is what the handlers share.
+// app is shared by the handlers.
 type app struct {
 	d      Deps
 	writer *writer.Writer

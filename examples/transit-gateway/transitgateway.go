@@ -39,7 +39,7 @@ type Store interface {
 // DefaultIndex is the index where no other is given.
 const DefaultIndex = "tgw"
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store  Store
 	Prefix string // of the tables' names (default none)
@@ -53,8 +53,8 @@ type Deps struct {
 	Logger *slog.Logger     // default slog.Default()
 }
 
-// NewRouter returns the routes. All that they write is fenced, or conditional on
-// what it replaces, so that they take redriven records.
+// NewRouter returns the routes. All their writes are fenced, or conditional on the
+// replaced state. So they accept redriven records.
 func NewRouter(d Deps) (*router.Router, error) {
 	if d.Store == nil || d.Write == nil || d.Send == nil {
 		return nil, errors.New("transitgateway: Deps.Store, Deps.Write and Deps.Send: want all three")

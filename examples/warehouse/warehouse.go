@@ -23,18 +23,18 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store  Store
 	Scan   func(ctx context.Context, table string, limit int, after sluice.Item) (dynamo.Page, error) // for Packages alone; see NewScan
-	Send   func(ctx context.Context, m sluice.Message) error                                          // to who wants to know of builds
+	Send   func(ctx context.Context, m sluice.Message) error                                          // to subscribers of builds
 	Prefix string                                                                                     // of the tables' names (default "wrhs_")
 
 	Write       func(ctx context.Context, op document.Op) error // of documents
 	IndexPrefix string                                          // of the indexes' names (default "wrhs-")
 }
 
-// Store is what the routes ask of the tables; sinks/dynamodb.Store is one.
+// Store is the access of the routes to the tables, such as sinks/dynamodb.Store.
 type Store interface {
 	Get(ctx context.Context, table string, key sluice.Item) (sluice.Item, error)
 	Query(ctx context.Context, q dynamo.Query) (dynamo.Page, error)

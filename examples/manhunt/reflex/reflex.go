@@ -25,7 +25,7 @@ import (
 	"github.com/sluicehq/sluice/router"
 )
 
-// Deps is what the routes work on.
+// Deps are the dependencies of the routes.
 type Deps struct {
 	Store   manhunt.Store
 	Table   string // default DefaultTable
@@ -41,7 +41,7 @@ type Deps struct {
 // DefaultTable is the table's name where no other is given.
 const DefaultTable = "reflex"
 
-// app is what the handlers share.
+// app is shared by the handlers.
 type app struct {
 	d        Deps
 	searches *manhunt.Table
@@ -123,9 +123,9 @@ func (a *app) begin(ctx context.Context, rec *sluice.Record) error {
 	return a.setTimer(ctx, in, due)
 }
 
-// reopen begins a new round of the searches that Reflex itself has canceled, as it does
-// when the incident fails: those of the stages before, too. One that somebody else has
-// ended stays so.
+// reopen begins a new round of the searches that Reflex itself has canceled, for
+// example when the incident failed, including those of earlier stages. A search
+// that somebody else has ended stays ended.
 func (a *app) reopen(ctx context.Context, in incident) error {
 	for stage := int64(1); stage <= in.Stage; stage++ {
 		id := SearchID(in.ID, stage)
