@@ -95,7 +95,7 @@ func (c *child) logged(line string) {
 	}
 }
 
-// next returns what the program reports next.
+// next returns the program's next report.
 func (c *child) next(ctx context.Context, within time.Duration) (tell.Line, error) {
 	select {
 	case l, ok := <-c.lines:

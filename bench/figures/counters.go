@@ -112,7 +112,7 @@ func (b *bench) counterFigures(ctx context.Context) error {
 	return nil
 }
 
-// counted is what the counters are to show.
+// counted is the expected values of the counters.
 type counted struct {
 	ids  atomic.Int64
 	sums [counters]atomic.Int64

@@ -91,8 +91,8 @@ func memory(samples []sample, whole time.Duration, n int) (float64, error) {
 	return found[len(found)/2], nil
 }
 
-// grew reports whether what a leak would raise has grown by more than equal
-// loads differ: a garbage collector lets memory swing, and idle connections come
+// grew reports whether a leak is likely: the value has grown by more than equal
+// loads differ. A garbage collector lets memory swing, and idle connections come
 // and go.
 func grew(before, after, plus float64) bool { return after > before*1.25+plus }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/audit"
 )
 
-// report prints what an audit finds.
+// report prints the results of an audit.
 type report struct {
 	w     io.Writer
 	json  bool

@@ -106,7 +106,7 @@ func (c *cli) explain(ctx context.Context, args []string, o explainOptions) erro
 	return x.all(ctx, in)
 }
 
-// explanations are what a file's routes became, and their conditions, by name.
+// explanations returns a file's built routes and their conditions, by name.
 func explanations(cfg *config.Config, app *config.App) (built map[string]config.BuiltRoute, when map[string]func(*sluice.Record) (bool, error), err error) {
 	built, when = make(map[string]config.BuiltRoute), make(map[string]func(*sluice.Record) (bool, error))
 	for _, r := range app.Routes {
@@ -183,7 +183,7 @@ type explainedRoute struct {
 	Takes   bool            `json:"takes"`
 	Why     string          `json:"why,omitempty"` // it does not
 	Effects []config.Effect `json:"effects,omitempty"`
-	Error   string          `json:"error,omitempty"` // of finding out what it would do
+	Error   string          `json:"error,omitempty"` // of the explanation
 }
 
 func (x *explainer) record(ctx context.Context, rec *sluice.Record) error {
@@ -326,7 +326,7 @@ func (c *cli) itemRecord(ctx context.Context, cfg *config.Config, o explainOptio
 	}
 	rec := recordOf(event, services("dynamodb").Region, o.table, key, it)
 	if event != sluice.Snapshot {
-		rec.Origin = sluice.Replayed // what it follows is not known, so that nothing counts as unchanged
+		rec.Origin = sluice.Replayed // its predecessor is unknown, so no record counts as unchanged
 	}
 	return rec, nil
 }

@@ -84,7 +84,7 @@ func lambdaFunctionCommand(c *cli) *cobra.Command {
 	}
 }
 
-// invoked is what came of an invocation.
+// invoked is the result of an invocation.
 type invoked struct {
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	Again   []string        `json:"again"`           // identifiers of records: the first of a stream that comes again, all of a queue

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether f is one. A device such as /dev/null is none.
+// isTerminal reports whether f is a terminal. A device such as /dev/null is not.
 func isTerminal(f any) bool {
 	file, ok := f.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/internal/config"
 )
 
-// daemonToken is what the daemon at an address is shown, and for who is refused
-// all the same what to do.
+// daemonToken is the token for the daemon at an address, and advice if the daemon
+// refuses it.
 type daemonToken struct {
 	token   string
 	refused string
@@ -63,8 +63,8 @@ func (p *letterPlace) token(u *url.URL, state string, cfg *config.Config) (daemo
 	return daemonToken{token, fmt.Sprintf("it is not the one in %s: %s", file, other)}, nil
 }
 
-// tokenFileName is the file of a token that somebody has named, and what names it;
-// "" where nobody has. A token in the environment has no file.
+// tokenFileName returns the file of a token that the user named, and the name of
+// that setting; "" if none. A token in the environment has no file.
 func (p *letterPlace) tokenFileName(cfg *config.Config) (file, named string, err error) {
 	switch {
 	case p.tokenFile != "":
