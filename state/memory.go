@@ -33,7 +33,7 @@ func NewMemory() *Memory {
 	return &Memory{streams: make(map[Stream]*memoryStream), letters: make(map[string]map[string][]byte), values: make(map[string]map[string][]byte)}
 }
 
-// stream returns what is kept of s; the lock is held.
+// stream returns the stored state of s. The lock is held.
 func (m *Memory) stream(s Stream) *memoryStream {
 	st := m.streams[s]
 	if st == nil {
