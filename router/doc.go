@@ -16,10 +16,10 @@
 // is. A type may contain '#'; the last '#' separates the event. It may not contain
 // `*` or white space, which separates several patterns of one route.
 //
-// Every route that a record matches runs, in order of registration. It runs once,
-// even if several of its patterns match. A record that matches no route is
-// unrouted, which is not an error; see [Router.OnUnrouted]. A message without a
-// route fails permanently, because the queue would delete it.
+// Every route that a record matches runs, in order of registration, and once
+// even if several of its patterns match. A record that matches none is
+// unrouted, which is no error. [Hooks] tell why. A message that no route is for
+// fails permanently: a queue forgets what was taken from it.
 //
 // # Names
 //

@@ -10,9 +10,9 @@ var (
 	passedOver = metrics.New(metrics.Metric{Name: "sluice_filtered_total", Help: "Records that the conditions of a route passed over.", Labels: []string{"route"}, CloudWatch: "Filtered", Dimension: "Route"})
 )
 
-// Count makes the router count in m the records without a route, and the records
-// that a route's filters refuse. The program of run.Main calls it for you. Call
-// Count before Match: it fixes the table.
+// Count has the router count with m the records that take no route, and those that
+// the filters of a route pass over. The program of run.Main does so by itself. The
+// table is fixed then; call Count before Match.
 func (r *Router) Count(m metrics.Meter) {
 	var none [Filtered + 1]func(float64)
 	for why := range none {

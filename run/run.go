@@ -62,9 +62,8 @@ type Setup struct {
 	// …). It uses the endpoint in SLUICE_ENDPOINT_<SERVICE>, if set.
 	AWS func(service string) aws.Config
 
-	// Metrics receives the metrics of handlers, sinks and your own code: set it
-	// in their Options. The router counts without it. It is nil under Lambda if
-	// SLUICE_EMF is off.
+	// Metrics takes what handlers, sinks and your own code count: give it to their
+	// Options. The router counts without. Under Lambda it is nil if SLUICE_EMF is off.
 	Metrics metrics.Meter
 
 	check func(sink string, check func(context.Context) error, routes ...string) // nil: no checks

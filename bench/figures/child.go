@@ -95,7 +95,7 @@ func (c *child) logged(line string) {
 	}
 }
 
-// next returns the program's next report.
+// next returns what the program reports next.
 func (c *child) next(ctx context.Context, within time.Duration) (tell.Line, error) {
 	select {
 	case l, ok := <-c.lines:

@@ -73,7 +73,7 @@ func (c *cli) routeNames(kinds ...string) func() []string {
 	}
 }
 
-// kindOf returns the kind of a route.
+// kindOf is what a route does.
 func kindOf(r config.Route) string {
 	switch {
 	case r.Project != nil:

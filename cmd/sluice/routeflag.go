@@ -228,7 +228,7 @@ func markField(p *config.Project) string {
 	return cmp.Or(p.Mark, projection.DefaultMark)
 }
 
-// marks returns the Marks of an index' file; nil if documents have none.
+// marks are those of an index' file; none where documents have none.
 func marks(index, field string, forgetDeleted bool) map[string]*indices.Marks {
 	if field == "" {
 		return nil

@@ -20,10 +20,10 @@ type series struct {
 	name   string
 	unit   unit
 	count  int
-	sample *sample // of a histogram; nil for a counter
+	sample *sample // of a histogram; nil: it is a counter
 }
 
-// Bind implements metrics.Meter. It drops metrics without a CloudWatch name.
+// Bind is that of metrics.Meter. What has no name in CloudWatch is not told.
 func (m *Metrics) Bind(of *metrics.Metric, labels ...string) func(float64) {
 	if of.CloudWatch == "" {
 		return nil

@@ -129,8 +129,8 @@ func (m *Metrics) Lambda() lambda.Hooks {
 	return lambda.Hooks{Invoked: m.invoked}
 }
 
-// Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher. If
-// matcher is a router, Flow makes it count records refused by filters.
+// Flow returns hooks for lambda.Options.FlowHooks, for the routes of matcher. It has
+// a router count what its filters pass over.
 func (m *Metrics) Flow(matcher sluice.Matcher) flow.Hooks {
 	if r, ok := matcher.(interface{ Count(metrics.Meter) }); ok {
 		r.Count(m)
