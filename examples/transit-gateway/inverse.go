@@ -101,7 +101,7 @@ func routeTables(it sluice.Item) (ids []string, err error) {
 	}
 	for id := range v.List() {
 		if id.Kind() != item.S || id.Str() == "" {
-			return nil, errors.New("route_table_ids holds what is no id")
+			return nil, errors.New("route_table_ids contains an invalid id")
 		}
 		ids = append(ids, id.Str())
 	}

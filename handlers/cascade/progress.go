@@ -47,7 +47,7 @@ func (p *purge) report(ended string) {
 	if p.t.c.c.Progress != nil {
 		p.t.c.c.Progress(g)
 	}
-	level, text := slog.LevelInfo, "cascade goes on"
+	level, text := slog.LevelInfo, "cascade continues"
 	if done {
 		text = "cascade has ended for now"
 		if !p.told && g.Took < p.t.c.c.Every { // one of many small cascades

@@ -117,7 +117,7 @@ func read(it sluice.Item) (r row, err error) {
 	s, whole := v.Int64()
 	switch {
 	case !ok:
-		return r, errors.New("it is in progress for ever: neither " + attrInProgress + " nor " + attrExpiration + " is there")
+		return r, errors.New("it is in progress without an end: " + attrInProgress + " and " + attrExpiration + " are missing")
 	case !whole:
 		return r, notWhole(attrExpiration)
 	}

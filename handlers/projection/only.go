@@ -52,7 +52,7 @@ func (p *Projection) withdrawn(s *scratch, rec *sluice.Record) ([]document.Op, e
 		case rec.Old.Exists():
 			return nil, nil // the old image had no place, and no document
 		case rec.EventName == sluice.Snapshot:
-			return nil, fmt.Errorf("%w; where a document of it was is not known any more: an audit finds it", err)
+			return nil, fmt.Errorf("%w; the place of its old document is unknown: run an audit to find it", err)
 		}
 		return nil, fmt.Errorf("%w; it came without its old image: %s", err, viewRemedy)
 	}

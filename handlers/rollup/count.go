@@ -173,7 +173,7 @@ func counted(counts []Count, rec *sluice.Record) ([]change, error) {
 func addTo(by map[string]int64, name string, n int64) error {
 	sum := by[name] + n
 	if (sum > n) != (by[name] > 0) && by[name] != 0 {
-		return fmt.Errorf("what is added to attribute %q does not fit into 64 bits", name)
+		return fmt.Errorf("the sum for attribute %q does not fit into 64 bits", name)
 	}
 	if by[name] = sum; sum == 0 {
 		delete(by, name)

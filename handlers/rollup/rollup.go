@@ -176,7 +176,7 @@ func countable(rec *sluice.Record) error {
 	case sluice.Insert, sluice.Modify, sluice.Remove:
 		return nil
 	case sluice.Snapshot:
-		return sluice.Permanent(errors.New("rollup: an item of a backfill is no change and cannot be counted: a Recount counts what is there"))
+		return sluice.Permanent(errors.New("rollup: a backfilled item is not a change and cannot be counted: use a Recount"))
 	default:
 		return sluice.Permanent(fmt.Errorf("rollup: a %s is no change of an item and cannot be counted", rec.EventName))
 	}

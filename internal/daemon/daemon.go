@@ -142,7 +142,7 @@ func Run(ctx context.Context, a App, o Options, env func(string) string, stderr 
 		logger.Info("stopping: a second signal ends at once", "grace", o.Grace)
 		st := src.status()
 		if awaited := st.awaited(); len(awaited) > 0 {
-			logger.Info("waiting for what was taken to be settled; what is not within the grace comes again",
+			logger.Info("waiting for records to be settled; those not settled within the grace come again",
 				"grace", o.Grace, "awaited", strings.Join(awaited, ", "), "reasons", strings.Join(st.Reasons, "\n"))
 		}
 	})()

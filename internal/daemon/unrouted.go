@@ -28,7 +28,7 @@ func (u *unrouted) saw(rec *sluice.Record, why router.Reason) {
 		return
 	}
 	if _, told := u.told.LoadOrStore(rec.Table, true); !told {
-		u.logger.Warn("a record has no entity type, and takes no route; others like it are not told of. Is the type looked for in the right place (entityType of the file, router.TypeFrom in Go)?",
+		u.logger.Warn("a record has no entity type and takes no route; similar records are not logged. Is the type looked for in the right place (entityType of the file, router.TypeFrom in Go)?",
 			"table", rec.Table, "event", string(rec.EventName), "sequence", string(rec.Sequence))
 	}
 }

@@ -21,6 +21,6 @@ func within(ctx context.Context, grace time.Duration, what string, work func() e
 	case err := <-done:
 		return err
 	case <-time.After(grace):
-		return fmt.Errorf("%s has not ended within the grace (--grace) and is left behind: what is not stored comes again: see that the disk of the state file is there, has room and can be written", what)
+		return fmt.Errorf("%s has not ended within the grace (--grace) and is abandoned: records whose position is not stored come again. Check that the disk of the state file is present, writable and not full", what)
 	}
 }

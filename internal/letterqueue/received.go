@@ -205,7 +205,7 @@ func (q *Letters) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := q.setVisibility(ctx, 0); err != nil {
-		return fmt.Errorf("what is left in the queue stays hidden for up to %v: %w", visibility, err)
+		return fmt.Errorf("the messages left in the queue stay hidden for up to %v: %w", visibility, err)
 	}
 	return nil
 }

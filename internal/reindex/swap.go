@@ -155,7 +155,7 @@ func (r Reindex) delete(ctx context.Context, indices ...string) error {
 			return wrap(err)
 		}
 		if slices.Contains(behind[r.Alias], index) {
-			return fmt.Errorf("reindex: the alias %s leads to %s again, which is not deleted: somebody has moved it meanwhile", r.Alias, index)
+			return fmt.Errorf("reindex: %[2]s is not deleted: the alias %[1]s leads to it again", r.Alias, index)
 		}
 		r.Step("delete index " + index)
 		if err := r.Cluster.Delete(ctx, index); err != nil {

@@ -44,7 +44,7 @@ func (s *splitter) skip(n int64) error {
 		}
 	}
 	if s.off != n {
-		return fmt.Errorf("offset %d is in the middle of line %d: give one that a replay of this input has told", n, s.line)
+		return fmt.Errorf("offset %d is in the middle of line %d: use an offset that a replay of this input has printed", n, s.line)
 	}
 	return nil
 }

@@ -204,7 +204,7 @@ func (r *Reader) Item(ctx context.Context, tableARN string, keys sluice.Item) (*
 	_, name, _ := strings.Cut(tableARN, ":table/")
 	failed := func(err error) error { return fmt.Errorf("item of table %s: %w", name, err) }
 	if name == "" || keys.Len() == 0 {
-		return nil, failed(errors.New("its table or its key is not known, so that nobody can say whether it is there"))
+		return nil, failed(errors.New("its table or its key is unknown"))
 	}
 	// A table of the same name may be elsewhere: a missing item there proves
 	// nothing, and a found one is another.
@@ -292,7 +292,7 @@ func explain(err error) error {
 	case "TrimmedDataAccessException", "ResourceNotFoundException":
 		return fmt.Errorf("%w: %w", ErrTrimmed, err)
 	case "ExpiredIteratorException":
-		return fmt.Errorf("%w: what is done with the records took longer than 15 minutes: read it again", err)
+		return fmt.Errorf("%w: the records took longer than 15 minutes to handle: read them again", err)
 	}
 	return err
 }

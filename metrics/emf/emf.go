@@ -53,7 +53,7 @@ func (o Options) validate() error {
 		return err
 	}
 	if strings.HasPrefix(o.Namespace, reserved) {
-		return fmt.Errorf("emf: Options.Namespace is %q: CloudWatch takes none that begins with %s, which are its own services'", o.Namespace, reserved)
+		return fmt.Errorf("emf: Options.Namespace is %q: CloudWatch reserves names that begin with %s for its own services", o.Namespace, reserved)
 	}
 	if n := len(o.Dimensions); n > maxDimensions-2 {
 		return fmt.Errorf("emf: Options.Dimensions are %d: want %d at most, besides Route, Sink or Escalation", n, maxDimensions-2)

@@ -175,7 +175,7 @@ func (c *committing) settle(w *write, o outcome, f failure) {
 		w.each(func(x *write) { x.err = f.of(x.op) })
 	case passing, busy:
 		if f.status == 0 && f.err == nil {
-			f.err = errors.New("the answer does not say what became of it")
+			f.err = errors.New("the answer has no result for it")
 		}
 		if w.failed == nil || !errors.Is(f.err, errCrowded) { // else the earlier refusal says more
 			w.failed = &f
