@@ -46,7 +46,7 @@ type Config struct {
 	// before it hands over to the queue. 0 hands over every cascade; see also
 	// DefaultThreshold and Unlimited.
 	Threshold  int
-	InlineTime time.Duration // after it Remove hands over the rest, whatever the Threshold; at most half of the time to the context's deadline (default 5 s)
+	InlineTime time.Duration // after it Remove hands over the rest, whatever the Threshold, even if it only read rows that stay; at most half of the time to the context's deadline (default 5 s)
 
 	Budget     time.Duration // for one message (default 5 min)
 	Margin     time.Duration // end of Budget, or of the time of a message's context, in which no deletes begin (default 30 s, at most half of the time)

@@ -41,14 +41,14 @@
 // A missing parent is not created (unless [Count.Create] is set): a late −1 does
 // not restore a deleted item. [Applied] and a metric report dropped additions.
 //
-// A child written before its parent is never counted, and not subtracted at its
-// end. A row among the markers records that, from the child's record until the
-// child leaves the parent. It costs one read for each record of a child that no
-// longer counts, or counts differently. Write parents first, or let
-// [Config.Orphans] delete such a child. A [Recount] counts it, and notes that it
-// counts from then on. If a parent is deleted and created again while counted
-// children stay, their end is subtracted from the new parent: a [Recount] repairs
-// that.
+// A child written before its parent is not counted, then or later, and not
+// subtracted at its end. A row among the markers records that, from the child's
+// record until the child leaves the parent. It costs one read for each record of
+// a child that no longer counts, or counts differently. Write parents first, or
+// let [Config.Orphans] delete such a child. A [Recount] counts it, and notes
+// that it counts from then on. If a parent is deleted and created again while
+// counted children stay, their end is subtracted from the new parent: a
+// [Recount] repairs that.
 //
 // # Other writers
 //
